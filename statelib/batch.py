@@ -1,0 +1,166 @@
+"""Records as columns: what flows between the operators of a task.
+
+A task takes up the records of its sources in one merged order and numbers them; that number is the record's *sequence*.
+Whatever a record causes further down carries the same sequence, so two inputs of one operator can be put into the
+order in which Kafka Streams, which takes one record at a time through the whole topology, would have seen them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+NO_TIMESTAMP = -1
+"""A clock that has seen no record yet (Kafka's ``ConsumerRecord.NO_TIMESTAMP``)."""
+
+NO_OFFSET = -1
+"""The offset of a record that does not come from a topic (one that a punctuator made)."""
+
+NULL_KEY = -1
+"""The code of a null key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The window of each record with a windowed key; int64 milliseconds, ``start`` inclusive.
+
+    ``end`` is exclusive for tumbling and hopping windows, inclusive for sliding windows and sessions.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+    def take(self, indices: NDArray[np.int64]) -> Windows:
+        """The windows at ``indices``."""
+        return Windows(self.start[indices], self.end[indices])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A run of records in task order; all columns have the same length.
+
+    Attributes:
+        key: Record keys, of any Arrow type; for windowed records the plain key, without the window.
+        key_code: int64, the code of each key in the task's `KeyTable`; `NULL_KEY` for a null key. None where an
+            operator has changed the keys and nobody has needed the codes yet.
+        value: Values, of any Arrow type (mostly struct); null is a tombstone.
+        timestamp: int64, milliseconds since 1970.
+        sequence: int64, ascending (equal for records with one cause): see the module's docstring.
+        windows: The windows of windowed keys, else None.
+        prior: For a table's updates, the value that each one replaces (Kafka's ``Change.oldValue``); None for a
+            stream, or where nobody needs it.
+        headers: list<struct<key: string, value: binary>> or None.
+    """
+
+    key: pa.Array
+    key_code: NDArray[np.int64] | None
+    value: pa.Array
+    timestamp: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    windows: Windows | None = None
+    prior: pa.Array | None = None
+    headers: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.timestamp)
+
+    def take(self, indices: NDArray[np.int64]) -> Batch:
+        """The records at ``indices``, in that order."""
+        chosen = pa.array(indices)
+        return replace(
+            self,
+            key=self.key.take(chosen),
+            key_code=None if self.key_code is None else self.key_code[indices],
+            value=self.value.take(chosen),
+            timestamp=self.timestamp[indices],
+            sequence=self.sequence[indices],
+            windows=None if self.windows is None else self.windows.take(indices),
+            prior=None if self.prior is None else self.prior.take(chosen),
+            headers=None if self.headers is None else self.headers.take(chosen),
+        )
+
+    def filter(self, keep: NDArray[np.bool_]) -> Batch:
+        """The records for which ``keep`` is true; the batch itself if that is all of them."""
+        return self if keep.all() else self.take(np.flatnonzero(keep))
+
+    def as_record_batch(self) -> pa.RecordBatch:
+        """Columns ``key``, ``value``, ``timestamp`` (int64 ms) and, if there, ``window_start``, ``window_end``, ``headers``: what a mapper sees."""
+        columns = {"key": self.key, "value": self.value, "timestamp": pa.array(self.timestamp)}
+        if self.windows is not None:
+            columns["window_start"] = pa.array(self.windows.start)
+            columns["window_end"] = pa.array(self.windows.end)
+        if self.headers is not None:
+            columns["headers"] = self.headers
+        return pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Uptake:
+    """What the task knew when it took up each source record of the current batch, one row a record.
+
+    Row ``i`` belongs to sequence ``first_sequence + i``.
+
+    Attributes:
+        first_sequence: Sequence of the first record.
+        stream_time: int64, the task's stream time, the record itself included (ascending).
+        source: int16, index of the record's topic in the task's sources.
+        partition: int32.
+        offset: int64, `NO_OFFSET` for a record without one.
+    """
+
+    first_sequence: int
+    stream_time: NDArray[np.int64]
+    source: NDArray[np.int16]
+    partition: NDArray[np.int32]
+    offset: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.stream_time)
+
+    def stream_time_of(self, batch: Batch) -> NDArray[np.int64]:
+        """The task's stream time at each record of ``batch``."""
+        return self.stream_time[batch.sequence - self.first_sequence]
+
+    def offset_of(self, batch: Batch) -> NDArray[np.int64]:
+        """The source offset of each record of ``batch``."""
+        return self.offset[batch.sequence - self.first_sequence]
+
+
+def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]:
+    """Puts the records of several batches into one, ordered by sequence, ties in the order of ``batches``.
+
+    Returns:
+        The merged batch and, int64, for each of its records the index of the batch that it came from.
+    """
+    origin = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
+    order = np.argsort(np.concatenate([batch.sequence for batch in batches]), kind="stable")
+    if len(batches) == 1:
+        return batches[0], origin
+    first = batches[0]
+    codes = [batch.key_code for batch in batches]
+    windows = [batch.windows for batch in batches]
+    merged = replace(
+        first,
+        key=pa.concat_arrays([batch.key for batch in batches]),
+        key_code=None if any(code is None for code in codes) else np.concatenate(codes),  # type: ignore[arg-type]
+        value=pa.concat_arrays([batch.value for batch in batches]),
+        timestamp=np.concatenate([batch.timestamp for batch in batches]),
+        sequence=np.concatenate([batch.sequence for batch in batches]),
+        windows=None
+        if first.windows is None
+        else Windows(
+            np.concatenate([w.start for w in windows if w is not None]),
+            np.concatenate([w.end for w in windows if w is not None]),
+        ),
+        prior=None,
+        headers=None,
+    )
+    return merged.take(order), origin[order]

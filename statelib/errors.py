@@ -1,0 +1,93 @@
+"""Every error that Hindstream raises on purpose, sorted by what the user does about it.
+
+====================  =======================================================  =========
+class                 what the user does                                       exit code
+====================  =======================================================  =========
+RetryableError        run the same command again; nothing needs mending        75
+InputError            mend or quarantine the records or files that it names    65
+ConfigurationError    change the setting, topology or command that it names    78
+CorruptedDataError    restore the file that it names from another copy         74
+FencedError           nothing: another driver has won and its result stands    73
+InternalError         report it: this is a defect of Hindstream                70
+====================  =======================================================  =========
+
+A message says what happened, where, and the next step::
+
+    InputError("timestamp is negative", topic="flights", partition=2, offset=117,
+               next_step="hindstream run --on-bad-record quarantine")
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HindstreamError(Exception):
+    """Base of all deliberate errors.
+
+    Args:
+        what: What happened, as a sentence without the final full stop.
+        next_step: The command to run or the thing to change next.
+        place: Where it happened: ``topic``, ``partition``, ``offset``, ``file``, ``task``, ``store``, ``setting``, ...
+    """
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, what: str, *, next_step: str | None = None, **place: object) -> None:
+        self.what = what
+        self.next_step = next_step
+        self.place = {name: value for name, value in place.items() if value is not None}
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The whole message: what, where, next step."""
+        where = ", ".join(f"{name} {value}" for name, value in self.place.items())
+        text = f"{self.what} ({where})" if where else self.what
+        return f"{text}. Next: {self.next_step}" if self.next_step else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with all attributes, so that an error raised in a worker reaches the driver whole."""
+        return _rebuild, (type(self), self.what, self.next_step, self.place)
+
+
+def _rebuild(
+    kind: type[HindstreamError], what: str, next_step: str | None, place: dict[str, object]
+) -> HindstreamError:
+    return kind(what, next_step=next_step, **place)
+
+
+class RetryableError(HindstreamError):
+    """A passing fault, such as an object store that did not answer."""
+
+    exit_code = 75
+
+
+class InputError(HindstreamError):
+    """Records or files of the input are wrong: undecodable, negative timestamp, missing or truncated file."""
+
+    exit_code = 65
+
+
+class ConfigurationError(HindstreamError):
+    """A setting, a topology or a command cannot work as given."""
+
+    exit_code = 78
+
+
+class CorruptedDataError(HindstreamError):
+    """Something that Hindstream wrote is not what it wrote: a checksum, a length or a format differs."""
+
+    exit_code = 74
+
+
+class FencedError(HindstreamError):
+    """Another driver of the same job has committed first."""
+
+    exit_code = 73
+
+
+class InternalError(HindstreamError):
+    """An invariant of Hindstream itself does not hold."""
+
+    exit_code = 70

@@ -1,0 +1,103 @@
+"""What a run counts: where every record went, how late it was, how large the state is.
+
+Every node keeps a *ledger*: each record that it took up ends in exactly one account, so that a run can prove that
+nothing was lost (``records_in + held_before == sum(accounts) + held_after``). Further figures are counters (added up
+over tasks), gauges (the largest over tasks wins for ``_max``, else added up) and a histogram of lateness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LATENESS_BOUNDS_MS = (
+    0, 1_000, 5_000, 15_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000,
+    14_400_000, 28_800_000, 86_400_000, 604_800_000,
+)  # fmt: skip
+"""Upper bounds (inclusive) of the lateness histogram's buckets; a last bucket holds what is later."""
+
+
+@dataclass(slots=True)
+class Lateness:
+    """How far behind stream time records arrived (KIP-328, "record-lateness"): histogram, sum and maximum, in ms."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(LATENESS_BOUNDS_MS) + 1))
+    total_ms: int = 0
+    max_ms: int = 0
+
+    def observe(self, lateness_ms: NDArray[np.int64]) -> None:
+        """Adds records; ``lateness_ms`` is int64, stream time minus timestamp, never negative."""
+        if len(lateness_ms) == 0:
+            return
+        buckets = np.bincount(
+            np.searchsorted(LATENESS_BOUNDS_MS, lateness_ms, side="left"), minlength=len(self.counts)
+        )
+        self.counts = [count + int(more) for count, more in zip(self.counts, buckets, strict=True)]
+        self.total_ms += int(lateness_ms.sum())
+        self.max_ms = max(self.max_ms, int(lateness_ms.max()))
+
+    def add(self, other: Lateness) -> None:
+        """Adds another task's figures."""
+        self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
+        self.total_ms += other.total_ms
+        self.max_ms = max(self.max_ms, other.max_ms)
+
+
+@dataclass(slots=True)
+class NodeMetrics:
+    """The ledger and the figures of one node of one task, or of all tasks of a run added up.
+
+    Accounts in use: ``forwarded``, ``duplicate``, ``late``, ``null-key``, ``null-value``, ``filtered``, ``stored``,
+    ``refused`` (older than a store's retention), ``aggregated``, ``joined``, ``unmatched``, ``emitted``, ``replaced``,
+    ``tombstone``, ``written``, ``quarantined``.
+    """
+
+    records_in: int = 0
+    records_out: int = 0
+    held_before: int = 0
+    held_after: int = 0
+    accounts: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, int] = field(default_factory=dict)
+    lateness: Lateness = field(default_factory=Lateness)
+
+    def account(self, name: str, records: int) -> None:
+        """Says where ``records`` of those taken up went."""
+        if records:
+            self.accounts[name] = self.accounts.get(name, 0) + int(records)
+
+    def count(self, name: str, events: int) -> None:
+        """Adds to a counter that is no account, such as ``expired-window-record-drop``."""
+        if events:
+            self.counters[name] = self.counters.get(name, 0) + int(events)
+
+    def gauge_max(self, name: str, value: int) -> None:
+        """Keeps the largest value seen; ``name`` ends in ``_max``."""
+        self.gauges[name] = max(self.gauges.get(name, 0), int(value))
+
+    @property
+    def unaccounted(self) -> int:
+        """Records taken up or held that are in no account: 0, or the run is wrong."""
+        return self.records_in + self.held_before - sum(self.accounts.values()) - self.held_after
+
+    def add(self, other: NodeMetrics) -> None:
+        """Adds the figures of another task, or of another run's same node."""
+        self.records_in += other.records_in
+        self.records_out += other.records_out
+        self.held_before += other.held_before
+        self.held_after += other.held_after
+        for name, records in other.accounts.items():
+            self.account(name, records)
+        for name, events in other.counters.items():
+            self.count(name, events)
+        for name, value in other.gauges.items():
+            if name.endswith("_max"):
+                self.gauge_max(name, value)
+            else:
+                self.gauges[name] = self.gauges.get(name, 0) + value
+        self.lateness.add(other.lateness)

@@ -1,0 +1,68 @@
+"""The ordered maps that stores are written on: one interface, over RocksDB or over memory.
+
+A task has one backend. Each store owns one or more *families* in it (RocksDB column families), and the task's position
+has one of its own, so that data and position change in one atomic write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@dataclass(slots=True)
+class WriteBatch:
+    """Changes that become visible together or not at all, in the order in which they were added."""
+
+    operations: list[tuple[str, bytes, bytes | None]] = field(default_factory=list)
+    """(family, key, value); value None deletes the key."""
+    ranges: list[tuple[str, bytes, bytes]] = field(default_factory=list)
+    """(family, first key, end key, exclusive) to delete; carried out before ``operations``."""
+
+    def put(self, family: str, key: bytes, value: bytes) -> None:
+        """Sets ``key`` to ``value``."""
+        self.operations.append((family, key, value))
+
+    def delete(self, family: str, key: bytes) -> None:
+        """Removes ``key``, if it is there."""
+        self.operations.append((family, key, None))
+
+    def delete_range(self, family: str, first: bytes, end: bytes) -> None:
+        """Removes all keys from ``first`` (inclusive) to ``end`` (exclusive); carried out before puts and deletes."""
+        self.ranges.append((family, first, end))
+
+    def __len__(self) -> int:
+        return len(self.operations) + len(self.ranges)
+
+
+class Backend(Protocol):
+    """Ordered byte maps, one a family; keys in bytewise order."""
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The value of ``key``, or None."""
+
+    def multi_get(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order."""
+
+    def scan(
+        self, family: str, first: bytes = b"", end: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Keys from ``first`` (inclusive) to ``end`` (exclusive; None: to the last), with values, ascending or descending."""
+
+    def is_empty(self, family: str) -> bool:
+        """Whether the family has no key: look-ups in it can be skipped."""
+
+    def write(self, batch: WriteBatch) -> None:
+        """Carries out all of ``batch`` atomically. Families that are not there yet are created."""
+
+    def approximate_bytes(self, family: str) -> int:
+        """Roughly how much the family holds, in memory and on disk."""
+
+    def approximate_keys(self, family: str) -> int:
+        """Roughly how many keys the family holds."""
+
+    def close(self) -> None:
+        """Releases everything; a closed backend raises `InternalError` on use."""
