@@ -1,0 +1,84 @@
+"""How the hot loops are compiled: ahead of the first record, once a machine, kept on disk.
+
+A kernel is a function over flat arrays with an explicit signature. It is compiled when its module is imported for the
+first time on a machine, and loaded from numba's cache (``NUMBA_CACHE_DIR``) afterwards; processes that compile at the
+same time each write a whole file and rename it, so they do no harm. ``python -m statelib.kernels.compile`` fills the
+cache beforehand. Kernels release the GIL.
+
+Input arrays are declared read-only, because Arrow's buffers are; numba accepts a writable array there as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def _array(dtype: Any, *, readonly: bool) -> Any:
+    return types.Array(dtype, 1, "C", readonly=readonly)
+
+
+i64 = types.int64
+boolean = types.boolean
+Bytes = _array(types.uint8, readonly=True)
+Bools = _array(types.boolean, readonly=True)
+Int32s = _array(types.int32, readonly=True)
+Int64s = _array(types.int64, readonly=True)
+BytesOut = _array(types.uint8, readonly=False)
+BoolsOut = _array(types.boolean, readonly=False)
+Int64sOut = _array(types.int64, readonly=False)
+
+
+def compiled(*signatures: Any) -> Callable[[Function], Function]:
+    """Compiles a kernel for ``signatures``, such as ``i64(Bytes, Int64s, Int64sOut)``, and keeps it on disk."""
+    decorate: Callable[[Function], Function] = njit(
+        list(signatures), cache=True, nogil=True, error_model="numpy", boundscheck=False
+    )
+    return decorate
+
+
+def helper(function: Function) -> Function:
+    """Compiles a small function into each kernel that calls it; it has no life of its own on disk.
+
+    numba looks only at a kernel's own file when it decides whether its cache is stale: see `clear_cache` in
+    `statelib.kernels.compile` after changing a helper that kernels of other modules use.
+    """
+    decorated: Function = njit(nogil=True, error_model="numpy", boundscheck=False)(function)
+    return decorated
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load_word(typing_context: Any, array: Any, index: Any) -> Any:
+    """The eight bytes of a uint8 array from ``index`` on as one uint64, in the machine's byte order."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
+        return builder.load(address, align=1)
+
+    return types.uint64(array, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Asks the processor to bring ``array[index]`` into its cache; changes nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        int32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, int32, int32, int32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [address, int32(0), int32(3), int32(1)])  # read, keep in all levels, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate

@@ -1,0 +1,107 @@
+"""`KeyTable` against a plain dictionary, over every Arrow layout of byte strings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.batch import NULL_KEY
+from statelib.errors import InternalError
+from statelib.kernels.bytes_order import compare_bytes
+from statelib.kernels.key_table import ABSENT, KeyTable
+
+KEYS = st.lists(st.one_of(st.none(), st.binary(max_size=40), st.sampled_from([b"", b"a", b"b", b"a" * 16])))
+LAYOUTS = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary())]
+
+
+def model_codes(known: dict[bytes, int], keys: list[bytes | None]) -> list[int]:
+    return [NULL_KEY if key is None else known.setdefault(key, len(known)) for key in keys]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@given(batches=st.lists(KEYS, max_size=4), cut=st.integers(0, 3))
+def test_codes_follow_first_appearance(
+    layout: pa.DataType, batches: list[list[bytes | None]], cut: int
+) -> None:
+    table, known = KeyTable(), dict[bytes, int]()
+    for keys in batches:
+        array = pa.array(keys, pa.binary()).cast(layout)[cut:]
+        codes = table.encode(array)
+        assert codes.dtype == np.int64
+        assert codes.tolist() == model_codes(known, keys[cut:])
+        assert table.find(array).tolist() == codes.tolist()
+        assert table.take(codes).to_pylist() == keys[cut:]
+    assert len(table) == len(known)
+    assert [table.bytes_of(code) for code in range(len(table))] == list(known)
+    assert table.data.tobytes() == b"".join(known)
+    assert np.diff(table.offsets).tolist() == [len(key) for key in known]
+
+
+def test_growth_keeps_every_key() -> None:
+    numbers = np.random.default_rng(7).permutation(200_000)
+    keys = pa.array([f"{number:x}." * (1 + number % 5) for number in numbers])
+    table = KeyTable()
+    for start in range(0, len(keys), 30_000):
+        table.encode(keys[start : start + 30_000])
+    assert table.find(keys).tolist() == list(range(len(keys)))
+    assert table.take(np.arange(len(keys))).cast(pa.string()).equals(keys)
+    assert table.memory_bytes() > sum(len(key) for key in keys.to_pylist())
+
+
+def test_one_key_longer_than_the_first_arena() -> None:
+    table = KeyTable()
+    keys = pa.array([b"x" * 1_000_000, b"", b"x" * 999_999])
+    assert table.encode(keys).tolist() == [0, 1, 2]
+    assert table.encode(keys).tolist() == [0, 1, 2]
+
+
+def test_strings_and_fixed_size_keys_are_their_bytes() -> None:
+    table = KeyTable()
+    assert table.encode(pa.array(["é", None, "ab"])).tolist() == [0, NULL_KEY, 1]
+    assert table.encode(pa.array(["ab", "é"], pa.large_string())).tolist() == [1, 0]
+    assert table.encode(pa.array([b"ab"], pa.binary(2))).tolist() == [1]
+    assert table.bytes_of(0) == "é".encode()
+
+
+def test_find_adds_nothing() -> None:
+    table = KeyTable()
+    table.encode(pa.array([b"a"]))
+    assert table.find(pa.array([b"b", b"a", None])).tolist() == [ABSENT, 0, NULL_KEY]
+    assert len(table) == 1
+    assert table.find(pa.array([b"b"]).dictionary_encode()).tolist() == [ABSENT]
+
+
+def test_dictionary_order_does_not_matter() -> None:
+    table = KeyTable()
+    array = pa.DictionaryArray.from_arrays(pa.array([2, None, 0, 2]), pa.array(["never", "unused", "first"]))
+    assert table.encode(array).tolist() == [0, NULL_KEY, 1, 0]
+    assert table.encode(pa.array([None, None], pa.dictionary(pa.int8(), pa.string()))).tolist() == [-1, -1]
+
+
+def test_clear_starts_over() -> None:
+    table = KeyTable()
+    table.encode(pa.array([f"{i}" for i in range(10_000)]))
+    table.clear()
+    assert len(table) == 0
+    assert table.memory_bytes() < 100_000
+    assert table.encode(pa.array(["9"])).tolist() == [0]
+
+
+def test_a_code_of_another_table_is_refused() -> None:
+    table = KeyTable()
+    table.encode(pa.array([b"a"]))
+    for codes in ([1], [-2]):
+        with pytest.raises(InternalError, match="not in the key table"):
+            table.take(np.array(codes))
+    with pytest.raises(InternalError, match="not in the key table"):
+        table.bytes_of(NULL_KEY)
+
+
+@given(st.binary(max_size=12), st.binary(max_size=12))
+def test_compare_is_the_order_of_bytes(a: bytes, b: bytes) -> None:
+    data = np.frombuffer(a + b, np.uint8)
+    order = compare_bytes(data, 0, len(a), len(a), len(a) + len(b))
+    assert (order > 0) - (order < 0) == (a > b) - (a < b)
