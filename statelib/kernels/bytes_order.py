@@ -17,10 +17,9 @@ def compare(data: NDArray[np.uint8], a_start: int, a_end: int, b_start: int, b_e
     a_length = a_end - a_start
     b_length = b_end - b_start
     for i in range(min(a_length, b_length)):
-        a = data[a_start + i]
-        b = data[b_start + i]
-        if a != b:
-            return -1 if a < b else 1
+        difference: int = i64(data[a_start + i]) - i64(data[b_start + i])
+        if difference != 0:
+            return difference
     return a_length - b_length
 
 

@@ -20,6 +20,9 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
@@ -27,8 +30,9 @@ def _array(dtype: Any, *, readonly: bool) -> Any:
     return types.Array(dtype, 1, "C", readonly=readonly)
 
 
-i64 = types.int64
-boolean = types.boolean
+i64: Any = types.int64
+boolean: Any = types.boolean
+nothing: Any = types.void
 Bytes = _array(types.uint8, readonly=True)
 Bools = _array(types.boolean, readonly=True)
 Int32s = _array(types.int32, readonly=True)
@@ -36,6 +40,11 @@ Int64s = _array(types.int64, readonly=True)
 BytesOut = _array(types.uint8, readonly=False)
 BoolsOut = _array(types.boolean, readonly=False)
 Int64sOut = _array(types.int64, readonly=False)
+
+
+def several(dtype: Any, count: int) -> Any:
+    """The type of a tuple of ``count`` scalars of one type, as a kernel's result."""
+    return types.Tuple((dtype,) * count)
 
 
 def compiled(*signatures: Any) -> Callable[[Function], Function]:
@@ -56,10 +65,7 @@ def helper(function: Function) -> Function:
     return decorated
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def load_word(typing_context: Any, array: Any, index: Any) -> Any:
-    """The eight bytes of a uint8 array from ``index`` on as one uint64, in the machine's byte order."""
-
+def _load_word(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
@@ -68,10 +74,7 @@ def load_word(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Asks the processor to bring ``array[index]`` into its cache; changes nothing."""
-
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         address = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
@@ -82,3 +85,10 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+load_word: Callable[[NDArray[np.uint8], int], np.uint64] = intrinsic(_load_word)
+"""The eight bytes of a uint8 array from an index on as one word, in the machine's byte order."""
+
+prefetch: Callable[[NDArray[Any], int], None] = intrinsic(_prefetch)
+"""Asks the processor to bring the element at an index into its cache; changes nothing."""

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import types
 
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError, InternalError
@@ -31,11 +30,14 @@ from statelib.kernels.compiled import (
     Int32s,
     Int64s,
     Int64sOut,
+    boolean,
     compiled,
     helper,
     i64,
     load_word,
+    nothing,
     prefetch,
+    several,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ def _tag(data: NDArray[np.uint8], start: int, end: int) -> int:
         state ^= word
     state = (state ^ (state >> _HALF)) * _FINAL_1
     state = (state ^ (state >> _HALF)) * _FINAL_2
-    return np.int64(state >> _TAG_SHIFT)
+    tag: int = i64(state >> _TAG_SHIFT)
+    return tag
 
 
 @helper
@@ -117,7 +120,7 @@ def _probe(
         slot = (slot + 1) & mask
 
 
-@compiled(*(types.void(Bytes, spans, Int64sOut) for spans in (Int32s, Int64s)))
+@compiled(*(nothing(Bytes, spans, Int64sOut) for spans in (Int32s, Int64s)))
 def _hash_keys(data: NDArray[np.uint8], spans: NDArray[np.int64], tags: NDArray[np.int64]) -> None:
     for i in range(len(tags)):
         tags[i] = _tag(data, spans[i], spans[i + 1])
@@ -125,9 +128,7 @@ def _hash_keys(data: NDArray[np.uint8], spans: NDArray[np.int64], tags: NDArray[
 
 @compiled(
     *(
-        types.UniTuple(i64, 2)(
-            Bytes, spans, Bools, i64, i64, Int64sOut, Int64sOut, BytesOut, Int64sOut, types.boolean
-        )
+        several(i64, 2)(Bytes, spans, Bools, i64, i64, Int64sOut, Int64sOut, BytesOut, Int64sOut, boolean)
         for spans in (Int32s, Int64s)
     )
 )
@@ -156,7 +157,8 @@ def _encode(
         if len(valid) and not valid[i]:
             codes[i] = NULL_KEY
             continue
-        start, end = np.int64(spans[i]), np.int64(spans[i + 1])
+        start: int = i64(spans[i])
+        end: int = i64(spans[i + 1])
         tag = codes[i]
         slot = _probe(data, start, end, tag, slots, arena, offsets)
         word = slots[slot]
@@ -177,7 +179,7 @@ def _encode(
     return count, known
 
 
-@compiled(types.void(Int64s, Int64sOut))
+@compiled(nothing(Int64s, Int64sOut))
 def _rehash(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
     mask = len(new) - 1
     for word in old:
@@ -188,7 +190,7 @@ def _rehash(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
             new[slot] = word
 
 
-@compiled(types.void(Int64s, Bytes, Int64s, Int64sOut, BytesOut))
+@compiled(nothing(Int64s, Bytes, Int64s, Int64sOut, BytesOut))
 def _copy_keys(
     codes: NDArray[np.int64],
     arena: NDArray[np.uint8],
@@ -328,15 +330,15 @@ def _buffers(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDAr
     """An Arrow array's bytes, int32 or int64 offsets and validity (empty: no nulls), without copying the bytes."""
     kind = keys.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        span = np.dtype(np.int32)
+        span: type[np.signedinteger] = np.int32
     else:
         if not (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
             keys = keys.cast(pa.large_binary())  # views and fixed-size binary
-        span = np.dtype(np.int64)
+        span = np.int64
     _, offsets, data = keys.buffers()
     if offsets is None or len(keys) == 0:
         spans = np.zeros(len(keys) + 1, dtype=span)
     else:
-        spans = np.frombuffer(offsets, span, len(keys) + 1, keys.offset * span.itemsize)
+        spans = np.frombuffer(offsets, span, len(keys) + 1, keys.offset * np.dtype(span).itemsize)
     everything = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     return everything, spans, np.asarray(keys.is_valid()) if keys.null_count else _ALL_VALID
