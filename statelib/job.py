@@ -1,0 +1,119 @@
+"""A job: a topology with a name, and what its outputs are expected to look like."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from statelib.topology import Topology
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One expectation of Great Expectations about a sink's records, as plain data.
+
+    Columns are those of the topic archive with nested fields flattened by dots: ``key.window_start``, ``value.flights``,
+    ``timestamp``, ``offset``, ``partition``.
+
+    Attributes:
+        type: Great Expectations' name, such as ``expect_column_values_to_be_between``.
+        kwargs: Its parameters, as JSON data.
+    """
+
+    type: str
+    kwargs: Mapping[str, Any]
+
+
+def expect(type_: str, /, **kwargs: Any) -> Expectation:  # noqa: ANN401 - Great Expectations' own parameters
+    """``expect("expect_column_values_to_not_be_null", column="key.key")``."""
+    return Expectation(type_, kwargs)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is replayed: everything but the settings of a run.
+
+    Attributes:
+        name: Names the job's folder in the warehouse and is Kafka's application id; letters, digits, ``.``, ``_``, ``-``.
+        topology: The compiled topology.
+        expectations: By sink topic, what is audited before anything of a run becomes visible.
+
+    Raises:
+        ConfigurationError: An impossible name, or expectations about a topic that the topology does not write.
+    """
+
+    name: str
+    topology: Topology
+    expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks the name and the expectations' topics."""
+        if not _NAME.fullmatch(self.name):
+            next_step = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100"
+            raise ConfigurationError("this cannot be a job's name", job=self.name, next_step=next_step)
+        for topic in self.expectations:
+            if topic not in self.topology.sink_topics:
+                sinks = ", ".join(self.topology.sink_topics)
+                raise ConfigurationError(
+                    "expectations are declared for a topic that the job does not write",
+                    topic=topic,
+                    next_step=f"declare them for one of: {sinks}",
+                )
+
+
+def load_job(reference: str) -> Job:
+    """The job that ``package.module:attribute`` or ``path/to/file.py:attribute`` names.
+
+    The attribute is a `Job`, or a function without parameters that gives one; without ``:attribute`` it is ``job``.
+
+    Raises:
+        ConfigurationError: There is no such module, file or attribute, or it is no job.
+    """
+    place, _, attribute = reference.partition(":")
+    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
+    found = getattr(module, attribute or "job", None)
+    job = found() if callable(found) else found
+    if not isinstance(job, Job):
+        next_step = "name a statelib.Job, or a function that returns one, as FILE.py:NAME or PACKAGE.MODULE:NAME"
+        raise ConfigurationError("this is not a job", job=reference, next_step=next_step)
+    return job
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        next_step = "check the name, or give the file: path/to/file.py:NAME"
+        raise ConfigurationError(f"no module named {error.name}", job=name, next_step=next_step) from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    """Loads a file under a name made from its path, once a process."""
+    path = path.resolve()
+    name = "hindstream_job_" + re.sub(r"\W", "_", str(path))
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ConfigurationError("there is no such file", file=path, next_step="check the path of the job's file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,68 @@
+"""What a task is told to do. All of it is immutable and picklable: it travels to a Spark worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.manifests import CommittedTask, PlannedTask, RepartitionFile
+    from statelib.operators.base import Semantics
+    from statelib.topology import SubTopology
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """What is the same for all tasks of a run.
+
+    Attributes:
+        warehouse: Root of all durable data, a path or URL (see `statelib.storage`).
+        storage_options: Options of the object store, without credentials.
+        state_dir: A local directory for the working copies of state.
+        memory_budget_bytes: Past it a task's working sets are written to RocksDB and emptied.
+        batch_records: How many records are taken up at a time; no effect on results.
+        semantics: See `statelib.operators.base.Semantics`.
+        on_bad_record: ``fail``: a record that cannot be used ends the run; ``quarantine``: it goes to the topic
+            ``<job>-quarantine``, is counted and shown.
+    """
+
+    warehouse: str
+    state_dir: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    memory_budget_bytes: int = 512 * 2**20
+    batch_records: int = 131_072
+    semantics: Semantics = "kip"
+    on_bad_record: Literal["fail", "quarantine"] = "fail"
+
+
+@dataclass(frozen=True)
+class TaskWork:
+    """One task of one run.
+
+    Attributes:
+        job: The job's name.
+        run_id: The run.
+        commit: The number of the commit that the run prepares.
+        fingerprint: Of the whole topology.
+        sub_topology: What to run.
+        planned: Which task this is, and the source ranges that it takes up.
+        source_versions: Delta version of each source archive.
+        repartitions: Files of the repartition topics' partition that this task reads.
+        partitions: Number of partitions of each topic that the task writes, repartition topics included.
+        restore: The task's state as of the last commit; None: it has none yet.
+        settings: See `TaskSettings`.
+    """
+
+    job: str
+    run_id: str
+    commit: int
+    fingerprint: str
+    sub_topology: SubTopology
+    planned: PlannedTask
+    source_versions: Mapping[str, int]
+    repartitions: tuple[RepartitionFile, ...]
+    partitions: Mapping[str, int]
+    restore: CommittedTask | None
+    settings: TaskSettings

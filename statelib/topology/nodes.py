@@ -1,0 +1,98 @@
+"""The nodes of a topology: immutable, picklable, named as Kafka Streams names them.
+
+A repartition is two nodes with one internal topic between them: a `Sink` that ends a sub-topology and a `Source` that
+begins the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.operators.base import OperatorSpec
+    from statelib.operators.mapping import Mapper
+    from statelib.serdes import Serde
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """How a source topic is read (Kafka's ``Consumed``).
+
+    Attributes:
+        key_serde: Decodes keys that the archive holds as bytes; None: the archive's columns are used as they are.
+        value_serde: The same for values.
+        timestamp: Where a record's timestamp comes from, instead of the archive's column.
+    """
+
+    key_serde: Serde | None = None
+    value_serde: Serde | None = None
+    timestamp: Mapper | None = None
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "key_serde": self.key_serde.describe() if self.key_serde else None,
+            "value_serde": self.value_serde.describe() if self.value_serde else None,
+            "timestamp": self.timestamp.describe() if self.timestamp else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Takes up one topic. ``internal``: a repartition topic, made and read within a run."""
+
+    name: str
+    topic: str
+    consumed: Consumed = field(default_factory=Consumed)
+    internal: bool = False
+    parents: tuple[str, ...] = ()
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"node": "source", "topic": self.topic, **self.consumed.describe()}
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """Runs an operator over what its parents forward."""
+
+    name: str
+    parents: tuple[str, ...]
+    spec: OperatorSpec
+    stores: tuple[str, ...] = ()
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"node": "processor", "stores": list(self.stores), **self.spec.describe()}
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Writes records to a topic, partitioned by key.
+
+    Attributes:
+        partitions: Number of partitions of the topic; None: those of the archive if it exists, else as many as the
+            sub-topology has tasks.
+        partition_by: What the partition is chosen by, instead of the key (internal topics of ``deduplicate`` only).
+        internal: A repartition topic.
+        key_kept: Whether records still have the key by which the sub-topology's sources are partitioned.
+    """
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str
+    partitions: int | None = None
+    partition_by: Mapper | None = None
+    internal: bool = False
+    key_kept: bool = True
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        by = self.partition_by.describe() if self.partition_by else None
+        return {"node": "sink", "topic": self.topic, "partitions": self.partitions, "partition_by": by}
+
+
+Node = Source | Processor | Sink

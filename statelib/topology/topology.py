@@ -1,0 +1,223 @@
+"""The compiled plan of a job: nodes in order, cut into sub-topologies at repartition topics."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.topology.nodes import Node, Processor, Sink, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class SubTopology:
+    """Nodes that one task runs together: connected by edges or by a shared store.
+
+    Attributes:
+        index: Its number, the first half of a task id.
+        nodes: In the order in which a task runs them: parents before children.
+    """
+
+    index: int
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def all_sources(self) -> tuple[Source, ...]:
+        """Its sources, internal ones included, in order of declaration."""
+        return tuple(node for node in self.nodes if isinstance(node, Source))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Topics that it takes up from archives."""
+        return tuple(source.topic for source in self.all_sources if not source.internal)
+
+    @property
+    def repartition_sources(self) -> tuple[str, ...]:
+        """Repartition topics that it takes up."""
+        return tuple(source.topic for source in self.all_sources if source.internal)
+
+    @cached_property
+    def all_sinks(self) -> tuple[Sink, ...]:
+        """Its sinks, internal ones included."""
+        return tuple(node for node in self.nodes if isinstance(node, Sink))
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """Topics that it writes to archives."""
+        return tuple(sink.topic for sink in self.all_sinks if not sink.internal)
+
+    @cached_property
+    def processors(self) -> tuple[Processor, ...]:
+        """Its processors."""
+        return tuple(node for node in self.nodes if isinstance(node, Processor))
+
+    @property
+    def stateful(self) -> bool:
+        """Whether any of its operators keeps state."""
+        return any(processor.spec.families() for processor in self.processors)
+
+
+class Topology:
+    """All nodes of a job, checked and cut into sub-topologies.
+
+    Args:
+        nodes: Parents before children.
+
+    Raises:
+        ConfigurationError: Two nodes of one name, an unknown parent, a topic with two sources or two sinks, a topic
+            that is read and written, no source.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = tuple(_with_sink_repartitions(nodes))
+        _check(self.nodes)
+
+    @cached_property
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        """In an order in which each comes after those whose repartition topics it reads."""
+        groups = _connected(self.nodes)
+        waiting = [SubTopology(0, tuple(group)) for group in groups]
+        ordered: list[SubTopology] = []
+        made: set[str] = set()
+        while waiting:
+            ready = [s for s in waiting if made.issuperset(s.repartition_sources)]
+            if not ready:
+                cycle = sorted(topic for s in waiting for topic in s.repartition_sources)
+                raise ConfigurationError(f"repartition topics form a cycle: {', '.join(cycle)}")
+            chosen = ready[0]
+            waiting.remove(chosen)
+            ordered.append(replace(chosen, index=len(ordered)))
+            made.update(sink.topic for sink in chosen.all_sinks if sink.internal)
+        return tuple(ordered)
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """Topics that are read from archives."""
+        return tuple(node.topic for node in self.nodes if isinstance(node, Source) and not node.internal)
+
+    @property
+    def sink_topics(self) -> tuple[str, ...]:
+        """Topics that are written to archives."""
+        return tuple(node.topic for node in self.nodes if isinstance(node, Sink) and not node.internal)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of everything that decides the answer; state of another fingerprint is not used."""
+        described = [{"name": n.name, "parents": list(n.parents), **n.describe()} for n in self.nodes]
+        return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+    def partitions(self, of_sources: Mapping[str, int]) -> dict[int, int]:
+        """The number of tasks of each sub-topology, given the partitions of the source topics.
+
+        Raises:
+            ConfigurationError: Topics that are joined differ in their number of partitions.
+        """
+        topics = dict(of_sources)
+        tasks: dict[int, int] = {}
+        for sub in self.sub_topologies:
+            counts = {source.topic: topics[source.topic] for source in sub.all_sources}
+            _check_co_partitioned(sub, counts)
+            tasks[sub.index] = max(counts.values())
+            for sink in sub.all_sinks:
+                if sink.internal:
+                    topics[sink.topic] = sink.partitions or self._joined_with(sink.topic, topics) or tasks[sub.index]
+        return tasks
+
+    def repartition_partitions(self, of_sources: Mapping[str, int]) -> dict[str, int]:
+        """The number of partitions of each repartition topic: that of the tasks which read it."""
+        tasks = self.partitions(of_sources)
+        return {topic: tasks[sub.index] for sub in self.sub_topologies for topic in sub.repartition_sources}
+
+    def _joined_with(self, topic: str, known: Mapping[str, int]) -> int | None:
+        """Partitions of an archive topic that shares the sub-topology reading ``topic``."""
+        for sub in self.sub_topologies:
+            if topic in sub.repartition_sources:
+                return max((known[t] for t in sub.sources if t in known), default=None)
+        return None
+
+
+def _with_sink_repartitions(nodes: Sequence[Node]) -> Iterable[Node]:
+    """Puts a repartition before each sink whose records no longer have the key they are partitioned by."""
+    for node in nodes:
+        if isinstance(node, Sink) and not node.internal and not node.key_kept:
+            topic = f"{node.topic}-repartition"
+            yield Sink(f"{node.name}-REPARTITION", node.parents, topic, node.partitions, internal=True)
+            yield Source(f"{node.name}-REPARTITION-SOURCE", topic, internal=True)
+            yield replace(node, parents=(f"{node.name}-REPARTITION-SOURCE",), key_kept=True)
+        else:
+            yield node
+
+
+def _check(nodes: Sequence[Node]) -> None:
+    seen: set[str] = set()
+    read: set[str] = set()
+    written: set[str] = set()
+    for node in nodes:
+        if node.name in seen:
+            raise ConfigurationError("two nodes have one name", node=node.name, next_step="name one with Named")
+        unknown = [parent for parent in node.parents if parent not in seen]
+        if unknown:
+            raise ConfigurationError(f"parent {unknown[0]} is not declared before its child", node=node.name)
+        seen.add(node.name)
+        if isinstance(node, Source):
+            _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
+        if isinstance(node, Sink):
+            _add_topic(written, node.topic, "written", "merge() the streams before to()")
+    both = {node.topic for node in nodes if isinstance(node, Sink) and not node.internal} & read
+    if both:
+        next_step = "write to another topic"
+        raise ConfigurationError("a topic is read and written, a cycle", topic=both.pop(), next_step=next_step)
+    if not read:
+        raise ConfigurationError("the topology has no source", next_step="begin with StreamsBuilder.stream() or .table()")
+
+
+def _add_topic(topics: set[str], topic: str, done: str, next_step: str) -> None:
+    if topic in topics:
+        raise ConfigurationError(f"a topic is {done} by two nodes", topic=topic, next_step=next_step)
+    topics.add(topic)
+
+
+def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Groups of nodes that share an edge or a store, each in node order, groups in order of their first node."""
+    group_of: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while group_of.setdefault(name, name) != name:
+            name = group_of[name]
+        return name
+
+    for node in nodes:
+        joined = [f"node {node.name}", *(f"node {parent}" for parent in node.parents)]
+        if isinstance(node, Processor):
+            joined += [f"store {store}" for store in node.stores]
+        for other in joined[1:]:
+            group_of[find(other)] = find(joined[0])
+    groups: dict[str, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(find(f"node {node.name}"), []).append(node)
+    return list(groups.values())
+
+
+def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> None:
+    """Inputs of a node with several parents that shares stores between them must have equally many partitions."""
+    topics_of: dict[str, set[str]] = {}
+    for node in sub.nodes:
+        if isinstance(node, Source):
+            topics_of[node.name] = {node.topic}
+            continue
+        topics_of[node.name] = set().union(*(topics_of[parent] for parent in node.parents))
+        if isinstance(node, Processor) and len(node.parents) > 1 and node.stores:
+            counts = {topic: partitions[topic] for topic in sorted(topics_of[node.name])}
+            if len(set(counts.values())) > 1:
+                shown = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
+                raise ConfigurationError(
+                    f"joined topics differ in their number of partitions: {shown}",
+                    node=node.name,
+                    next_step="repartition() one of them to the other's number",
+                )
