@@ -1,0 +1,352 @@
+"""Objects by path, on local disk, in memory or in an object store: everything that is not a Delta log.
+
+A thin layer over obstore. A path is relative to the root, with ``/`` between its parts, and names an object, never a
+directory. What an object store guarantees holds everywhere: a reader sees a whole object or none, and of several
+writers that create the same path one wins. On local disk, what a call has written is on the disk when it returns.
+
+The options are those of delta-rs and obstore (both are built on Rust's ``object_store``), for example
+``aws_endpoint_url``, ``aws_region``, ``allow_http``; so one mapping serves a topic's files and its Delta log. What is
+not given there comes from the environment, as usual (``AWS_ACCESS_KEY_ID``, ...). No error quotes an option's value.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+from urllib.parse import unquote, urlsplit
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
+from obstore.store import LocalStore, MemoryStore, from_url
+
+from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore
+
+_CLIENT_OPTIONS = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "read_timeout", "proxy_url",
+    "pool_idle_timeout", "user_agent", "root_certificate",
+})  # fmt: skip
+"""Options of the HTTP client, which obstore takes apart from those of the store."""
+
+_DELTA_OPTIONS = ("aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "delta_dynamo")
+"""Prefixes of options that only delta-rs knows."""
+
+_PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
+"""Characters that no store encodes, so that a path has the same name everywhere."""
+
+
+class ObjectNotFoundError(InputError):
+    """There is no object at the path. Callers who know what it means for the user say so instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An entry of a listing: ``path`` relative to the storage's root."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+
+class Storage:
+    """The objects below one root.
+
+    Args:
+        root_uri: A local directory (path or ``file://`` URL; made if absent), ``memory://`` (tests: each instance has
+            its own objects, shared with its `within`), ``s3://bucket/prefix``, ``gs://...``, ``az://...``, ``abfss://...``.
+        options: See the module's docstring.
+
+    Raises:
+        ConfigurationError: The URL or an option is not understood.
+
+    Every method raises `RetryableError` for a passing fault of the store, and `ConfigurationError` for a path with
+    characters that not all stores keep as they are, for missing permissions, or a bucket that is not there.
+    """
+
+    def __init__(self, root_uri: str, options: Mapping[str, str] | None = None) -> None:
+        self.options = dict(options or {})
+        self.root_uri, self._directory = _normalise(root_uri)
+        self._prefix = ""
+        with self._errors("open the storage"):
+            self._store = self._open()
+
+    def __repr__(self) -> str:
+        return f"Storage({self.uri('')!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles the address, not the connection."""
+        if isinstance(self._store, MemoryStore):
+            raise ConfigurationError("a storage in memory cannot leave its process", setting="storage root")
+        return Storage, (self.uri(""), self.options)
+
+    def within(self, prefix: str) -> Storage:
+        """The storage whose root is ``prefix`` below this one's, over the same connection."""
+        inner = Storage.__new__(Storage)
+        inner.__dict__.update(self.__dict__)
+        inner._prefix = f"{self._key(prefix)}/"
+        return inner
+
+    def uri(self, path: str) -> str:
+        """The full address of ``path`` (`""`: of the root): a plain path on local disk, else a URL."""
+        return f"{self.root_uri}/{self._prefix}{path}".rstrip("/")
+
+    def local_path(self, path: str) -> Path | None:
+        """Where ``path`` is on local disk, for memory-mapping and hard links; None if the root is not a local directory."""
+        return None if self._directory is None else self._directory / self._key(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Writes an object, in place of one that is there."""
+        with self._errors("write", path):
+            obstore.put(self._store, self._key(path), data)
+        self._sync(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Writes an object unless there is one already.
+
+        Of any number of concurrent callers exactly one gets True.
+
+        Returns:
+            Whether this call wrote it.
+        """
+        with self._errors("create", path):
+            try:
+                obstore.put(self._store, self._key(path), data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+        self._sync(path)
+        return True
+
+    def get(self, path: str) -> bytes:
+        """An object's content.
+
+        Raises:
+            ObjectNotFoundError: There is none.
+        """
+        with self._errors("read", path):
+            return bytes(obstore.get(self._store, self._key(path)).bytes())
+
+    def get_if_present(self, path: str) -> bytes | None:
+        """An object's content, or None if there is no such object."""
+        try:
+            return self.get(path)
+        except ObjectNotFoundError:
+            return None
+
+    def size(self, path: str) -> int:
+        """An object's size in bytes.
+
+        Raises:
+            ObjectNotFoundError: There is none.
+        """
+        with self._errors("look up", path):
+            return obstore.head(self._store, self._key(path))["size"]
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at ``path``."""
+        try:
+            self.size(path)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def list(self, prefix: str = "") -> list[StoredObject]:
+        """All objects below the directory ``prefix``, at any depth, ordered by path."""
+        with self._errors("list", prefix):
+            found = obstore.list(self._store, self._key(prefix) if prefix else self._prefix or None)
+            objects = [
+                StoredObject(
+                    meta["path"].removeprefix(self._prefix),
+                    meta["size"],
+                    int(meta["last_modified"].timestamp() * 1000),
+                )
+                for page in found
+                for meta in page
+            ]
+        return sorted(objects, key=lambda entry: entry.path)
+
+    def delete(self, paths: str | Sequence[str]) -> None:
+        """Removes objects; one that is not there is no error."""
+        keys = [self._key(path) for path in ([paths] if isinstance(paths, str) else paths)]
+        with self._errors("delete", paths if isinstance(paths, str) else None):
+            if not isinstance(self._store, LocalStore):
+                obstore.delete(self._store, keys)
+                return
+            for key in keys:
+                try:
+                    obstore.delete(self._store, key)
+                except FileNotFoundError:
+                    continue
+
+    def upload(self, local_path: Path, path: str) -> None:
+        """Copies a local file to ``path`` in bounded memory, in place of an object that is there."""
+        with self._errors("upload", path):
+            obstore.put(self._store, self._key(path), local_path)
+        self._sync(path)
+
+    def download(self, path: str, local_path: Path) -> None:
+        """Copies an object to a local file in bounded memory.
+
+        The file appears complete, and on the disk, or not at all; its directory is made if absent.
+
+        Raises:
+            ObjectNotFoundError: There is no object at ``path``.
+        """
+        partial = local_path.with_name(f".{local_path.name}.{os.getpid()}-{threading.get_ident()}.part")
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with self._errors("download", path), partial.open("wb") as file:
+                for chunk in obstore.get(self._store, self._key(path)).stream():
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(local_path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync_directory(local_path.parent)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Opens an object for random access: memory-mapped on local disk, by ranges elsewhere.
+
+        Raises:
+            ObjectNotFoundError: There is no object at ``path``.
+        """
+        with self._errors("open", path):
+            local = self.local_path(path)
+            if local is not None:
+                return pa.memory_map(str(local))
+            return pa.PythonFile(obstore.open_reader(self._store, self._key(path)), mode="r")
+
+    def open_output(self, path: str) -> IO[bytes]:
+        """Opens a new object for writing in bounded memory, under a name that nobody else writes.
+
+        In an object store it appears when it is closed. On local disk it grows in place: only a path that nobody
+        reads before it is committed may be written this way.
+
+        Raises:
+            InputError: There is an object at ``path`` already.
+        """
+        with self._errors("create", path):
+            local = self.local_path(path)
+            if local is not None:
+                local.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    return cast("IO[bytes]", _DurableFile(local, "xb"))
+                except FileExistsError:
+                    raise InputError("the file exists already", file=self.uri(path)) from None
+            if self.exists(path):
+                raise InputError("the object exists already", file=self.uri(path))
+            return cast("IO[bytes]", obstore.open_writer(self._store, self._key(path)))
+
+    def _key(self, path: str) -> str:
+        if not _PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
+            what = f"{path!r} is no path that every store can hold"
+            raise ConfigurationError(what, next_step="use letters, digits and . _ = + @ , : ~ - in names")
+        return self._prefix + path
+
+    def _open(self) -> ObjectStore:
+        if self._directory is not None:
+            return LocalStore(self._directory, mkdir=True)
+        if self.root_uri.startswith("memory:"):
+            return MemoryStore()
+        config: dict[str, Any] = {}
+        client: dict[str, Any] = {}
+        for name, value in self.options.items():
+            key = name.lower()
+            plain = re.sub("^(aws|azure|google)_", "", key)
+            if plain in _CLIENT_OPTIONS:
+                client[plain] = value
+            elif not key.startswith(_DELTA_OPTIONS):
+                config[key] = value
+        return from_url(self.root_uri, config=cast("Any", config), client_options=cast("ClientConfig", client))
+
+    def _sync(self, path: str) -> None:
+        """Brings what was just written to the disk, if it is a file: obstore leaves that to the system."""
+        local = self.local_path(path)
+        if local is not None:
+            with self._errors("write", path), local.open("rb") as file:
+                os.fsync(file.fileno())
+            _sync_directory(local.parent)
+
+    @contextmanager
+    def _errors(self, verb: str, path: str | None = None) -> Iterator[None]:
+        """Maps a store's errors to Hindstream's.
+
+        The original is not chained: its text may hold a signed URL or a header.
+        """
+        try:
+            yield
+        except HindstreamError:
+            raise
+        except FileNotFoundError as error:
+            if verb in ("write", "create", "upload", "list"):
+                raise self._problem(ConfigurationError, verb, path, error) from None
+            raise ObjectNotFoundError("there is no such object", file=self.uri(path or "")) from None
+        except (PermissionError, PermissionDeniedError, UnauthenticatedError) as error:
+            step = "check the credentials in the storage options or the environment, and the bucket's policy"
+            raise self._problem(ConfigurationError, verb, path, error, step) from None
+        except (UnknownConfigurationKeyError, ValueError) as error:
+            raise self._problem(ConfigurationError, verb, path, error, "check the storage options") from None
+        except (BaseError, OSError) as error:
+            kind = RetryableError if path is not None else ConfigurationError
+            raise self._problem(kind, verb, path, error, "run the same command again") from None
+
+    def _problem(
+        self,
+        kind: type[HindstreamError],
+        verb: str,
+        path: str | None,
+        error: Exception,
+        next_step: str | None = None,
+    ) -> HindstreamError:
+        reason = str(error).split("\n", 1)[0][:300]  # what follows is a debug dump of the request
+        reason = re.sub(r"\?[^\s\"')]*", "?...", reason)  # signed queries
+        for value in self.options.values():
+            reason = reason.replace(value, "...") if len(value) > 3 else reason
+        return kind(f"cannot {verb}: {reason}", file=self.uri(path or ""), next_step=next_step)
+
+
+class _DurableFile(io.FileIO):
+    """A local file that is on the disk when it is closed."""
+
+    def close(self) -> None:
+        if not self.closed:
+            os.fsync(self.fileno())
+            _sync_directory(Path(str(self.name)).parent)
+        super().close()
+
+
+def _sync_directory(directory: Path) -> None:
+    """Brings a directory's entries to the disk, so that a new name outlives a power cut."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _normalise(root_uri: str) -> tuple[str, Path | None]:
+    """The root without a trailing slash, and the directory that it names if it is a local one."""
+    parts = urlsplit(root_uri)
+    if parts.scheme in ("", "file"):
+        directory = Path(unquote(parts.path) if parts.scheme else root_uri).expanduser().resolve()
+        return str(directory), directory
+    if parts.username is not None and parts.scheme not in ("abfs", "abfss") or parts.password or parts.query:
+        what = f"the {parts.scheme} address holds credentials"
+        raise ConfigurationError(what, next_step="pass them as storage options or in the environment")
+    return root_uri.rstrip("/"), None

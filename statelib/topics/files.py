@@ -1,0 +1,60 @@
+"""What a manifest, a plan and the Delta log say of one file of a topic archive."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_ISO_MS = -62_135_596_800_000  # 0001-01-01
+_END_ISO_MS = 253_402_300_800_000  # 10000-01-01
+
+
+class ArchiveFile(BaseModel):
+    """A Parquet file with a run of one partition's records, ascending by offset.
+
+    Equal records give an equal description but for ``path``, which names the attempt that wrote the file.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="relative to the archive's root, such as partition=3/00000000000000000117-a1.parquet")
+    partition: int
+    rows: int
+    size_bytes: int
+    first_offset: int = Field(description="of the first record")
+    last_offset: int = Field(description="of the last record; more than rows - 1 further on if offsets have holes")
+    min_timestamp_ms: int | None = Field(description="None: no record has a timestamp, or it is not known")
+    max_timestamp_ms: int | None = Field(description="None: no record has a timestamp, or it is not known")
+    null_keys: int | None = Field(default=None, description="records without a key; None: not known")
+    null_values: int | None = Field(default=None, description="tombstones; None: not known")
+    sha256: str | None = Field(default=None, description="of the file's bytes, in hex; None: not known")
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether its offsets have no holes, so that rows can be counted by subtraction."""
+        return self.last_offset - self.first_offset + 1 == self.rows
+
+    @property
+    def delta_statistics(self) -> str:
+        """The statistics of its add action, as JSON (Delta protocol, "Per-file Statistics").
+
+        Timestamps outside the years 1 to 9999 cannot be written there: such a file has none and is always opened.
+        """
+        least: dict[str, int | str] = {"offset": self.first_offset}
+        most: dict[str, int | str] = {"offset": self.last_offset}
+        if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
+            if _FIRST_ISO_MS <= self.min_timestamp_ms and self.max_timestamp_ms < _END_ISO_MS:
+                least["timestamp"] = iso_timestamp(self.min_timestamp_ms)
+                most["timestamp"] = iso_timestamp(self.max_timestamp_ms)
+        return json.dumps({
+            "numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": {"offset": 0},
+        })  # fmt: skip
+
+
+def iso_timestamp(timestamp_ms: int) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC, such as ``2013-01-01T05:15:00.000Z``; years 1 to 9999."""
+    text = (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
