@@ -233,9 +233,10 @@ class KeyTable:
         return self._offsets[: self._known + 1]
 
     def encode(self, keys: pa.Array) -> NDArray[np.int64]:
-        """The codes of ``keys`` (binary or string of any layout, or a dictionary of these); unseen keys get the next ones.
+        """The codes of ``keys``; unseen keys get the next ones, a null has the code `NULL_KEY`.
 
-        A null has the code `NULL_KEY`.
+        Args:
+            keys: binary or string of any layout, or a dictionary of these.
         """
         return self._lookup(keys, insert=True)
 
@@ -292,7 +293,7 @@ class KeyTable:
         Raises:
             InternalError: A code is none of this table.
         """
-        if len(codes) and not (NULL_KEY <= codes.min() and codes.max() < self._known):
+        if len(codes) and (codes.min() < NULL_KEY or codes.max() >= self._known):
             raise InternalError("a code is not in the key table", code=int(codes.max()), keys=self._known)
         null = codes == NULL_KEY
         spans = np.zeros(len(codes) + 1, dtype=np.int64)
@@ -326,7 +327,7 @@ class KeyTable:
 _ALL_VALID = np.empty(0, dtype=np.bool_)
 
 
-def _buffers(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+def _buffers(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.signedinteger], NDArray[np.bool_]]:
     """An Arrow array's bytes, int32 or int64 offsets and validity (empty: no nulls), without copying the bytes."""
     kind = keys.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):

@@ -1,0 +1,276 @@
+"""Mappers: how a topology says what a new key, value, id or timestamp is made of, a whole batch at a time.
+
+A mapper sees a RecordBatch. For an operator on one stream its columns are those of `Batch.as_record_batch`: ``key``,
+``value``, ``timestamp`` and, where they are there, ``window_start``, ``window_end``, ``headers``; for a join they are
+``key``, ``left``, ``right``, ``timestamp``. It is written as one of
+
+``"dep_delay"``, ``"carrier.name"``, ``"key"``, ``"right.wind_speed"``
+    A path. If its first name is a column, it is that column, and further names are fields of it; otherwise all
+    names are fields of ``value``. (A field of the value that is called like a column: ``"value.timestamp"``.)
+    ``"headers.trace_id"`` is the value of the last header of that name. A field of a null struct is null.
+``pc.field("value", "price") * 2``
+    A pyarrow expression over the columns.
+``{"delay": "dep_delay", "double": pc.field("value", "price") * 2}``
+    A struct of mappers. Where there is a column ``value`` and it is null, so is the struct: a tombstone stays one.
+``function``
+    Any function from the RecordBatch to an Arrow or numpy array of the same length.
+``per_record(function, arrow_type)``
+    A function of one record's plain Python values: the slow way, a microsecond or more a record.
+
+Functions must be pure: a replay may run them again, and in another process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from statelib.errors import ConfigurationError, HindstreamError
+
+
+@runtime_checkable
+class Mapper(Protocol):
+    """Makes one column from a batch's columns; immutable and picklable."""
+
+    def map(self, columns: pa.RecordBatch) -> pa.Array:
+        """One value for each row of ``columns``. May raise anything: `evaluate` names the node."""
+
+    def describe(self) -> object:
+        """What it does, as plain data (JSON), for the fingerprint and for people."""
+
+
+MapperLike: TypeAlias = str | pc.Expression | Mapping[str, Any] | Callable[[pa.RecordBatch], Any] | Mapper
+"""What a user may write for a mapper: see the module's docstring."""
+
+
+def mapper(of: MapperLike) -> Mapper:
+    """The mapper that ``of`` stands for.
+
+    Raises:
+        ConfigurationError: ``of`` is none of the forms in the module's docstring.
+    """
+    if isinstance(of, Mapper):
+        return of
+    if isinstance(of, str) and all(of.split(".")):
+        return Path(tuple(of.split(".")))
+    if isinstance(of, pc.Expression):
+        return Expression(of)
+    if isinstance(of, Mapping) and of:
+        return Struct(tuple((name, mapper(field)) for name, field in of.items()))
+    if callable(of):
+        return Function(of)
+    raise ConfigurationError(
+        f"{of!r} is not a mapper",
+        next_step='give a path such as "carrier.name", a pyarrow expression, a dict of these, or a function',
+    )
+
+
+def per_record(function: Callable[..., object], arrow_type: pa.DataType, *columns: str) -> Mapper:
+    """A function called with each record's values of ``columns`` (paths; ``key`` and ``value`` if none are given).
+
+    Args:
+        function: From plain Python values (None, int, str, dict, ...) to one.
+        arrow_type: The Arrow type of what it gives.
+        columns: Paths of its arguments.
+    """
+    return PerRecord(function, arrow_type, tuple(mapper(column) for column in columns or ("key", "value")))
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A column, or a field inside one."""
+
+    names: tuple[str, ...]
+
+    def map(self, columns: pa.RecordBatch) -> pa.Array:
+        """The column or field."""
+        names = self.names if self.names[0] in columns.schema.names else ("value", *self.names)
+        if names[0] not in columns.schema.names:
+            raise ConfigurationError(
+                f"there is no column {names[1]!r}", next_step=f"one of: {', '.join(columns.schema.names)}"
+            )
+        array = columns.column(names[0])
+        if names[0] == "headers" and len(names) > 1:
+            return _last_header(array, ".".join(names[1:]))
+        for depth, name in enumerate(names[1:], start=1):
+            inside = [field.name for field in array.type] if pa.types.is_struct(array.type) else []
+            if name not in inside:
+                known = f"has the fields {', '.join(inside)}" if inside else f"is of type {array.type}"
+                raise ConfigurationError(
+                    f"there is no field {name!r}: {'.'.join(names[:depth])} {known}",
+                    next_step="mend the path",
+                )
+            array = pc.struct_field(array, [name])
+        return array
+
+    def describe(self) -> object:
+        """The path itself."""
+        return ".".join(self.names)
+
+
+def _last_header(headers: pa.Array, name: str) -> pa.Array:
+    """The value of each record's last header called ``name``, null if it has none; ``headers`` as in `Batch`."""
+    entries = pc.list_flatten(headers)
+    record = pc.list_parent_indices(headers)
+    wanted = pc.equal(pc.struct_field(entries, ["key"]), name)
+    entry_of = np.full(len(headers), -1, dtype=np.int64)
+    rows = np.flatnonzero(np.asarray(wanted))
+    entry_of[np.asarray(record)[rows]] = rows  # of several assignments to one record the last one stays
+    return pc.struct_field(entries, ["value"]).take(pa.array(entry_of, mask=entry_of < 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A pyarrow expression."""
+
+    expression: pc.Expression
+
+    def map(self, columns: pa.RecordBatch) -> pa.Array:
+        """Its value on each row."""
+        source = acero.TableSourceNodeOptions(pa.Table.from_batches([columns]))
+        plan = acero.Declaration.from_sequence(
+            [
+                acero.Declaration("table_source", source),
+                acero.Declaration("project", acero.ProjectNodeOptions([self.expression], ["mapped"])),
+            ]
+        )
+        return plan.to_table(use_threads=False).column(0).combine_chunks()
+
+    def describe(self) -> object:
+        """The expression's text."""
+        return {"expression": str(self.expression)}
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct of mappers."""
+
+    fields: tuple[tuple[str, Mapper], ...]
+
+    def map(self, columns: pa.RecordBatch) -> pa.Array:
+        """The struct; null where a column ``value`` is."""
+        children = [field.map(columns) for _, field in self.fields]
+        null = pc.is_null(columns.column("value")) if "value" in columns.schema.names else None
+        return pa.StructArray.from_arrays(
+            [_as_array(child) for child in children], [name for name, _ in self.fields], mask=null
+        )
+
+    def describe(self) -> object:
+        """Its fields in order (JSON objects have none)."""
+        return {"struct": [[name, field.describe()] for name, field in self.fields]}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function over whole columns."""
+
+    function: Callable[[pa.RecordBatch], Any]
+
+    def map(self, columns: pa.RecordBatch) -> pa.Array:
+        """What the function gives."""
+        return _as_array(self.function(columns))
+
+    def describe(self) -> object:
+        """Name and code of the function."""
+        return _describe_function(self.function)
+
+
+@dataclass(frozen=True, slots=True)
+class PerRecord:
+    """A function of one record's values: see `per_record`."""
+
+    function: Callable[..., object]
+    arrow_type: pa.DataType
+    arguments: tuple[Mapper, ...]
+
+    def map(self, columns: pa.RecordBatch) -> pa.Array:
+        """The function's results."""
+        arguments = [argument.map(columns).to_pylist() for argument in self.arguments]
+        return pa.array([self.function(*row) for row in zip(*arguments, strict=True)], self.arrow_type)
+
+    def describe(self) -> object:
+        """Name and code of the function, arguments and type."""
+        arguments = [argument.describe() for argument in self.arguments]
+        return {
+            "per_record": _describe_function(self.function),
+            "of": arguments,
+            "type": str(self.arrow_type),
+        }
+
+
+def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, *, boolean: bool = False) -> pa.Array:
+    """The mapper's column, checked.
+
+    Args:
+        of: What to evaluate.
+        columns: What it sees.
+        node: The node's name, for errors.
+        boolean: Whether booleans are needed.
+
+    Raises:
+        ConfigurationError: The mapper failed, or gave another length or type than it must; names the node.
+    """
+    try:
+        mapped = of.map(columns)
+    except HindstreamError as error:
+        raise type(error)(error.what, next_step=error.next_step, **error.place, node=node) from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"a mapper failed: {type(error).__name__}: {error}",
+            node=node,
+            next_step="mend the mapper, or filter such records out before it",
+        ) from error
+    if len(mapped) != columns.num_rows:
+        raise ConfigurationError(
+            f"a mapper gave {len(mapped)} values for {columns.num_rows} records",
+            node=node,
+            next_step="give one value for each record",
+        )
+    if boolean and not pa.types.is_boolean(mapped.type):
+        raise ConfigurationError(
+            f"a predicate gave {mapped.type}, not bool",
+            node=node,
+            next_step="compare, so that it gives booleans",
+        )
+    return mapped
+
+
+def _as_array(given: object) -> pa.Array:
+    if isinstance(given, pa.ChunkedArray):
+        return given.combine_chunks()
+    if isinstance(given, np.ndarray):
+        return pa.array(given)
+    if isinstance(given, pa.Array):
+        return given
+    raise TypeError(f"a column must be an Arrow or numpy array, not {type(given).__name__}")
+
+
+def _describe_function(function: Callable[..., object]) -> object:
+    """The qualified name, and a hash of the code that ignores comments, layout and place in the file."""
+    described = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        described["code"] = hashlib.sha256(repr(_code_facts(code)).encode()).hexdigest()
+    return described
+
+
+def _code_facts(code: CodeType) -> tuple[object, ...]:
+    def constant(value: object) -> object:
+        if isinstance(value, CodeType):
+            return _code_facts(value)
+        return sorted(map(repr, value)) if isinstance(value, frozenset) else value
+
+    return (
+        code.co_code.hex(),
+        code.co_names,
+        code.co_varnames,
+        [constant(value) for value in code.co_consts],
+    )

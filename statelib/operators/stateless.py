@@ -1,0 +1,188 @@
+"""Operators without state: map values, keys or both, filter, peek (Kafka's ``KStream`` methods of the same names)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from statelib.operators.mapping import Mapper, evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """Gives each record a new value (``mapValues``); a table's prior values are mapped too."""
+
+    value: Mapper
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+
+        def run(batch: Batch) -> Batch:
+            mapped = evaluate(self.value, batch.as_record_batch(), context.node)
+            prior = batch.prior
+            if prior is not None:
+                before = replace(batch, value=prior)
+                prior = evaluate(self.value, before.as_record_batch(), context.node)
+            return replace(batch, value=mapped, prior=prior)
+
+        return Stateless(run, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and mapper."""
+        return {"operator": "map_values", "value": self.value.describe()}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectKey:
+    """Gives each record a new key (``selectKey``); windows of the old key are gone."""
+
+    key: Mapper
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+        return _rekeying(self.key, None, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and mapper."""
+        return {"operator": "select_key", "key": self.key.describe()}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class MapKeyValue:
+    """Gives each record a new key and a new value (``map``); windows of the old key are gone."""
+
+    key: Mapper
+    value: Mapper
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+        return _rekeying(self.key, self.value, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and mappers."""
+        return {"operator": "map", "key": self.key.describe(), "value": self.value.describe()}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the records of a stream for which the predicate is true, or, ``negated``, false (``filterNot``).
+
+    Where the predicate is null, as comparisons with null are, the record goes either way (SQL's rule).
+    """
+
+    predicate: Mapper
+    negated: bool = False
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+
+        def run(batch: Batch) -> Batch:
+            chosen = evaluate(self.predicate, batch.as_record_batch(), context.node, boolean=True)
+            if self.negated:
+                chosen = pc.invert(chosen)
+            return batch.filter(np.asarray(pc.fill_null(chosen, False)))
+
+        return Stateless(run, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and predicate."""
+        return {
+            "operator": "filter_not" if self.negated else "filter",
+            "predicate": self.predicate.describe(),
+        }
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """Shows each batch to a function and forwards it unchanged (``peek``).
+
+    The function is called again when a slice is: it must not matter how often.
+    """
+
+    action: Callable[[pa.RecordBatch], object]
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+
+        def run(batch: Batch) -> Batch:
+            self.action(batch.as_record_batch())
+            return batch
+
+        return Stateless(run, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind alone: the action has no say in the answer."""
+        return {"operator": "peek"}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+class Stateless:
+    """A running operator that is one function of a batch. Accounts: ``forwarded``, ``filtered``."""
+
+    def __init__(self, run: Callable[[Batch], Batch], context: OperatorContext) -> None:
+        self._run = run
+        self._metrics = context.metrics
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The function's result for the one input."""
+        del uptake
+        (batch,) = inputs
+        result = self._run(batch)
+        self._metrics.records_in += len(batch)
+        self._metrics.records_out += len(result)
+        self._metrics.account("forwarded", len(result))
+        self._metrics.account("filtered", len(batch) - len(result))
+        return result
+
+    def flush(self, write: WriteBatch) -> None:
+        """Nothing to write."""
+
+    def memory_bytes(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+
+def _rekeying(key: Mapper, value: Mapper | None, context: OperatorContext) -> Stateless:
+    def run(batch: Batch) -> Batch:
+        columns = batch.as_record_batch()
+        return replace(
+            batch,
+            key=evaluate(key, columns, context.node),
+            key_code=None,
+            value=batch.value if value is None else evaluate(value, columns, context.node),
+            windows=None,
+            prior=None,
+        )
+
+    return Stateless(run, context)

@@ -1,0 +1,203 @@
+"""Mappers over record batches, and the stateless operators made of them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from statelib.batch import Batch, Uptake, Windows
+from statelib.errors import ConfigurationError, InternalError
+from statelib.kernels.key_table import KeyTable
+from statelib.metrics import NodeMetrics
+from statelib.operators.base import Operator, OperatorContext, OperatorSpec
+from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record
+from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.stores.backend import WriteBatch
+
+HEADER = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+BATCH = Batch(
+    key=pa.array(["a", None, "b"]),
+    key_code=np.array([0, -1, 1]),
+    value=pa.array([{"n": 1, "in": {"x": "p"}, "timestamp": "t"}, None, {"n": None, "in": None, "timestamp": "u"}]),
+    timestamp=np.array([10, 20, 30]),
+    sequence=np.array([0, 1, 2]),
+    windows=Windows(np.array([0, 0, 30]), np.array([10, 10, 40])),
+    headers=pa.array([[("h", b"1"), ("i", b"2"), ("h", b"3")], None, []], HEADER),
+)
+UPTAKE = Uptake(0, BATCH.timestamp, np.zeros(3, np.int16), np.zeros(3, np.int32), np.arange(3))
+COLUMNS = BATCH.as_record_batch()
+
+
+def mapped(of: MapperLike, columns: pa.RecordBatch = COLUMNS) -> list[object]:
+    result: list[object] = evaluate(mapper(of), columns, "NODE").to_pylist()
+    return result
+
+
+def double(columns: pa.RecordBatch) -> pa.Array:
+    return pc.multiply(columns["timestamp"], 2)
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ("n", [1, None, None]),
+        ("value.n", [1, None, None]),
+        ("in.x", ["p", None, None]),
+        ("key", ["a", None, "b"]),
+        ("timestamp", [10, 20, 30]),
+        ("value.timestamp", ["t", None, "u"]),
+        ("window_end", [10, 10, 40]),
+        ("headers.h", [b"3", None, None]),
+        ("headers.i", [b"2", None, None]),
+        ("headers.j", [None, None, None]),
+        (pc.field("value", "n") + pc.field("timestamp"), [11, None, None]),
+        (pc.scalar(5), [5, 5, 5]),
+        ({"k": "key", "in": {"n": "n"}}, [{"k": "a", "in": {"n": 1}}, None, {"k": "b", "in": {"n": None}}]),
+        (double, [20, 40, 60]),
+        (lambda columns: np.arange(columns.num_rows), [0, 1, 2]),
+        (lambda columns: pa.chunked_array([columns["key"][:1], columns["key"][1:]]), ["a", None, "b"]),
+        (per_record(lambda key, value: f"{key}{value and value['n']}", pa.string()), ["a1", "NoneNone", "bNone"]),
+        (per_record(lambda at: at + 1, pa.int32(), "timestamp"), [11, 21, 31]),
+    ],
+)  # fmt: skip
+def test_a_mapper_gives_one_value_a_record(of: MapperLike, expected: list[object]) -> None:
+    assert mapped(of) == expected
+    assert mapped(of, COLUMNS.slice(0, 0)) == []
+    json.dumps(mapper(of).describe())
+
+
+def test_a_join_has_its_own_columns() -> None:
+    columns = pa.RecordBatch.from_pydict({"left": pa.array([{"delay": 3}]), "right": pa.array([{"wind": 7.5}])})
+    assert mapped({"d": "left.delay", "w": "right.wind"}, columns) == [{"d": 3, "w": 7.5}]
+    with pytest.raises(ConfigurationError, match=r"no column 'delay'.*left, right"):
+        mapped("delay", columns)
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        ("missing", "no field 'missing': value has the fields n, in, timestamp"),
+        ("in.y", "no field 'y': value.in has the fields x"),
+        ("key.x", "no field 'x': key is of type string"),
+        (lambda columns: pa.array([1]), "gave 1 values for 3 records"),
+        (lambda columns: [1, 2, 3], "must be an Arrow or numpy array, not list"),
+        (per_record(lambda key, value: value["n"], pa.int64()), "a mapper failed: TypeError"),
+        (pc.field("nowhere"), "a mapper failed: ArrowInvalid"),
+    ],
+)
+def test_a_wrong_mapper_names_the_node(of: MapperLike, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        mapped(of)
+    assert caught.value.place["node"] == "NODE"
+
+
+@pytest.mark.parametrize("of", ["", "a..b", {}, 5])
+def test_what_is_no_mapper_is_refused(of: object) -> None:
+    with pytest.raises(ConfigurationError, match="is not a mapper"):
+        mapper(of)
+
+
+def test_deliberate_errors_keep_their_kind() -> None:
+    def fail(columns: pa.RecordBatch) -> pa.Array:
+        raise InternalError("broken")
+
+    with pytest.raises(InternalError, match="broken"):
+        mapped(fail)
+
+
+def test_descriptions_tell_mappers_apart() -> None:
+    like: list[MapperLike] = [
+        "a", "a.b", pc.field("a"), {"x": "a"}, {"y": "a"}, double,
+        lambda columns: columns["key"], lambda columns: columns["value"], lambda columns: columns["n"].cast("int8"),
+        per_record(double, pa.string()), per_record(double, pa.int8()), per_record(double, pa.int8(), "key"),
+    ]  # fmt: skip
+    described = [json.dumps(mapper(of).describe()) for of in like]
+    assert len(set(described)) == len(described)
+    assert (
+        mapper(lambda columns: columns["key"] in {"a", "b"}).describe()
+        == mapper(lambda columns: columns["key"] in {"b", "a"}).describe()
+    )
+
+
+def test_mappers_travel() -> None:
+    for of in ("a.b", pc.field("n") * 2, {"x": "a", "y": double}, per_record(double, pa.int8())):
+        there = pickle.loads(pickle.dumps(mapper(of)))
+        assert there.describe() == mapper(of).describe()
+
+
+def build(spec: OperatorSpec) -> tuple[Operator, NodeMetrics]:
+    class NoBackend:
+        pass
+
+    metrics = NodeMetrics()
+    context = OperatorContext("NODE", NoBackend(), KeyTable(), metrics)  # type: ignore[arg-type]
+    assert spec.families() == ()
+    json.dumps(dict(spec.describe()))
+    return spec.build(context), metrics
+
+
+def run(spec: OperatorSpec, batch: Batch = BATCH) -> tuple[Batch, NodeMetrics]:
+    operator, metrics = build(spec)
+    result = operator.process([batch], UPTAKE)
+    write = WriteBatch()
+    operator.flush(write)
+    assert len(write) == 0
+    assert operator.memory_bytes() == 0
+    assert metrics.unaccounted == 0
+    assert (metrics.records_in, metrics.records_out) == (len(batch), len(result))
+    return result, metrics
+
+
+def test_map_values() -> None:
+    result, metrics = run(MapValues(mapper("n")))
+    assert result.value.to_pylist() == [1, None, None]
+    assert result.key is BATCH.key
+    assert result.key_code is BATCH.key_code
+    assert result.windows is BATCH.windows
+    assert metrics.accounts == {"forwarded": 3}
+
+
+def test_map_values_of_a_table_maps_prior_values() -> None:
+    result, _ = run(MapValues(mapper("n")), replace(BATCH, prior=BATCH.value.take(pa.array([1, 0, 2]))))
+    assert result.prior is not None
+    assert result.prior.to_pylist() == [None, 1, None]
+
+
+def test_a_new_key_has_no_code_and_no_window() -> None:
+    for spec in (SelectKey(mapper("n")), MapKeyValue(mapper("n"), mapper("key"))):
+        result, _ = run(spec)
+        assert result.key.to_pylist() == [1, None, None]
+        assert result.key_code is None
+        assert result.windows is None
+    assert result.value.to_pylist() == ["a", None, "b"]
+
+
+@pytest.mark.parametrize(("negated", "kept"), [(False, [10]), (True, [])])
+def test_filter_drops_where_the_predicate_is_null(negated: bool, kept: list[int]) -> None:
+    result, metrics = run(Filter(mapper(pc.field("value", "n") == 1), negated))
+    assert result.timestamp.tolist() == kept
+    assert metrics.accounts.get("filtered") == 3 - len(kept)
+
+
+def test_filter_not() -> None:
+    result, _ = run(Filter(mapper(pc.field("timestamp") > 15), negated=True))
+    assert result.timestamp.tolist() == [10]
+
+
+def test_a_predicate_must_give_booleans() -> None:
+    operator, _ = build(Filter(mapper("n")))
+    with pytest.raises(ConfigurationError, match="gave int64, not bool"):
+        operator.process([BATCH], UPTAKE)
+
+
+def test_peek_forwards_what_it_shows() -> None:
+    shown: list[pa.RecordBatch] = []
+    result, _ = run(Peek(shown.append))
+    assert result is BATCH
+    assert shown[0].equals(COLUMNS)
