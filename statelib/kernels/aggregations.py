@@ -1,0 +1,178 @@
+"""The hot loops of aggregations: each walks the updates in order and writes down the running value of the window.
+
+All have the same shape. An update is a pair ``(rows[u], slots[u])``: the record and the (key, window) that it changes.
+``values`` and ``valid`` belong to records (an empty ``valid``: no nulls), ``state`` and ``seen`` to slots (``seen``: the
+slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import types
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, compiled, helper, i64, nothing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Floats: Any = types.Array(types.float64, 1, "C", readonly=True)
+FloatsOut: Any = types.Array(types.float64, 1, "C", readonly=False)
+
+NO_UPDATE = -1
+
+
+@compiled(nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, Int64sOut))
+def latest_timestamp(
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    timestamp: NDArray[np.int64],
+    removed: NDArray[np.bool_],
+    state: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """The largest record timestamp of each window; `NO_TIMESTAMP` in ``state`` is a window that does not exist.
+
+    ``removed`` (by update; empty: none) marks updates after which the window does not exist.
+    """
+    for update in range(len(rows)):
+        slot = slots[update]
+        out[update] = max(state[slot], timestamp[rows[update]])
+        state[slot] = NO_TIMESTAMP if len(removed) and removed[update] else out[update]
+
+
+@compiled(nothing(Int64s, Int64s, Bools, Int64sOut, Int64sOut))
+def running_count(
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    valid: NDArray[np.bool_],
+    state: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """The number of values that are not null."""
+    for update in range(len(rows)):
+        slot = slots[update]
+        if not len(valid) or valid[rows[update]]:
+            state[slot] += 1
+        out[update] = state[slot]
+
+
+@compiled(i64(Int64s, Int64s, Int64s, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut))
+def running_int_sum(
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    values: NDArray[np.int64],
+    valid: NDArray[np.bool_],
+    state: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+    out: NDArray[np.int64],
+    out_seen: NDArray[np.bool_],
+) -> int:
+    """The sum of int64 values.
+
+    Returns:
+        The first update whose sum does not fit into 64 bits, where it stops; `NO_UPDATE` if all do.
+    """
+    for update in range(len(rows)):
+        slot = slots[update]
+        row = rows[update]
+        if not len(valid) or valid[row]:
+            before = state[slot]
+            after = before + values[row]
+            if ((before ^ after) & (values[row] ^ after)) < 0:  # both have a sign that the sum has not
+                return update
+            state[slot] = after
+            seen[slot] = True
+        out[update] = state[slot]
+        out_seen[update] = seen[slot]
+    return NO_UPDATE
+
+
+@compiled(nothing(Int64s, Int64s, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut))
+def running_float_sum(
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    values: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    state: NDArray[np.float64],
+    seen: NDArray[np.bool_],
+    out: NDArray[np.float64],
+    out_seen: NDArray[np.bool_],
+) -> None:
+    """The sum of float64 values, added up in the order of the records."""
+    for update in range(len(rows)):
+        slot = slots[update]
+        row = rows[update]
+        if not len(valid) or valid[row]:
+            state[slot] += values[row]
+            seen[slot] = True
+        out[update] = state[slot]
+        out_seen[update] = seen[slot]
+
+
+@helper
+def _below(a: Any, b: Any) -> bool:
+    """The order of SQL: a NaN is above all numbers."""
+    less: bool = a < b or (b != b and a == a)  # noqa: PLR0124 - only a NaN differs from itself
+    return less
+
+
+_EXTREME = (
+    nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut),
+    nothing(Int64s, Int64s, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut),
+)
+
+
+@compiled(*_EXTREME)
+def running_min(
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    values: NDArray[Any],
+    valid: NDArray[np.bool_],
+    state: NDArray[Any],
+    seen: NDArray[np.bool_],
+    out: NDArray[Any],
+    out_seen: NDArray[np.bool_],
+) -> None:
+    """The smallest of int64 or float64 values; of equal ones the first."""
+    for update in range(len(rows)):
+        slot = slots[update]
+        row = rows[update]
+        if (not len(valid) or valid[row]) and (not seen[slot] or _below(values[row], state[slot])):
+            state[slot] = values[row]
+            seen[slot] = True
+        out[update] = state[slot]
+        out_seen[update] = seen[slot]
+
+
+@compiled(*_EXTREME)
+def running_max(
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    values: NDArray[Any],
+    valid: NDArray[np.bool_],
+    state: NDArray[Any],
+    seen: NDArray[np.bool_],
+    out: NDArray[Any],
+    out_seen: NDArray[np.bool_],
+) -> None:
+    """The largest of int64 or float64 values; of equal ones the first."""
+    for update in range(len(rows)):
+        slot = slots[update]
+        row = rows[update]
+        if (not len(valid) or valid[row]) and (not seen[slot] or _below(state[slot], values[row])):
+            state[slot] = values[row]
+            seen[slot] = True
+        out[update] = state[slot]
+        out_seen[update] = seen[slot]
+
+
+@compiled(nothing(Int64s, Int64sOut, Int64sOut))
+def previous_update(slots: NDArray[np.int64], last: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+    """For each update the update before it of the same slot, else `NO_UPDATE`; ``last`` (by slot) begins as `NO_UPDATE`."""
+    for update in range(len(slots)):
+        slot = slots[update]
+        out[update] = last[slot]
+        last[slot] = update

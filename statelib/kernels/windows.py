@@ -1,0 +1,167 @@
+"""The hot loops of time windows: which windows take a record, and which slot of the working set each window has.
+
+A *slot* is the number of one (key, window) in the working set, counted from 0; the state of a window is an array
+indexed by slot. Slots are found by open addressing with linear probing over one int64 word each::
+
+    bits 62..32  31 bits of the hash of key code and window start (its low bits give the place)
+    bits 31..0   the slot
+    -1           empty
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.kernels.compiled import Int64s, Int64sOut, compiled, helper, i64, nothing, several
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EMPTY = -1
+_SLOT_MASK = (1 << 32) - 1
+_KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_START_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
+_FINAL = np.uint64(0xFF51AFD7ED558CCD)
+_HALF = np.uint64(32)
+_TAG_SHIFT = np.uint64(33)
+
+
+@compiled(several(i64, 2)(*[Int64s] * 2, *[i64] * 4, *[Int64sOut] * 4))
+def accept(
+    key_code: NDArray[np.int64],
+    timestamp: NDArray[np.int64],
+    stream_time: int,
+    size: int,
+    advance: int,
+    grace: int,
+    first_start: NDArray[np.int64],
+    accepted: NDArray[np.int64],
+    expired: NDArray[np.int64],
+    lateness: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Decides for each record which of its windows still take it: those with ``end > stream time - grace``.
+
+    The stream time is the largest timestamp so far, the record's included; records with null keys (code < 0) neither
+    move it nor have windows (Kafka's ``KStreamWindowAggregate``).
+
+    Args:
+        key_code: int64.
+        timestamp: int64, ms.
+        stream_time: Before the first record, ms.
+        size: Size of the windows, ms.
+        advance: From one window's start to the next's, ms.
+        grace: Grace period, ms.
+        first_start: Out, int64: start of the first window that takes the record; the others follow by ``advance``.
+        accepted: Out, int64: how many windows take it.
+        expired: Out, int64: how many do not any more.
+        lateness: Out, int64: stream time minus timestamp, ms.
+
+    Returns:
+        The stream time after the last record, and the sum of ``accepted``.
+    """
+    updates = i64(0)
+    for row in range(len(timestamp)):
+        accepted[row] = expired[row] = lateness[row] = first_start[row] = 0
+        if key_code[row] < 0:
+            continue
+        time = timestamp[row]
+        stream_time = max(stream_time, time)
+        lateness[row] = stream_time - time
+        last = time - time % advance
+        earliest = max(0, time - size + advance)
+        first = earliest - earliest % advance
+        windows = (last - first) // advance + 1
+        last_expired = stream_time - grace - size
+        late = min(windows, (last_expired - first) // advance + 1) if first <= last_expired else i64(0)
+        first_start[row] = first + late * advance
+        expired[row] = late
+        accepted[row] = windows - late
+        updates += windows - late
+    return stream_time, updates
+
+
+@helper
+def _tag(key_code: int, start: int) -> int:
+    state = np.uint64(key_code) * _KEY_MULTIPLIER + np.uint64(start) * _START_MULTIPLIER
+    state = (state ^ (state >> _HALF)) * _FINAL
+    tag: int = i64((state ^ (state >> _HALF)) >> _TAG_SHIFT)
+    return tag
+
+
+@compiled(several(i64, 3)(*[Int64s] * 3, i64, i64, i64, i64, *[Int64sOut] * 5))
+def find_slots(
+    key_code: NDArray[np.int64],
+    first_start: NDArray[np.int64],
+    accepted: NDArray[np.int64],
+    advance: int,
+    first_row: int,
+    updates: int,
+    known: int,
+    places: NDArray[np.int64],
+    slot_key: NDArray[np.int64],
+    slot_start: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Finds or makes the slot of each (record, window), windows by ascending start, until done or out of room.
+
+    Args:
+        key_code: int64, by record.
+        first_start: int64, by record, as `accept` gives it.
+        accepted: int64, by record, as `accept` gives it.
+        advance: From one window's start to the next's, ms.
+        first_row: The record to begin with.
+        updates: How many elements of ``rows`` and ``slots`` are written.
+        known: How many slots are taken.
+        places: int64, the table; a power of two of elements.
+        slot_key: int64, the key code of each slot; half as many elements as ``places``.
+        slot_start: int64, the window's start of each slot; as many.
+        rows: Out, int64, by update: the record.
+        slots: Out, int64, by update: the slot.
+
+    Returns:
+        The first record that is not done, and the new values of ``updates`` and ``known``.
+    """
+    mask = len(places) - 1
+    for row in range(first_row, len(key_code)):
+        if known + accepted[row] > len(slot_key):
+            return row, updates, known
+        start = first_start[row]
+        for _ in range(accepted[row]):
+            tag = _tag(key_code[row], start)
+            place = tag & mask
+            slot = known
+            while places[place] != EMPTY:
+                word = places[place]
+                if word >> 32 == tag:
+                    candidate = word & _SLOT_MASK
+                    if slot_key[candidate] == key_code[row] and slot_start[candidate] == start:
+                        slot = candidate
+                        break
+                place = (place + 1) & mask
+            if slot == known:
+                places[place] = (tag << 32) | slot
+                slot_key[slot] = key_code[row]
+                slot_start[slot] = start
+                known += 1
+            rows[updates] = row
+            slots[updates] = slot
+            updates += 1
+            start += advance
+    return len(key_code), updates, known
+
+
+@compiled(nothing(Int64s, Int64s, i64, Int64sOut))
+def place_slots(
+    slot_key: NDArray[np.int64], slot_start: NDArray[np.int64], known: int, places: NDArray[np.int64]
+) -> None:
+    """Fills an empty table (all `EMPTY`, at least twice ``known`` elements) with the slots 0 to ``known``."""
+    mask = len(places) - 1
+    for slot in range(known):
+        tag = _tag(slot_key[slot], slot_start[slot])
+        place = tag & mask
+        while places[place] != EMPTY:
+            place = (place + 1) & mask
+        places[place] = (tag << 32) | slot

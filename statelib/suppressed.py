@@ -1,0 +1,145 @@
+"""What `suppress` may hold back, for how long and in how much memory (KIP-328, "New Suppress Operator").
+
+A buffer is *strict* if it never emits early, *eager* if it may. The two are types of their own, and only a strict one
+can promise one final result a window::
+
+    Suppressed.until_window_closes(BufferConfig.unbounded())
+    Suppressed.until_window_closes(BufferConfig.max_bytes(5_000_000).shut_down_when_full())
+    Suppressed.until_time_limit(timedelta(seconds=30), BufferConfig.max_records(1000))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Self
+
+from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+Clock = Literal["first", "record"]
+"""What a time limit counts from: ``first``, the timestamp at which the key was first buffered (as shipped); ``record``,
+the timestamp of the key's latest record (as in the KIP's tables)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferConfig:
+    """Bounds of a buffer; None: no bound. Made by `unbounded`, `max_records` or `max_bytes`."""
+
+    record_limit: int | None = None
+    byte_limit: int | None = None
+
+    @staticmethod
+    def unbounded() -> StrictBufferConfig:
+        """As large as the time bound makes it."""
+        return StrictBufferConfig()
+
+    @staticmethod
+    def max_records(limit: int) -> EagerBufferConfig:
+        """At most ``limit`` keys; emits the oldest early where there are more."""
+        return EagerBufferConfig().with_max_records(limit)
+
+    @staticmethod
+    def max_bytes(limit: int) -> EagerBufferConfig:
+        """At most ``limit`` bytes; emits the oldest early where there are more."""
+        return EagerBufferConfig().with_max_bytes(limit)
+
+    def with_max_records(self, limit: int) -> Self:
+        """The same with at most ``limit`` keys."""
+        return replace(self, record_limit=_bound(limit, "max_records"))
+
+    def with_max_bytes(self, limit: int) -> Self:
+        """The same with at most ``limit`` bytes."""
+        return replace(self, byte_limit=_bound(limit, "max_bytes"))
+
+    def with_no_bound(self) -> StrictBufferConfig:
+        """Without bounds, which makes it strict."""
+        return StrictBufferConfig()
+
+    def shut_down_when_full(self) -> StrictBufferConfig:
+        """The same bounds; the run fails where one is exceeded."""
+        return StrictBufferConfig(self.record_limit, self.byte_limit)
+
+    def emit_early_when_full(self) -> EagerBufferConfig:
+        """The same bounds; the oldest records leave early where one is exceeded."""
+        return EagerBufferConfig(self.record_limit, self.byte_limit)
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "max_records": self.record_limit,
+            "max_bytes": self.byte_limit,
+            "when_full": "emit" if isinstance(self, EagerBufferConfig) else "shut_down",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StrictBufferConfig(BufferConfig):
+    """Never emits before the time is up; fails the run where a bound is exceeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class EagerBufferConfig(BufferConfig):
+    """Emits the oldest records early where a bound is exceeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """What to hold back. Made by `until_window_closes` or `until_time_limit`.
+
+    Attributes:
+        buffer: Bounds, and what happens beyond them.
+        time_limit_ms: How long to wait for more updates of a key; None: until the window closes.
+        clock: What the time limit counts from.
+        name: Name of the node; None: one is made.
+    """
+
+    buffer: BufferConfig
+    time_limit_ms: int | None = None
+    clock: Clock = "first"
+    name: str | None = None
+
+    @classmethod
+    def until_window_closes(cls, buffer: StrictBufferConfig) -> Suppressed:
+        """Only the final result of each key and window.
+
+        Raises:
+            ConfigurationError: The buffer is not strict: a result that leaves early is not final.
+        """
+        if not isinstance(buffer, StrictBufferConfig):
+            raise ConfigurationError(
+                "until_window_closes needs a buffer that never emits early",
+                next_step="use BufferConfig.unbounded() or ....shut_down_when_full()",
+            )
+        return cls(buffer)
+
+    @classmethod
+    def until_time_limit(
+        cls, time_to_wait_for_more_events: timedelta, buffer: BufferConfig, *, clock: Clock = "first"
+    ) -> Suppressed:
+        """One update of a key in this time; later ones replace the one that waits and do not restart the timer."""
+        if clock not in {"first", "record"}:
+            raise ConfigurationError(f"there is no clock {clock!r}", next_step="use 'first' or 'record'")
+        return cls(buffer, milliseconds(time_to_wait_for_more_events, "time_to_wait_for_more_events"), clock)
+
+    def with_name(self, name: str) -> Suppressed:
+        """The same, in a node of this name."""
+        return replace(self, name=name)
+
+    @property
+    def final_results(self) -> bool:
+        """Whether it waits until windows close."""
+        return self.time_limit_ms is None
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data, without the name."""
+        return {"time_limit_ms": self.time_limit_ms, "clock": self.clock, "buffer": self.buffer.describe()}
+
+
+def _bound(limit: int, setting: str) -> int:
+    if limit < 0:
+        raise ConfigurationError(f"a bound cannot be negative: {limit}", setting=setting)
+    return limit

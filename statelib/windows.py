@@ -1,0 +1,84 @@
+"""Window definitions: how a stream of events is cut into windows of event time, and how long each stays open.
+
+An operator asks a definition for plain numbers (`size_ms`, `advance_ms`, `grace_period_ms`) and runs a compiled kernel
+on them; nothing here runs per record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """Windows of fixed size, aligned to the epoch: tumbling, or hopping where the advance is less than the size.
+
+    A window holds the timestamps from its start (inclusive) to its end (exclusive) and closes when stream time reaches
+    its end plus the grace period (Kafka's ``TimeWindows``; grace: KIP-328, "Add Grace Period to Window Spec Builders").
+
+    Attributes:
+        size_ms: Length of a window.
+        advance_ms: From the start of a window to that of the next.
+        grace_period_ms: How long after its end a window still takes out-of-order records.
+    """
+
+    size_ms: int
+    advance_ms: int
+    grace_period_ms: int
+
+    @classmethod
+    def of_size_with_no_grace(cls, size: timedelta) -> TimeWindows:
+        """Tumbling windows that close at their end."""
+        size_ms = milliseconds(size, "size", at_least=1)
+        return cls(size_ms, size_ms, 0)
+
+    @classmethod
+    def of_size_and_grace(cls, size: timedelta, after_window_end: timedelta) -> TimeWindows:
+        """Tumbling windows that take records until stream time is ``after_window_end`` past their end."""
+        return replace(cls.of_size_with_no_grace(size), grace_period_ms=milliseconds(after_window_end, "grace"))
+
+    def advance_by(self, advance: timedelta) -> TimeWindows:
+        """The same windows, one starting every ``advance``.
+
+        Raises:
+            ConfigurationError: The advance is not positive, or larger than the size, which would leave gaps.
+        """
+        advance_ms = milliseconds(advance, "advance", at_least=1)
+        if advance_ms > self.size_ms:
+            raise ConfigurationError(
+                f"windows of {self.size_ms} ms cannot advance by {advance_ms} ms: there would be gaps",
+                next_step="advance by the size or less",
+            )
+        return replace(self, advance_ms=advance_ms)
+
+    @property
+    def retention_ms(self) -> int:
+        """How long after its start a window must be kept: its size and its grace period (Kafka's default)."""
+        return self.size_ms + self.grace_period_ms
+
+    @property
+    def closes_after_end_ms(self) -> int:
+        """How long after a window's end, in stream time, its result is final."""
+        return self.grace_period_ms
+
+    @property
+    def key_suffix_words(self) -> int:
+        """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
+        return 1
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "windows": "time",
+            "size_ms": self.size_ms,
+            "advance_ms": self.advance_ms,
+            "grace_period_ms": self.grace_period_ms,
+        }
