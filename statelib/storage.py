@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 import obstore
@@ -36,6 +36,9 @@ from obstore.store import LocalStore, MemoryStore, from_url
 from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
 
 if TYPE_CHECKING:
+    from collections.abc import Buffer
+
+    from obstore import WritableFile
     from obstore.store import ClientConfig, ObjectStore
 
 _CLIENT_OPTIONS = frozenset({
@@ -141,6 +144,15 @@ class Storage:
         with self._errors("read", path):
             return bytes(obstore.get(self._store, self._key(path)).bytes())
 
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        """``length`` bytes of an object from ``start`` on; fewer at its end.
+
+        Raises:
+            ObjectNotFoundError: There is no object at ``path``.
+        """
+        with self._errors("read", path):
+            return bytes(obstore.get_range(self._store, self._key(path), start=start, length=length))
+
     def get_if_present(self, path: str) -> bytes | None:
         """An object's content, or None if there is no such object."""
         try:
@@ -230,9 +242,9 @@ class Storage:
             local = self.local_path(path)
             if local is not None:
                 return pa.memory_map(str(local))
-            return pa.PythonFile(obstore.open_reader(self._store, self._key(path)), mode="r")
+            return pa.PythonFile(_Ranges(self, path), mode="r")
 
-    def open_output(self, path: str) -> IO[bytes]:
+    def open_output(self, path: str) -> io.RawIOBase:
         """Opens a new object for writing in bounded memory, under a name that nobody else writes.
 
         In an object store it appears when it is closed. On local disk it grows in place: only a path that nobody
@@ -242,16 +254,13 @@ class Storage:
             InputError: There is an object at ``path`` already.
         """
         with self._errors("create", path):
-            local = self.local_path(path)
-            if local is not None:
-                local.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    return cast("IO[bytes]", _DurableFile(local, "xb"))
-                except FileExistsError:
-                    raise InputError("the file exists already", file=self.uri(path)) from None
             if self.exists(path):
-                raise InputError("the object exists already", file=self.uri(path))
-            return cast("IO[bytes]", obstore.open_writer(self._store, self._key(path)))
+                raise InputError("there is such an object already", file=self.uri(path))
+            local = self.local_path(path)
+            if local is None:
+                return _Output(self, path, obstore.open_writer(self._store, self._key(path)))
+            local.parent.mkdir(parents=True, exist_ok=True)
+            return _Output(self, path, io.FileIO(local, "x"))
 
     def _key(self, path: str) -> str:
         if not _PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
@@ -314,21 +323,76 @@ class Storage:
         error: Exception,
         next_step: str | None = None,
     ) -> HindstreamError:
-        reason = str(error).split("\n", 1)[0][:300]  # what follows is a debug dump of the request
-        reason = re.sub(r"\?[^\s\"')]*", "?...", reason)  # signed queries
-        for value in self.options.values():
-            reason = reason.replace(value, "...") if len(value) > 3 else reason
-        return kind(f"cannot {verb}: {reason}", file=self.uri(path or ""), next_step=next_step)
+        what = f"cannot {verb}: {reason_without_secrets(error, self.options)}"
+        return kind(what, file=self.uri(path or ""), next_step=next_step)
 
 
-class _DurableFile(io.FileIO):
-    """A local file that is on the disk when it is closed."""
+def reason_without_secrets(error: BaseException, options: Mapping[str, str]) -> str:
+    """The first line of a store's error, without option values and signed queries.
+
+    The lines after it are a dump of the request.
+    """
+    reason = re.sub(r"\?[^\s\"')]*", "?...", str(error).split("\n", 1)[0][:400])
+    for value in options.values():
+        reason = reason.replace(value, "...") if len(value) > 3 else reason
+    return reason
+
+
+class _Ranges(io.RawIOBase):
+    """An object as a file: each read is one request for a range."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._length = storage.size(path)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._length}[whence]
+        self._position = origin + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(self._length - self._position, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        data = self._storage.get_range(self._path, self._position, length) if length else b""
+        self._position += len(data)
+        return data
+
+
+class _Output(io.RawIOBase):
+    """What `Storage.open_output` gives: writes and closes ``target``, and maps the store's errors."""
+
+    def __init__(self, storage: Storage, path: str, target: io.FileIO | WritableFile) -> None:
+        self._storage = storage
+        self._path = path
+        self._target = target
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        with self._storage._errors("write", self._path):
+            return self._target.write(data)
 
     def close(self) -> None:
-        if not self.closed:
-            os.fsync(self.fileno())
-            _sync_directory(Path(str(self.name)).parent)
+        if self.closed:
+            return
         super().close()
+        with self._storage._errors("write", self._path):
+            if isinstance(self._target, io.FileIO):
+                os.fsync(self._target.fileno())
+                _sync_directory(Path(str(self._target.name)).parent)
+            self._target.close()
 
 
 def _sync_directory(directory: Path) -> None:

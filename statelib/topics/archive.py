@@ -1,95 +1,485 @@
-"""A topic at rest: a Delta table with one directory per Kafka partition. SIGNATURES; bodies follow."""
+"""A topic at rest: a Delta table that any reader of Delta understands.
+
+::
+
+    <archive>/_delta_log/                          the truth: which files there are, and who has committed what
+    <archive>/partition=<p>/<offset>-<attempt>.parquet   records of Kafka partition p, ascending by offset
+
+Columns are those of `statelib.topics.schema`. The number of partitions and the version of this layout are metadata of
+the table's column ``partition`` (``hindstream.partitions``, ``hindstream.format``): a partition may well be empty.
+Add actions carry Delta's statistics of offset and timestamp, so a reader opens only the files that it needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, create_table_with_add_actions
 
-from statelib.storage import Storage
+from statelib.errors import ConfigurationError, CorruptedDataError, InputError, RetryableError
+from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
 from statelib.topics.files import ArchiveFile
-from statelib.topics.reader import PartitionReader
+from statelib.topics.partitioner import partition_for
+from statelib.topics.reader import PartitionReader, files_in_range
+from statelib.topics.schema import TIMESTAMP
+from statelib.topics.schema import topic_schema as topic_schema
 from statelib.topics.writer import FileLimits, PartitionWriter
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
-def topic_schema(key: pa.DataType, value: pa.DataType) -> pa.Schema:
-    """The columns of a topic's files: offset int64, timestamp timestamp[ms, UTC], key, value, headers (in this order).
+FORMAT_VERSION = 1
 
-    Raises ConfigurationError: a type that Delta cannot hold exactly (unsigned integers, ...), naming the field.
-    """
-    raise NotImplementedError
+_FORMAT_KEY = "hindstream.format"
+_PARTITIONS_KEY = "hindstream.partitions"
+_STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
+_LOG_CHECKPOINT_INTERVAL = 50  # commits; what comes after the last checkpoint is read one by one
+_COMMIT_TRIES = 50
+_APPEND_MEMORY = 512 << 20
 
 
 class TopicArchive:
-    """A version of a topic archive. Immutable; `refresh` gives the newest."""
+    """One version of a topic archive. It does not change: `refresh` gives the newest one.
 
-    topic: str
-    uri: str
-    version: int  # Delta version
-    partitions: int
-    schema: pa.Schema  # as topic_schema gives it: physical columns of the files
-    schema_json: str  # Delta schema, for manifests
-    storage: Storage  # rooted at the table's directory
+    Attributes:
+        topic: The topic's name.
+        uri: The table's root, as given.
+        version: Delta version.
+        partitions: Number of Kafka partitions.
+        schema: The columns of its files, as `topic_schema` gives them.
+        schema_json: The table's Delta schema.
+        storage: Rooted at the table.
+    """
+
+    def __init__(self, table: DeltaTable, uri: str, options: Mapping[str, str] | None) -> None:
+        schema = pa.schema(table.schema().to_arrow())
+        _check_format(schema, uri)
+        self.topic = table.metadata().name or uri.rstrip("/").rsplit("/", 1)[-1]
+        self.uri = uri
+        self.version = table.version()
+        self.partitions = int(schema.field("partition").metadata[_PARTITIONS_KEY.encode()])
+        self.schema = topic_schema(schema.field("key").type, schema.field("value").type)
+        self.schema_json = table.schema().to_json()
+        self.storage = Storage(uri, options)
+        self._table = table
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"TopicArchive({self.uri!r}, version={self.version})"
 
     @classmethod
-    def create(cls, uri: str, schema: pa.Schema, partitions: int, *, topic: str | None = None,
-               options: Mapping[str, str] | None = None) -> TopicArchive:
-        """Makes an empty archive; ConfigurationError if there is a table already. topic defaults to the URI's last part."""
-        raise NotImplementedError
+    def create(
+        cls,
+        uri: str,
+        schema: pa.Schema,
+        partitions: int,
+        *,
+        topic: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Makes an empty archive.
+
+        Args:
+            uri: Where: a directory or URL, see `statelib.storage`.
+            schema: As `topic_schema` gives it.
+            partitions: Number of Kafka partitions, at least 1.
+            topic: The topic's name; None: the last part of ``uri``.
+            options: Of the store.
+
+        Raises:
+            ConfigurationError: There is a table already, or an argument cannot be.
+            RetryableError: The store did not answer.
+        """
+        if partitions < 1:
+            raise ConfigurationError(f"a topic cannot have {partitions} partitions", setting="partitions")
+        metadata = {_PARTITIONS_KEY: str(partitions), _FORMAT_KEY: str(FORMAT_VERSION)}
+        columns = topic_schema(schema.field("key").type, schema.field("value").type)
+        table_schema = columns.append(pa.field("partition", pa.int32(), metadata=metadata))
+        Storage(uri, options)  # makes the directory, and refuses what no store understands
+        try:
+            create_table_with_add_actions(
+                uri,
+                DeltaSchema.from_arrow(table_schema),
+                [],
+                mode="error",
+                partition_by=["partition"],
+                name=topic or uri.rstrip("/").rsplit("/", 1)[-1],
+                configuration={
+                    "delta.dataSkippingNumIndexedCols": str(_STATISTICS_COLUMNS),
+                    "delta.checkpointInterval": str(_LOG_CHECKPOINT_INTERVAL),
+                },
+                storage_options=dict(options or {}),
+            )
+        except (DeltaError, OSError) as error:
+            if DeltaTable.is_deltatable(uri, dict(options or {})):
+                step = "open it, or choose another place"
+                raise ConfigurationError("there is a table already", file=uri, next_step=step) from None
+            raise _store_error("create the topic archive", uri, options, error) from None
+        return cls.open(uri, options=options)
 
     @classmethod
-    def open(cls, uri: str, version: int | None = None, *, options: Mapping[str, str] | None = None) -> TopicArchive:
-        """Opens it; ConfigurationError if it is not there or not a topic archive."""
-        raise NotImplementedError
+    def open(cls, uri: str, version: int | None = None, *, options: Mapping[str, str] | None = None) -> Self:
+        """Opens an archive.
+
+        Args:
+            uri: The table's root.
+            version: A Delta version; None: the newest.
+            options: Of the store.
+
+        Raises:
+            ConfigurationError: There is none, it lacks the version, is no topic archive or that of a newer Hindstream.
+            RetryableError: The store did not answer.
+        """
+        try:
+            table = DeltaTable(uri, version=version, storage_options=dict(options or {}))
+        except TableNotFoundError:
+            step = "check the warehouse's address, or archive the topic first"
+            raise ConfigurationError("there is no topic archive", file=uri, next_step=step) from None
+        except (DeltaError, OSError, ValueError) as error:
+            if version is not None and version > cls.open(uri, options=options).version:
+                raise ConfigurationError(f"the topic archive has no version {version} yet", file=uri) from None
+            raise _store_error("open the topic archive", uri, options, error) from None
+        return cls(table, uri, options)
 
     @classmethod
-    def ensure(cls, uri: str, schema: pa.Schema, partitions: int, *, topic: str | None = None,
-               options: Mapping[str, str] | None = None) -> TopicArchive:
-        """Opens it, or creates it; ConfigurationError if the one that is there has other partitions or another schema."""
-        raise NotImplementedError
+    def ensure(
+        cls,
+        uri: str,
+        schema: pa.Schema,
+        partitions: int,
+        *,
+        topic: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Opens an archive, or makes it if there is none. Arguments as for `create`.
 
-    def refresh(self) -> TopicArchive:
+        Raises:
+            ConfigurationError: The one that is there has another number of partitions or other columns.
+            RetryableError: The store did not answer.
+        """
+        if DeltaTable.is_deltatable(uri, dict(options or {})):
+            archive = cls.open(uri, options=options)
+        else:
+            try:
+                archive = cls.create(uri, schema, partitions, topic=topic, options=options)
+            except ConfigurationError:
+                archive = cls.open(uri, options=options)  # somebody else was quicker
+        archive.check_shape(schema, partitions)
+        return archive
+
+    def check_shape(self, schema: pa.Schema, partitions: int) -> None:
+        """Checks that the archive can take records of ``schema`` in ``partitions`` partitions.
+
+        Raises:
+            ConfigurationError: It cannot.
+        """
+        step = "write to another topic, or move this archive away"
+        if self.partitions != partitions:
+            what = f"the topic archive has {self.partitions} partitions, not {partitions}"
+            raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
+        wanted = topic_schema(schema.field("key").type, schema.field("value").type)
+        for mine, other in zip(self.schema, wanted, strict=True):
+            if not mine.type.equals(other.type):
+                what = f"the topic archive's column {mine.name} is {mine.type}, not {other.type}"
+                raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
+
+    def refresh(self) -> Self:
         """The newest version."""
-        raise NotImplementedError
+        return type(self).open(self.uri, options=self._options)
 
     def files(self, partition: int, start_offset: int = 0, end_offset: int | None = None) -> list[ArchiveFile]:
-        """The files with offsets in [start_offset, end_offset), ascending."""
-        raise NotImplementedError
+        """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
+        self._check_partition(partition)
+        return files_in_range(self._files.get(partition, []), start_offset, end_offset)
 
     def start_offsets(self) -> dict[int, int]:
-        """By partition, the first offset that the archive holds (its end offset if it holds none)."""
-        raise NotImplementedError
+        """By partition, the first offset that the archive holds; where it holds none, 0."""
+        return {p: min((f.first_offset for f in self.files(p)), default=0) for p in range(self.partitions)}
 
     def end_offsets(self) -> dict[int, int]:
-        """By partition, the offset after the last one; 0 for an empty partition."""
-        raise NotImplementedError
+        """By partition, the offset after the last one that the archive holds; where it holds none, 0."""
+        return {p: max((f.last_offset + 1 for f in self.files(p)), default=0) for p in range(self.partitions)}
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return sum(file.rows for files in self._files.values() for file in files)
 
     def max_timestamp_ms(self) -> int | None:
-        """The largest timestamp in the archive, None if it is empty."""
-        raise NotImplementedError
+        """The largest timestamp that is known from statistics; None: there is none."""
+        known = [f.max_timestamp_ms for files in self._files.values() for f in files if f.max_timestamp_ms is not None]
+        return max(known, default=None)
 
     def last_transaction(self, app_id: str) -> int | None:
-        """The last version committed by ``app_id``."""
-        raise NotImplementedError
+        """The version that ``app_id`` committed last; None: it has committed nothing."""
+        return self._table.transaction_version(app_id)
 
-    def commit(self, files: Sequence[ArchiveFile], *, app_id: str, app_version: int, modification_time_ms: int = 0) -> bool:
-        """Adds files and the application transaction in one Delta commit; False, and nothing changes, if
-        ``app_id`` has committed ``app_version`` or a later one already. Safe against concurrent writers and repeats.
-        InputError if files overlap with what is there."""
-        raise NotImplementedError
+    def reader(
+        self,
+        partition: int,
+        start_offset: int = 0,
+        end_offset: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65_536,
+    ) -> PartitionReader:
+        """Reads records of one partition; see `PartitionReader`."""
+        return PartitionReader(
+            self.storage,
+            self.files(partition, start_offset, end_offset),
+            self.schema,
+            topic=self.topic,
+            partition=partition,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            columns=columns,
+            batch_rows=batch_rows,
+        )
 
-    def append(self, records: pa.Table | Iterable[pa.RecordBatch], *, attempt: str, app_id: str, app_version: int,
-               limits: FileLimits = FileLimits()) -> bool:
-        """Archives records (columns key, value, timestamp, optionally headers) in the order given."""
-        raise NotImplementedError
+    def writer(self, partition: int, *, attempt: str, limits: FileLimits | None = None) -> PartitionWriter:
+        """Writes files for one partition, to be committed later; see `PartitionWriter`."""
+        self._check_partition(partition)
+        return PartitionWriter(self.storage, self.schema, partition, attempt=attempt, limits=limits)
 
-    def reader(self, partition: int, start_offset: int = 0, end_offset: int | None = None, *,
-               columns: Sequence[str] | None = None, batch_rows: int = 65_536) -> PartitionReader:
-        raise NotImplementedError
+    def commit(
+        self, files: Sequence[ArchiveFile], *, app_id: str, app_version: int, modification_time_ms: int = 0
+    ) -> bool:
+        """Makes files part of the topic, once: in one Delta commit with the application transaction.
 
-    def writer(self, partition: int, *, attempt: str, limits: FileLimits = FileLimits()) -> PartitionWriter:
-        raise NotImplementedError
+        A commit that lost a race looks again at what is there before it tries again, so that neither a repeat, nor two
+        writers at once, nor a commit that landed but was reported failed can put records into the topic twice.
+
+        Args:
+            files: As `PartitionWriter.close` describes them; may be empty.
+            app_id: Who commits, such as the job's name.
+            app_version: Its commit's number; ascending.
+            modification_time_ms: What the log says of the files' age.
+
+        Returns:
+            False, and nothing has changed, if ``app_id`` has committed ``app_version`` or a later one already.
+
+        Raises:
+            ConfigurationError: A file holds offsets that the topic has already: somebody else writes to it.
+            CorruptedDataError: A file is not there, or not as it was written.
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+        self._check_present(files)
+        actions = [
+            AddAction(
+                file.path, file.size_bytes, {"partition": str(file.partition)}, modification_time_ms, True,
+                file.delta_statistics,
+            )
+            for file in files
+        ]  # fmt: skip
+        transaction = CommitProperties(app_transactions=[Transaction(app_id, app_version)], max_commit_retries=0)
+        lost: Exception | None = None
+        for _ in range(_COMMIT_TRIES):
+            newest = self.refresh()
+            last = newest.last_transaction(app_id)
+            if last is not None and last >= app_version:
+                return False
+            newest._check_follows(files)
+            try:
+                newest._table.create_write_transaction(
+                    actions,
+                    "append",
+                    newest._table.schema(),
+                    partition_by=["partition"],
+                    commit_properties=transaction,
+                )
+            except CommitFailedError as error:
+                lost = error
+            except (DeltaError, OSError) as error:
+                raise _store_error("commit to the topic archive", self.uri, self._options, error) from None
+            else:
+                return True
+        raise _store_error("commit to the topic archive", self.uri, self._options, lost or RuntimeError())
+
+    def append(
+        self,
+        records: pa.Table | Iterable[pa.RecordBatch],
+        *,
+        attempt: str,
+        app_id: str,
+        app_version: int,
+        modification_time_ms: int = 0,
+        limits: FileLimits | None = None,
+    ) -> bool:
+        """Archives any records in the order given, in one Delta commit.
+
+        Each goes to the partition that Kafka's partitioner gives its key (serialised by `serde_for` its type), and gets
+        the next offset there; the n-th null key of the call goes to partition ``n mod partitions``.
+
+        Args:
+            records: Columns ``key``, ``value``, ``timestamp`` and, if there are any, ``headers``.
+            attempt: Unique to this call: it is part of the files' names.
+            app_id: As for `commit`.
+            app_version: As for `commit`.
+            modification_time_ms: As for `commit`.
+            limits: See `FileLimits`; None: row groups small enough that all partitions together take 512 MB.
+
+        Returns:
+            False, and nothing has changed, if ``app_id`` has committed ``app_version`` or a later one already.
+
+        Raises:
+            ConfigurationError: Columns do not fit the archive.
+            RetryableError: Another writer was quicker, or the store did not answer.
+        """
+        newest = self.refresh()
+        last = newest.last_transaction(app_id)
+        if last is not None and last >= app_version:
+            return False
+        if limits is None:
+            limits = FileLimits(row_group_bytes=min(FileLimits().row_group_bytes, _APPEND_MEMORY // self.partitions))
+        writers = {p: newest.writer(p, attempt=attempt, limits=limits) for p in range(self.partitions)}
+        try:
+            newest._distribute(records.to_batches() if isinstance(records, pa.Table) else records, writers)
+            files = [file for writer in writers.values() for file in writer.close()]
+        except BaseException:
+            _abort(writers)
+            raise
+        try:
+            added = self.commit(
+                files, app_id=app_id, app_version=app_version, modification_time_ms=modification_time_ms
+            )
+        except ConfigurationError as error:
+            _abort(writers)
+            what = "another writer appended to the topic at the same time"
+            raise RetryableError(what, topic=self.topic, next_step="run the same command again") from error
+        if not added:
+            _abort(writers)
+        return added
 
     def checkpoint(self) -> None:
-        """Writes a checkpoint of the Delta log (also done every 50 commits)."""
-        raise NotImplementedError
+        """Sums up the Delta log as of this version, so that opening it reads one file instead of all commits.
+
+        Commits do so themselves every 50 versions.
+        """
+        try:
+            self._table.create_checkpoint()
+        except (DeltaError, OSError) as error:
+            raise _store_error("checkpoint the topic archive", self.uri, self._options, error) from None
+
+    @cached_property
+    def _files(self) -> dict[int, list[ArchiveFile]]:
+        """All files, by partition."""
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        count = actions.num_rows
+
+        def column(name: str) -> list[int | None]:
+            found: pa.ChunkedArray = actions[name] if name in actions.column_names else pa.nulls(count)
+            if pa.types.is_timestamp(found.type):
+                found = found.cast(TIMESTAMP, safe=False)
+            values: list[int | None] = found.cast(pa.int64()).to_pylist()
+            return values
+
+        files: dict[int, list[ArchiveFile]] = {}
+        for path, size, partition, rows, first, last, least, most in zip(
+            actions["path"].to_pylist(),
+            actions["size_bytes"].to_pylist(),
+            column("partition.partition"),
+            column("num_records"),
+            column("min.offset"),
+            column("max.offset"),
+            column("min.timestamp"),
+            column("max.timestamp"),
+            strict=True,
+        ):
+            if partition is None or rows is None or first is None or last is None:
+                what = "a file of the topic archive has no statistics of its offsets in the Delta log"
+                step = "archive the topic again: its files must be written by Hindstream"
+                raise InputError(what, topic=self.topic, file=self.storage.uri(path), next_step=step)
+            files.setdefault(partition, []).append(
+                ArchiveFile(
+                    path=path,
+                    partition=partition,
+                    rows=rows,
+                    size_bytes=size,
+                    first_offset=first,
+                    last_offset=last,
+                    min_timestamp_ms=least,
+                    max_timestamp_ms=most,
+                )
+            )
+        return files
+
+    def _distribute(self, batches: Iterable[pa.RecordBatch], writers: Mapping[int, PartitionWriter]) -> None:
+        """Gives each record to its partition's writer, with the next offset."""
+        from statelib.serdes import serde_for
+
+        next_offset = np.array(list(self.end_offsets().values()), np.int64)
+        null_keys = 0
+        for batch in batches:
+            key = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
+            where = partition_for(serde_for(key.type).serialize(key), self.partitions, null_keys_before=null_keys)
+            null_keys += key.null_count
+            order = np.argsort(where, kind="stable")
+            counts = np.bincount(where, minlength=self.partitions)
+            grouped = batch.take(pa.array(order))
+            starts = np.cumsum(counts) - counts
+            for partition in np.flatnonzero(counts):
+                count = int(counts[partition])
+                offsets = np.arange(next_offset[partition], next_offset[partition] + count)
+                records = grouped.slice(int(starts[partition]), count).append_column("offset", pa.array(offsets))
+                writers[int(partition)].write(records)
+            next_offset += counts
+
+    def _check_partition(self, partition: int) -> None:
+        if not 0 <= partition < self.partitions:
+            what = f"the topic has partitions 0 to {self.partitions - 1}"
+            raise ConfigurationError(what, topic=self.topic, partition=partition)
+
+    def _check_present(self, files: Sequence[ArchiveFile]) -> None:
+        for file in files:
+            try:
+                size = self.storage.size(file.path)
+            except ObjectNotFoundError:
+                size = None
+            if size != file.size_bytes:
+                what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
+                step = "run the slice again: it writes its files anew"
+                raise CorruptedDataError(what, topic=self.topic, file=self.storage.uri(file.path), next_step=step)
+
+    def _check_follows(self, files: Sequence[ArchiveFile]) -> None:
+        """Checks that in each partition the files come after what is there and after each other."""
+        ends = self.end_offsets()
+        for file in sorted(files, key=lambda file: file.first_offset):
+            self._check_partition(file.partition)
+            if file.first_offset < ends[file.partition]:
+                raise ConfigurationError(
+                    f"the topic has offsets up to {ends[file.partition] - 1} already: somebody else writes to it",
+                    topic=self.topic,
+                    partition=file.partition,
+                    offset=file.first_offset,
+                    next_step="let each job write to topics of its own",
+                )
+            ends[file.partition] = file.last_offset + 1
+
+
+def _abort(writers: Mapping[int, PartitionWriter]) -> None:
+    for writer in writers.values():
+        writer.abort()
+
+
+def _check_format(schema: pa.Schema, uri: str) -> None:
+    """Checks that a table is a topic archive that this version reads."""
+    names = [*topic_schema(pa.string(), pa.string()).names, "partition"]
+    metadata = (schema.field("partition").metadata or {}) if "partition" in schema.names else {}
+    if sorted(schema.names) != sorted(names) or _PARTITIONS_KEY.encode() not in metadata:
+        step = "archive the topic into a new table"
+        raise ConfigurationError("the table is not a topic archive", file=uri, next_step=step)
+    version = int(metadata.get(_FORMAT_KEY.encode(), b"0"))
+    if version > FORMAT_VERSION:
+        what = f"the topic archive has format {version}, this Hindstream knows up to {FORMAT_VERSION}"
+        raise ConfigurationError(what, file=uri, next_step="install the newer Hindstream that wrote it")
+
+
+def _store_error(verb: str, uri: str, options: Mapping[str, str] | None, error: Exception) -> RetryableError:
+    what = f"cannot {verb}: {reason_without_secrets(error, options or {})}"
+    return RetryableError(what, file=uri, next_step="run the same command again")

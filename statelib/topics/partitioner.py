@@ -1,7 +1,57 @@
 """Kafka's default partitioner: murmur2 of the serialised key, modulo the number of partitions.
 
-Source: ``BuiltInPartitioner.partitionForKey`` and ``Utils.murmur2`` of kafka-clients. Windowed keys are partitioned by
-the plain key, without the window (``WindowedStreamPartitioner``).
+Source: ``BuiltInPartitioner.partitionForKey`` and ``Utils.toPositive`` of kafka-clients. A windowed key is partitioned
+by its plain key, without the window (``WindowedStreamPartitioner``).
+
+For a null key Kafka's producer picks partitions by load and by chance. Here the n-th null key goes to partition
+``n mod partitions``, so that the same records are always spread in the same way.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.kernels.murmur2 import murmur2
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_POSITIVE = 0x7FFF_FFFF
+
+
+def partition_for(keys: pa.Array, partitions: int, *, null_keys_before: int = 0) -> NDArray[np.int32]:
+    """The partition of each key.
+
+    Args:
+        keys: Serialised keys: binary, large_binary or (as UTF-8) string; may hold nulls.
+        partitions: Number of partitions of the topic.
+        null_keys_before: How many null keys the topic was given before these.
+
+    Returns:
+        int32, 0 to ``partitions - 1``.
+    """
+    chosen = (hash_keys(keys) & _POSITIVE) % partitions
+    if keys.null_count:
+        missing = np.flatnonzero(keys.is_null().to_numpy(zero_copy_only=False))
+        chosen[missing] = (null_keys_before + np.arange(len(missing))) % partitions
+    return chosen.astype(np.int32)
+
+
+def hash_keys(keys: pa.Array) -> NDArray[np.int64]:
+    """Murmur2 of each key as an unsigned 32-bit number; meaningless for a null.
+
+    Args:
+        keys: As for `partition_for`.
+    """
+    if not (pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)):
+        keys = keys.cast(pa.binary())
+    _, spans_buffer, data_buffer = keys.buffers()
+    hashes = np.empty(len(keys), np.int64)
+    if len(keys):
+        width = np.int64 if pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type) else np.int32
+        spans = np.frombuffer(spans_buffer, width)[keys.offset : keys.offset + len(keys) + 1]
+        murmur2(np.frombuffer(data_buffer or b"", np.uint8), spans, hashes)
+    return hashes

@@ -1,38 +1,197 @@
-"""Reads one partition's records. SIGNATURES; bodies follow."""
+"""Reads the records of one partition of a topic at rest, committed or staged, in offset order.
+
+Only the files and the row groups that the wanted offsets need are opened. Nothing is taken on trust: a file that is
+missing, cut off or damaged (pages carry checksums), that has other columns than the topic, or whose offsets do not
+ascend, is an `InputError` with topic, partition and file, whoever wrote it: to whoever reads a topic it is input. Holes
+in the offsets are in order; compaction and transaction markers leave them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import Schema as DeltaSchema
 
-from statelib.storage import Storage
-from statelib.topics.files import ArchiveFile
+from statelib.errors import InputError
+from statelib.storage import ObjectNotFoundError
+from statelib.topics.schema import project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
 
 
 class PartitionReader:
-    """Streams the records of one partition with offsets in [start_offset, end_offset), ascending, as record batches.
+    """The records of one partition with offsets from ``start_offset`` (inclusive) to ``end_offset`` (exclusive).
 
-    Works on committed files (TopicArchive.files) and on staged ones (manifests) alike. Iterate it, again if need be.
+    Iterating gives record batches; it can be done again. Memory is bounded by a batch and the row group that it is from.
+
+    Args:
+        storage: Where the files' paths begin: the archive's root.
+        files: All files that may hold such records, in any order.
+        schema: The topic's columns, as `topic_schema` gives them.
+        topic: For messages.
+        partition: The Kafka partition.
+        start_offset: The first offset wanted.
+        end_offset: The offset after the last one wanted; None: no bound.
+        columns: What to read: ``key``, ``value``, ``value.amount`` (only that field of the struct), ``timestamp``,
+            ``offset``, ``headers``; None: all columns.
+        batch_rows: The largest batch.
+
+    Raises:
+        ConfigurationError: There is no such column.
+        InputError: Two files hold the same offsets.
     """
 
-    def __init__(self, storage: Storage, files: Sequence[ArchiveFile], schema: pa.Schema, *, topic: str, partition: int,
-                 start_offset: int = 0, end_offset: int | None = None, columns: Sequence[str] | None = None,
-                 batch_rows: int = 65_536) -> None:
-        """columns: names such as "key", "value", "value.amount" (only that field of the struct), "offset"; None: all."""
-        raise NotImplementedError
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of the batches: the archive's columns in the archive's order, as far as asked for."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        storage: Storage,
+        files: Sequence[ArchiveFile],
+        schema: pa.Schema,
+        *,
+        topic: str,
+        partition: int,
+        start_offset: int = 0,
+        end_offset: int | None = None,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65_536,
+    ) -> None:
+        self.schema = schema if columns is None else project(schema, columns)
+        """Of the batches: the topic's columns as far as they are read, in the topic's order."""
+        self._storage = storage
+        self._files = files_in_range(files, start_offset, end_offset)
+        self._topic_schema = schema
+        self._topic = topic
+        self._partition = partition
+        self._start = start_offset
+        self._end = end_offset
+        # Offsets are always read: they say which records are wanted, and that the file is in order.
+        self._columns = None if columns is None else sorted({*columns, "offset"})
+        self._batch_rows = batch_rows
+        for before, after in zip(self._files, self._files[1:], strict=False):
+            if after.first_offset <= before.last_offset:
+                self._fail(f"holds offsets that are in {before.path} as well", after, offset=after.first_offset)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches of 1 to batch_rows records.
+        """Batches of 1 to ``batch_rows`` records.
 
-        Raises InputError: a file is missing, truncated, unreadable, has another schema, or its offsets do not ascend.
+        Raises:
+            InputError: See the module's docstring.
         """
-        raise NotImplementedError
+        for file in self._files:
+            yield from self._read_file(file)
 
     def read_all(self) -> pa.Table:
-        raise NotImplementedError
+        """All records at once."""
+        return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def _read_file(self, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._storage.open_input(file.path) as source:
+                if source.size() != file.size_bytes:
+                    self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
+                with pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=self._is_remote) as parquet:
+                    yield from self._read_parquet(parquet, file)
+        except ObjectNotFoundError:
+            self._fail("is missing", file)
+        except (pa.ArrowException, OSError) as error:
+            self._fail(f"cannot be read: {error}", file, cause=error)
+
+    def _read_parquet(self, parquet: pq.ParquetFile, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+        if parquet.metadata.num_rows != file.rows:
+            self._fail(f"has {parquet.metadata.num_rows} records instead of {file.rows}", file)
+        self._check_schema(parquet.schema_arrow, file)
+        groups = self._row_groups(parquet.metadata)
+        batches = parquet.iter_batches(self._batch_rows, row_groups=groups, columns=self._columns, use_threads=False)
+        last_offset = file.first_offset - 1
+        for batch in batches:
+            last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
+            wanted = self._wanted(batch)
+            if wanted.num_rows:
+                yield wanted.select(self.schema.names).cast(self.schema)
+
+    def _row_groups(self, metadata: pq.FileMetaData) -> list[int]:
+        """The row groups that may hold wanted offsets."""
+        position = metadata.schema.names.index("offset")
+        chosen = []
+        for group in range(metadata.num_row_groups):
+            bounds = metadata.row_group(group).column(position).statistics
+            known = bounds is not None and bounds.has_min_max
+            if known and (bounds.max < self._start or (self._end is not None and bounds.min >= self._end)):
+                continue
+            chosen.append(group)
+        return chosen
+
+    def _wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        offsets = batch.column("offset").to_numpy()
+        first = int(np.searchsorted(offsets, self._start))
+        end = len(offsets) if self._end is None else int(np.searchsorted(offsets, self._end))
+        return batch.slice(first, max(end - first, 0))
+
+    def _check_schema(self, found: pa.Schema, file: ArchiveFile) -> None:
+        """A file of another writer may have another unit of time or large types: what is the same to Delta is cast."""
+        if found.equals(self._topic_schema):
+            return
+        if found.names != self._topic_schema.names or _delta_types(found) != _delta_types(self._topic_schema):
+            expected = ", ".join(f"{field.name}: {field.type}" for field in self._topic_schema)
+            actual = ", ".join(f"{field.name}: {field.type}" for field in found)
+            self._fail(f"has other columns than the topic ({actual} instead of {expected})", file)
+
+    def _check_offsets(self, column: pa.Array, last_offset: int, file: ArchiveFile) -> int:
+        """Checks that offsets ascend, from ``last_offset`` on and up to the file's own; returns the last one."""
+        if column.null_count:
+            self._fail("has a record without an offset", file, offset=last_offset)
+        offsets = column.to_numpy()
+        wrong = np.flatnonzero(np.diff(offsets, prepend=last_offset) <= 0) if offsets[0] > last_offset else [0]
+        if len(wrong):
+            self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=int(offsets[wrong[0]]))
+        if offsets[-1] > file.last_offset:
+            self._fail(f"has offsets after {file.last_offset}, its last one", file, offset=int(offsets[-1]))
+        return int(offsets[-1])
+
+    @property
+    def _is_remote(self) -> bool:
+        return self._storage.local_path("partition") is None
+
+    def _fail(
+        self, what: str, file: ArchiveFile, *, offset: int | None = None, cause: Exception | None = None
+    ) -> NoReturn:
+        raise InputError(
+            f"a file of the topic archive {what}",
+            topic=self._topic,
+            partition=self._partition,
+            offset=offset,
+            file=self._storage.uri(file.path),
+            next_step="restore the file from another copy, or archive the topic again",
+        ) from cause
+
+
+def files_in_range(files: Sequence[ArchiveFile], start_offset: int, end_offset: int | None) -> list[ArchiveFile]:
+    """The files with offsets from ``start_offset`` (inclusive) to ``end_offset`` (exclusive), ascending."""
+    chosen = [
+        file
+        for file in files
+        if file.last_offset >= start_offset and (end_offset is None or file.first_offset < end_offset)
+    ]
+    return sorted(chosen, key=lambda file: file.first_offset)
+
+
+def unusable_timestamps(timestamps: pa.Array) -> NDArray[np.bool_]:
+    """Which of ``timestamps`` (a timestamp type or int64 milliseconds) are missing or negative.
+
+    Kafka Streams refuses such records (``FailOnInvalidTimestamp``).
+    """
+    mask = pc.less(timestamps.cast(pa.int64()), 0).fill_null(True)
+    return np.asarray(mask)
+
+
+def _delta_types(schema: pa.Schema) -> str:
+    return DeltaSchema.from_arrow(schema).to_json()

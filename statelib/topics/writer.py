@@ -1,52 +1,300 @@
-"""Writes the files of one partition. SIGNATURES; bodies follow."""
+"""Writes the files of one partition of a topic archive.
+
+A file is named after its first record, as Kafka's log segments are, and after the attempt that wrote it::
+
+    partition=3/00000000000000000117-<attempt>.parquet
+
+Nobody sees it until it is committed, and what an attempt leaves behind disturbs nobody. Equal records give equal bytes,
+however they were handed over: settings are fixed, and where a row group or a file ends depends on the records alone.
+Pages are compressed with zstd and carry checksums; offsets and timestamps are delta-encoded.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import re
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from statelib.storage import Storage
+from statelib.errors import ConfigurationError, InternalError
 from statelib.topics.files import ArchiveFile
+from statelib.topics.schema import conform
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer, Iterator
+    from types import TracebackType
+
+    from statelib.storage import Storage
+
+_BLOCK_ROWS = 8_192
+"""Records are counted and weighed in blocks of this many, from the first record of a writer on."""
+
+_DELTA_ENCODED = ("offset", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """When a row group and a file end: whichever bound comes first. Deterministic in the rows alone."""
+    """When a row group and a file end: whichever bound is reached first.
+
+    Bytes are those of keys, values and headers before encoding. A row group is what a writer holds in memory.
+    """
 
     row_group_rows: int = 131_072
     row_group_bytes: int = 64 << 20
-    file_rows: int = 8_388_608
+    file_rows: int = 1 << 23
     file_bytes: int = 512 << 20
 
 
 class PartitionWriter:
-    """Writes one partition's records, ascending by offset, into attempt-unique files that nobody sees until committed.
+    """Writes one partition's records, ascending by offset, into files of its own.
 
-    A context manager: leaving it with an error deletes what was written. Same rows, same bytes.
+    A context manager: leaving it without an error closes it, with an error aborts it.
+
+    Args:
+        storage: Rooted at the archive (`TopicArchive.storage`), or at any place for staged files.
+        schema: The columns, as `topic_schema` gives them.
+        partition: The Kafka partition.
+        attempt: Unique to this attempt at this partition; letters, digits and ``._-``.
+        limits: See `FileLimits`.
     """
 
-    def __init__(self, storage: Storage, schema: pa.Schema, partition: int, *, attempt: str,
-                 limits: FileLimits = FileLimits()) -> None:
-        """storage is rooted at the archive; schema as topic_schema gives it; attempt [A-Za-z0-9._-]+."""
-        raise NotImplementedError
-
-    def write(self, records: pa.RecordBatch | pa.Table) -> None:
-        """Columns offset, key, value, timestamp (timestamp or int64 ms), optionally headers, in any order."""
-        raise NotImplementedError
-
-    def close(self) -> tuple[ArchiveFile, ...]:
-        """Ends the last file; descriptions of all files, ascending. A second call returns the same."""
-        raise NotImplementedError
-
-    def abort(self) -> None:
-        """Deletes everything written."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        storage: Storage,
+        schema: pa.Schema,
+        partition: int,
+        *,
+        attempt: str,
+        limits: FileLimits | None = None,
+    ) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", attempt):
+            raise ConfigurationError(f"{attempt!r} cannot be part of a file name", setting="attempt")
+        self._storage = storage
+        self._schema = schema
+        self._partition = partition
+        self._attempt = attempt
+        self._limits = limits or FileLimits()
+        self._block_rows = min(_BLOCK_ROWS, self._limits.row_group_rows)
+        self._last_offset = -1
+        self._pending = schema.empty_table()
+        self._row_group: list[pa.Table] = []
+        self._row_group_bytes = 0
+        self._file: _OpenFile | None = None
+        self._paths: list[str] = []
+        self._files: list[ArchiveFile] = []
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        raise NotImplementedError
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def write(self, records: pa.RecordBatch | pa.Table) -> None:
+        """Adds records.
+
+        Args:
+            records: Columns ``offset`` (int64, ascending, also from call to call), ``key``, ``value``, ``timestamp``
+                (a timestamp, or int64 milliseconds) and, if there are any, ``headers``, in any order.
+
+        Raises:
+            ConfigurationError: A column is missing, unknown or of a type that the archive cannot hold.
+            InternalError: Offsets do not ascend.
+        """
+        if records.num_rows == 0:
+            return
+        conformed = conform(records, self._schema)
+        self._check_offsets(conformed["offset"])
+        self._pending = pa.concat_tables([self._pending, conformed])
+        while self._pending.num_rows >= self._block_rows:
+            self._take_block(self._pending.slice(0, self._block_rows))
+            self._pending = self._pending.slice(self._block_rows)
+
+    def close(self) -> tuple[ArchiveFile, ...]:
+        """Ends the last file.
+
+        Returns:
+            What was written, ascending by offset; the same at every call.
+        """
+        if self._pending.num_rows:
+            self._take_block(self._pending)
+            self._pending = self._schema.empty_table()
+        self._end_row_group()
+        self._end_file()
+        return tuple(self._files)
+
+    def abort(self) -> None:
+        """Removes everything that was written."""
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
+        self._storage.delete(self._paths)
+        self._files = []
+
+    def _check_offsets(self, column: pa.ChunkedArray) -> None:
+        offsets = column.to_numpy()
+        ascending = column.null_count == 0 and offsets[0] > self._last_offset and bool(np.all(np.diff(offsets) > 0))
+        if not ascending:
+            what = f"offsets written to a topic archive do not ascend from {self._last_offset}"
+            raise InternalError(what, partition=self._partition, file=self._storage.uri(""))
+        self._last_offset = int(offsets[-1])
+
+    def _take_block(self, block: pa.Table) -> None:
+        self._row_group.append(block)
+        self._row_group_bytes += sum(payload_bytes(chunk) for column in block.columns for chunk in column.chunks)
+        rows = sum(piece.num_rows for piece in self._row_group)
+        if rows >= self._limits.row_group_rows or self._row_group_bytes >= self._limits.row_group_bytes:
+            self._end_row_group()
+
+    def _end_row_group(self) -> None:
+        if not self._row_group:
+            return
+        # One chunk a column: pages break where chunks do, and chunks are as the caller happened to hand them over.
+        records = pa.concat_tables(self._row_group).combine_chunks()
+        if self._file is None:
+            first_offset = records["offset"][0].as_py()
+            path = f"partition={self._partition}/{first_offset:020d}-{self._attempt}.parquet"
+            self._file = _OpenFile(self._storage, path, self._partition, self._schema)
+            self._paths.append(path)
+        self._file.add(records, self._row_group_bytes)
+        self._row_group = []
+        self._row_group_bytes = 0
+        if self._file.rows >= self._limits.file_rows or self._file.payload >= self._limits.file_bytes:
+            self._end_file()
+
+    def _end_file(self) -> None:
+        if self._file is not None:
+            self._files.append(self._file.finish())
+            self._file = None
+
+
+class _OpenFile:
+    """The file that is being written, and what will be said of it."""
+
+    def __init__(self, storage: Storage, path: str, partition: int, schema: pa.Schema) -> None:
+        self.rows = 0
+        self.payload = 0
+        self._path = path
+        self._partition = partition
+        self._offsets: list[int] = []
+        self._timestamps: list[int] = []
+        self._null_keys = 0
+        self._null_values = 0
+        self._output = _DigestingFile(storage.open_output(path))
+        self._parquet = pq.ParquetWriter(
+            self._output,
+            schema,
+            version="2.6",
+            compression="zstd",
+            use_dictionary=[leaf for leaf in leaf_columns(schema) if leaf not in _DELTA_ENCODED],
+            column_encoding=dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
+            store_schema=False,
+        )
+
+    def add(self, records: pa.Table, payload: int) -> None:
+        """Writes a row group."""
+        self._parquet.write_table(records, row_group_size=records.num_rows)
+        self.rows += records.num_rows
+        self.payload += payload
+        offsets = records["offset"]
+        self._offsets += [offsets[0].as_py(), offsets[-1].as_py()]
+        bounds = pc.min_max(records["timestamp"].cast(pa.int64()))
+        self._timestamps += [bound for bound in bounds.as_py().values() if bound is not None]
+        self._null_keys += records["key"].null_count
+        self._null_values += records["value"].null_count
+
+    def finish(self) -> ArchiveFile:
+        """Ends the file and describes it."""
+        self._parquet.close()
+        self._output.close()
+        return ArchiveFile(
+            path=self._path,
+            partition=self._partition,
+            rows=self.rows,
+            size_bytes=self._output.size,
+            first_offset=self._offsets[0],
+            last_offset=self._offsets[-1],
+            min_timestamp_ms=min(self._timestamps, default=None),
+            max_timestamp_ms=max(self._timestamps, default=None),
+            null_keys=self._null_keys,
+            null_values=self._null_values,
+            sha256=self._output.sha256,
+        )
+
+    def discard(self) -> None:
+        """Closes what is open; the caller deletes the file."""
+        self._parquet.close()
+        self._output.close()
+
+
+class _DigestingFile(io.RawIOBase):
+    """Passes bytes on to ``target``, counting and hashing them on the way."""
+
+    def __init__(self, target: io.RawIOBase) -> None:
+        self.size = 0
+        self._target = target
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """Of all bytes so far, in hex."""
+        return self._hash.hexdigest()
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, data: Buffer, /) -> int:
+        self._target.write(data)
+        self._hash.update(data)
+        written = memoryview(data).nbytes
+        self.size += written
+        return written
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._target.close()
+
+
+def leaf_columns(schema: pa.Schema) -> list[str]:
+    """The names of the Parquet columns of ``schema``, such as ``value.amount`` or ``headers.list.element.key``."""
+
+    def leaves(path: str, type_: pa.DataType) -> Iterator[str]:
+        if pa.types.is_struct(type_):
+            for field in type_:
+                yield from leaves(f"{path}.{field.name}", field.type)
+        elif pa.types.is_map(type_):
+            yield from leaves(f"{path}.key_value.key", type_.key_type)
+            yield from leaves(f"{path}.key_value.value", type_.item_type)
+        elif pa.types.is_list(type_):
+            yield from leaves(f"{path}.list.element", type_.value_type)
+        else:
+            yield path
+
+    return [leaf for field in schema for leaf in leaves(field.name, field.type)]
+
+
+def payload_bytes(array: pa.Array) -> int:
+    """How much data an array stands for: depends on its values alone, not on how their buffers were made."""
+    type_ = array.type
+    if pa.types.is_struct(type_):
+        return sum(payload_bytes(field) for field in array.flatten())
+    if pa.types.is_map(type_) or pa.types.is_list(type_):
+        return 4 * len(array) + payload_bytes(array.drop_null().flatten())
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return 4 * len(array) + (pc.sum(pc.binary_length(array)).as_py() or 0)
+    return len(array) * max(type_.bit_width, 8) // 8
