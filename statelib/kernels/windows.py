@@ -165,3 +165,81 @@ def place_slots(
         while places[place] != EMPTY:
             place = (place + 1) & mask
         places[place] = (tag << 32) | slot
+
+
+_FIRST_SLOTS = 1 << 10
+
+
+class WindowSlots:
+    """The slots of a working set: (key code, window start) -> 0, 1, 2, ... in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all windows and gives the memory back."""
+        self._resize(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self._known
+
+    @property
+    def key_code(self) -> NDArray[np.int64]:
+        """int64, the key code of each slot."""
+        return self._key[: self._known]
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """int64, the window's start of each slot, ms."""
+        return self._start[: self._known]
+
+    def find(
+        self,
+        key_code: NDArray[np.int64],
+        first_start: NDArray[np.int64],
+        accepted: NDArray[np.int64],
+        advance_ms: int,
+        updates: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The (record, window) pairs that `accept` found, by record, then by ascending start; new windows get new slots.
+
+        Args:
+            key_code: int64, by record.
+            first_start: int64, by record.
+            accepted: int64, by record.
+            advance_ms: From one window's start to the next's.
+            updates: The sum of ``accepted``.
+
+        Returns:
+            int64 arrays of ``updates`` elements: the record and the slot of each pair.
+        """
+        rows = np.empty(updates, dtype=np.int64)
+        slots = np.empty(updates, dtype=np.int64)
+        row = done = 0
+        while True:
+            row, done, self._known = find_slots(
+                key_code, first_start, accepted, advance_ms, row, done, self._known,
+                self._places, self._key, self._start, rows, slots,
+            )  # fmt: skip
+            if row == len(key_code):
+                return rows, slots
+            self._resize(self.key_code, self.start, self._known + int(accepted[row]))
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Keeps only ``slots`` (int64, ascending) and numbers them anew, from 0."""
+        self._resize(self.key_code[slots], self.start[slots])
+
+    def _resize(self, key_code: NDArray[np.int64], start: NDArray[np.int64], at_least: int = _FIRST_SLOTS) -> None:
+        """Makes tables for these windows with room for ``at_least`` slots, a power of two."""
+        self._known = len(key_code)
+        capacity = 1 << (max(at_least, self._known + 1) - 1).bit_length()
+        self._key = np.empty(capacity, dtype=np.int64)
+        self._start = np.empty(capacity, dtype=np.int64)
+        self._key[: self._known] = key_code
+        self._start[: self._known] = start
+        self._places = np.full(2 * capacity, EMPTY, dtype=np.int64)
+        place_slots(self._key, self._start, self._known, self._places)
+
+    def memory_bytes(self) -> int:
+        """What the tables hold in memory."""
+        return self._places.nbytes + self._key.nbytes + self._start.nbytes

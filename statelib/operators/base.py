@@ -31,6 +31,7 @@ class OperatorContext:
         metrics: The node's ledger and figures.
         clocks: The node's clocks as of the last commit, by name; what the operator sets here is saved with the state.
         semantics: See `Semantics`.
+        sources: The task's source topics, by `Uptake.source`.
     """
 
     node: str
@@ -39,6 +40,7 @@ class OperatorContext:
     metrics: NodeMetrics
     clocks: dict[str, int] = field(default_factory=dict)
     semantics: Semantics = "kip"
+    sources: Sequence[str] = ()
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""
