@@ -1,0 +1,72 @@
+"""What all tests share: an environment that no test can leak out of, hypothesis profiles, one Spark per process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parent.parent
+
+# Set before anything is imported that reads them. ./dev has set them already; this is for a pytest started by hand.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".venv" / "numba-cache"))
+os.environ.setdefault("AIRFLOW_HOME", str(ROOT / ".venv" / "airflow"))
+os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ.pop("SPARK_HOME", None)
+# Amazon's client must never find real credentials.
+os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+
+# py4j logs from its destructors, when pytest has closed the streams.
+logging.getLogger("py4j").setLevel(logging.ERROR)
+
+# `ci` gives every run the same examples, so a red test is the change's doing; `campaign` looks for new ones.
+_slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=_slow_is_fine)
+settings.register_profile(
+    "campaign", max_examples=2_000, deadline=None, print_blob=True, suppress_health_check=_slow_is_fine
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the Spark and Airflow tests of a file in one process: what a module sets up is then set up once."""
+    for item in items:
+        if item.get_closest_marker("spark") or item.get_closest_marker("airflow"):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A small local Spark for this process; its own warehouse and scratch folders, UTC, no user interface."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  (only the tests that want Spark pay for it)
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("hindstream-tests")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
