@@ -23,9 +23,7 @@ def model_codes(known: dict[bytes, int], keys: list[bytes | None]) -> list[int]:
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @given(batches=st.lists(KEYS, max_size=4), cut=st.integers(0, 3))
-def test_codes_follow_first_appearance(
-    layout: pa.DataType, batches: list[list[bytes | None]], cut: int
-) -> None:
+def test_codes_follow_first_appearance(layout: pa.DataType, batches: list[list[bytes | None]], cut: int) -> None:
     table, known = KeyTable(), dict[bytes, int]()
     for keys in batches:
         array = pa.array(keys, pa.binary()).cast(layout)[cut:]

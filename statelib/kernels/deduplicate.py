@@ -1,0 +1,60 @@
+"""The hot loop of deduplication (KIP-655)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.batch import NO_OFFSET, NULL_KEY
+from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, i64, nothing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NO_ENTRY = np.iinfo(np.int64).min
+"""The timestamp of an id that has no entry: it is older than any interval."""
+
+
+@compiled(nothing(Int64s, Int64s, Int64s, Int64s, Int64s, i64, Int64sOut, Int64sOut, Int64sOut, BoolsOut))
+def deduplicate(
+    codes: NDArray[np.int64],
+    timestamps: NDArray[np.int64],
+    stream_times: NDArray[np.int64],
+    places: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    interval_ms: int,
+    entry_timestamps: NDArray[np.int64],
+    entry_places: NDArray[np.int64],
+    entry_offsets: NDArray[np.int64],
+    forwarded: NDArray[np.bool_],
+) -> None:
+    """Decides for each record, in order, whether it is forwarded, and keeps the entries up to date.
+
+    Args:
+        codes: Code of each record's id, `NULL_KEY` for a null one.
+        timestamps: Its timestamp, ms.
+        stream_times: The task's stream time, the record included, ms.
+        places: Where it comes from, as one number: two records of one place and offset are the same record.
+        offsets: Its offset there, `NO_OFFSET` for none.
+        interval_ms: The deduplication interval.
+        entry_timestamps: By code, timestamp of the id's last forwarded record, `NO_ENTRY` if there is none.
+        entry_places: By code, where that record came from.
+        entry_offsets: By code, its offset there.
+        forwarded: The decisions, written.
+    """
+    for i in range(len(codes)):
+        code = codes[i]
+        forwarded[i] = True
+        if code == NULL_KEY:
+            continue
+        timestamp = timestamps[i]
+        horizon = stream_times[i] - interval_ms
+        known = entry_timestamps[code]
+        if known >= horizon and abs(timestamp - known) <= interval_ms:
+            again = offsets[i] != NO_OFFSET and offsets[i] == entry_offsets[code] and places[i] == entry_places[code]
+            forwarded[i] = again
+        elif timestamp >= horizon:
+            entry_timestamps[code] = timestamp
+            entry_places[code] = places[i]
+            entry_offsets[code] = offsets[i]

@@ -1,0 +1,236 @@
+"""Deduplication by key, by key and id, or by id alone (KIP-655).
+
+A record is a duplicate if a record of the same id was forwarded within ``interval_ms`` of it (both ends inclusive) and
+is not yet older than the task's stream time minus the interval. The first one is forwarded, the others are dropped and
+change nothing. A record too late to be remembered is forwarded all the same. A record with the offset that its entry
+has is the same record once more (at-least-once re-processing) and is forwarded. Without a key or id a record is
+always forwarded.
+
+Accounts: ``forwarded``, ``duplicate``, ``null-key`` (forwarded too: no key or id). Counter: ``expired-entries``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.errors import ConfigurationError
+from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
+from statelib.kernels.key_table import KeyTable
+from statelib.operators.mapping import Mapper, evaluate
+from statelib.serdes import serde_for
+from statelib.stores.deduplication import DeduplicationStore, Entries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+Kind = Literal["by_key", "by_key_value", "by_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeduplicateSpec:
+    """``deduplicateByKey``, ``deduplicateByKeyValue`` and ``deduplicate`` of KIP-655.
+
+    Attributes:
+        kind: What makes two records duplicates: ``by_key`` the key, ``by_key_value`` key and id, ``by_id`` the id (the
+            topology has repartitioned the stream by it).
+        id: Gives the id; None for ``by_key``.
+        interval_ms: The deduplication interval.
+        store: Name of the store.
+    """
+
+    kind: Kind
+    id: Mapper | None
+    interval_ms: int
+    store: str
+
+    def __post_init__(self) -> None:
+        """Checks that the parts fit together."""
+        if (self.kind == "by_key") != (self.id is None):
+            raise ConfigurationError(
+                f"deduplication {self.kind} {'needs an' if self.id is None else 'takes no'} id", store=self.store
+            )
+        if self.interval_ms < 0:
+            raise ConfigurationError("a deduplication interval is negative", store=self.store)
+
+    def build(self, context: OperatorContext) -> Deduplicate:
+        """The running operator."""
+        return Deduplicate(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": f"deduplicate_{self.kind}",
+            "id": None if self.id is None else self.id.describe(),
+            "interval_ms": self.interval_ms,
+            "store": self.store,
+        }
+
+    def families(self) -> Sequence[str]:
+        """The store's."""
+        return DeduplicationStore.families(self.store)
+
+
+class Deduplicate:
+    """The running operator: a column of entries by id code, over the store."""
+
+    def __init__(self, spec: DeduplicateSpec, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._store = DeduplicationStore(context.backend, spec.store)
+        self._stream_time = NO_TIMESTAMP
+        self._own_ids = KeyTable()
+        self._id_table = context.keys if spec.kind == "by_key" else self._own_ids
+        self._working_set = _WorkingSet()
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The records that are no duplicates."""
+        (batch,) = inputs
+        if len(uptake):
+            self._stream_time = int(uptake.stream_time[-1])
+        codes = self._codes(batch)
+        self._working_set.look_up(codes, self._id_table, self._store)
+        row = batch.sequence - uptake.first_sequence
+        forwarded = np.empty(len(batch), dtype=np.bool_)
+        deduplicate(
+            codes,
+            batch.timestamp,
+            uptake.stream_time[row],
+            (uptake.source[row].astype(np.int64) << 32) | uptake.partition[row],
+            uptake.offset[row],
+            self._spec.interval_ms,
+            *self._working_set.columns,
+            forwarded,
+        )
+        metrics = self._context.metrics
+        null, kept = int((codes == NULL_KEY).sum()), int(forwarded.sum())
+        metrics.records_in += len(batch)
+        metrics.records_out += kept
+        metrics.account("null-key", null)
+        metrics.account("forwarded", kept - null)
+        metrics.account("duplicate", len(batch) - kept)
+        return batch.filter(forwarded)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Removes what has expired, and writes those new entries that have not."""
+        horizon = self._stream_time - self._spec.interval_ms
+        expired = self._store.remove_expired(horizon, write)
+        self._context.metrics.count("expired-entries", expired)
+        codes, entries = self._working_set.changed_since(horizon)
+        self._store.store(self._id_table.take(codes).to_pylist(), entries, write)
+        self._working_set = _WorkingSet()
+        self._own_ids.clear()
+
+    def memory_bytes(self) -> int:
+        """The entries and, unless they are the record keys, the ids."""
+        return self._working_set.memory_bytes() + self._own_ids.memory_bytes()
+
+    def _codes(self, batch: Batch) -> NDArray[np.int64]:
+        """The code of each record's id in `_id_table`."""
+        context, spec = self._context, self._spec
+        if self._id_table is context.keys:
+            if batch.windows is not None:
+                raise ConfigurationError(
+                    "deduplication by a windowed key needs the window in its id",
+                    node=context.node,
+                    next_step='use deduplicate_by_key_value with "window_start" as the id',
+                )
+            if batch.key_code is not None:
+                return batch.key_code
+            return context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
+        assert spec.id is not None  # noqa: S101 - the specification has checked it
+        ids = evaluate(spec.id, batch.as_record_batch(), context.node)
+        id_bytes = serde_for(ids.type).serialize(ids)
+        if spec.kind == "by_id":
+            return self._own_ids.encode(id_bytes)
+        return self._own_ids.encode(_framed(serde_for(batch.key.type).serialize(batch.key), id_bytes))
+
+
+def _framed(keys: pa.Array, ids: pa.Array) -> pa.Array:
+    """The ids of ``by_key_value``: length of the key (u32, big-endian), key, id; null if key or id is."""
+    lengths = np.asarray(pc.fill_null(pc.binary_length(keys), 0)).astype(">u4")
+    prefix = pa.Array.from_buffers(pa.binary(4), len(keys), [None, pa.py_buffer(lengths)])
+    kind = pa.large_binary()
+    return pc.binary_join_element_wise(prefix.cast(kind), keys.cast(kind), ids.cast(kind), pa.scalar(b"", kind))
+
+
+class _WorkingSet:
+    """The entries of all ids seen since the last flush: columns indexed by the id's code."""
+
+    def __init__(self) -> None:
+        self._timestamps = np.empty(0, dtype=np.int64)
+        self._places = np.empty(0, dtype=np.int64)
+        self._offsets = np.empty(0, dtype=np.int64)
+        self._stored = np.empty(0, dtype=np.int64)  # the timestamps that the store has
+        self._looked_up = np.empty(0, dtype=np.bool_)
+        self._in_store: int | None = None  # how many entries are still to be found in the store, roughly
+
+    @property
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Timestamps, places and offsets, for the kernel."""
+        return self._timestamps, self._places, self._offsets
+
+    def look_up(self, codes: NDArray[np.int64], ids: KeyTable, store: DeduplicationStore) -> None:
+        """Makes room for all codes of ``ids`` and gets the entries of ``codes`` from the store, once each."""
+        self._resize(len(ids))
+        if self._in_store is None:
+            self._in_store = store.approximate_len()
+        if self._in_store == 0:
+            return
+        known = codes[codes != NULL_KEY]
+        wanted = np.unique(known[~self._looked_up[known]])
+        if len(wanted) < self._in_store:
+            found, entries = store.load(ids.take(wanted).to_pylist())
+            self._fill(wanted[found], entries)
+            self._looked_up[wanted] = True
+        else:  # fewer entries than questions: read them all
+            everything, entries = store.load_all()
+            stored = ids.encode(pa.array(everything, pa.large_binary()))
+            self._resize(len(ids))
+            new = ~self._looked_up[stored]
+            self._fill(stored[new], entries.take(new))
+            self._in_store = 0
+
+    def changed_since(self, horizon_ms: int) -> tuple[NDArray[np.int64], Entries]:
+        """Codes and entries that the store does not have, from ``horizon_ms`` on.
+
+        An entry is replaced only after it has expired, so no id given here has a living entry in the store.
+        """
+        codes = np.flatnonzero((self._timestamps >= horizon_ms) & (self._timestamps != self._stored))
+        places = self._places[codes]
+        return codes, Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
+
+    def memory_bytes(self) -> int:
+        """Size of the columns."""
+        return sum(column.nbytes for column in (*self.columns, self._stored, self._looked_up))
+
+    def _fill(self, codes: NDArray[np.int64], entries: Entries) -> None:
+        self._timestamps[codes] = self._stored[codes] = entries.timestamp
+        self._places[codes] = (entries.source << 32) | entries.partition
+        self._offsets[codes] = entries.offset
+
+    def _resize(self, size: int) -> None:
+        if size > len(self._timestamps):
+            size = max(size, 2 * len(self._timestamps))
+            self._timestamps = _grown(self._timestamps, size, NO_ENTRY)
+            self._places = _grown(self._places, size, 0)
+            self._offsets = _grown(self._offsets, size, 0)
+            self._stored = _grown(self._stored, size, NO_ENTRY)
+            self._looked_up = _grown(self._looked_up, size, False)
+
+
+def _grown(column: NDArray[Any], size: int, value: Any) -> NDArray[Any]:
+    grown = np.full(size, value, dtype=column.dtype)
+    grown[: len(column)] = column
+    return grown

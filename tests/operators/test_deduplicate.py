@@ -1,0 +1,168 @@
+"""Deduplication against the record-at-a-time model, in every cut of the input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.batch import NO_OFFSET, Windows
+from statelib.errors import ConfigurationError
+from statelib.operators.deduplicate import DeduplicateSpec, Kind
+from statelib.operators.mapping import mapper
+from statelib.stores.rocksdb import RocksDbBackend
+from tests.operators.task import Record, Task
+from tests.reference.deduplicate import Deduplication
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.stores.backend import Backend
+
+KINDS: list[Kind] = ["by_key", "by_key_value", "by_id"]
+VALUE = pa.struct([("id", pa.string()), ("n", pa.int64())])
+
+
+def spec(kind: Kind, interval_ms: int) -> DeduplicateSpec:
+    return DeduplicateSpec(kind, None if kind == "by_key" else mapper("id"), interval_ms, "dedup")
+
+
+def task(kind: Kind, interval_ms: int, **options: Any) -> Task:
+    return Task(spec(kind, interval_ms), pa.string(), [VALUE], **options)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Record]:
+    """Disordered times, few keys and ids, nulls, redelivered records, records that pass the operator by."""
+    base = draw(st.sampled_from([0, 1_700_000_000_000]))
+    names = st.sampled_from([None, "a", "b", "ab", ""])
+    records: list[Record] = []
+    now = base + 20
+    for offset in range(draw(st.integers(0, 40))):
+        now += draw(st.sampled_from([0, 0, 1, 1, 5, 30]))
+        if records and draw(st.integers(0, 9)) == 0:
+            records.append(draw(st.sampled_from(records)))
+            continue
+        timestamp = max(0, now - draw(st.sampled_from([0, 0, 0, 1, 5, 10, 11, 25])))
+        value = draw(st.one_of(st.none(), st.fixed_dictionaries({"id": names, "n": st.just(offset)})))
+        parent = draw(st.sampled_from([0, 0, 0, 0, None]))
+        place = draw(st.sampled_from([offset, offset, offset - 1, NO_OFFSET]))
+        records.append(Record(draw(names), value, timestamp, place, parent, draw(st.integers(0, 1))))
+    return records
+
+
+def model(kind: Kind, interval_ms: int, records: list[Record]) -> list[int]:
+    """Rows that are forwarded."""
+    deduplication = Deduplication(interval_ms)
+    forwarded = []
+    for row, record in enumerate(records):
+        deduplication.advance(record.timestamp)
+        id_ = record.value["id"] if isinstance(record.value, dict) else None
+        parts = {"by_key": (record.key,), "by_key_value": (record.key, id_), "by_id": (id_,)}[kind]
+        offset = None if record.offset == NO_OFFSET else (record.source, record.offset)
+        if record.parent is not None and deduplication.forwards(
+            None if None in parts else parts, record.timestamp, offset
+        ):
+            forwarded.append(row)
+    return forwarded
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(records=histories(), interval_ms=st.sampled_from([0, 1, 10, 60]), cuts=st.lists(st.integers(1, 39)))
+def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], interval_ms: int, cuts: list[int]) -> None:
+    expected = model(kind, interval_ms, records)
+    contents = []
+    for where, flush in [([], False), (cuts, False), (cuts, True), (range(40), True)]:
+        run = task(kind, interval_ms)
+        results = run.run(records, list(where), flush=flush)
+        assert np.concatenate([result.sequence for result in results]).tolist() == expected
+        kept = [value for result in results for value in result.value.to_pylist()]
+        assert kept == [records[row].value for row in expected]
+        assert run.metrics.unaccounted == 0
+        assert run.metrics.records_out == len(expected)
+        contents.append(run.content())
+    assert contents[1:] == contents[:-1]
+
+
+@given(records=histories(), interval_ms=st.sampled_from([0, 10, 60]))
+def test_the_store_keeps_what_may_still_matter(records: list[Record], interval_ms: int) -> None:
+    run = task("by_key", interval_ms)
+    run.run(records, range(0, 40, 7), flush=True)
+    content = run.content()
+    assert {key[8:]: key[:8] for key, _ in content["dedup.index"]} == {
+        key: value[1:9] for key, value in content["dedup.entries"]
+    }
+    oldest = run.stream_time - interval_ms
+    assert all(int.from_bytes(key[:8], "big") >= oldest for key, _ in content["dedup.index"])
+
+
+def test_accounts() -> None:
+    run = task("by_key_value", 10)
+    rows = [("k", "i", 0), ("k", "i", 5), ("k", None, 5), (None, "i", 5), ("k", "j", 6), ("k", "i", 30)]
+    records = [Record(key, {"id": id_, "n": 0}, at, offset) for offset, (key, id_, at) in enumerate(rows)]
+    run.run(records, [3], flush=True)
+    assert run.metrics.accounts == {"forwarded": 3, "duplicate": 1, "null-key": 2}
+    assert run.metrics.counters == {"expired-entries": 1}
+
+
+def test_key_and_id_do_not_run_together() -> None:
+    rows = [("a", "bc"), ("ab", "c"), ("abc", ""), ("", "abc")]
+    records = [Record(key, {"id": id_, "n": 0}, 0, offset) for offset, (key, id_) in enumerate(rows)]
+    (result,) = task("by_key_value", 10).run(records)
+    assert len(result) == 4
+
+
+def test_merged_topics_have_their_own_offsets() -> None:
+    """The same id at the same offset of two topics is a duplicate, not the same record once more."""
+    records = [Record("k", None, 5, 7, source=0), Record("k", None, 5, 7, source=1), Record("k", None, 5, 7, source=0)]
+    (result,) = task("by_key", 10).run(records)
+    assert result.sequence.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("stored", [3, 3_000])
+def test_a_large_batch_finds_what_is_stored(tmp_path: Path, stored: int) -> None:
+    """Over RocksDB, with few and with many stored ids, so by reading all of them and by asking for some."""
+    with_rocksdb: Backend = RocksDbBackend(tmp_path / "db")
+    run = task("by_id", 1_000_000, backend=with_rocksdb)
+    run.run([Record("k", {"id": f"i{n}", "n": n}, n, n) for n in range(stored)])
+    run.restart()
+    again = [Record("k", {"id": f"i{n}", "n": n}, n, 10_000 + n) for n in range(2, 100)]
+    results = run.run(again, [1, 50])
+    assert [len(result) for result in results] == ([0, 49, 48] if stored == 3 else [0, 0, 0])
+    with_rocksdb.close()
+
+
+def test_a_changed_key_gets_its_code_here() -> None:
+    run = task("by_key", 10)
+    records = [Record(key, None, at, at) for at, key in enumerate(["a", "b", "a", None, "b"])]
+    batch = replace(run.input_of(records, 0), key_code=None)
+    result = run.operator.process([batch], run.uptake_of(records))
+    assert result.sequence.tolist() == [0, 1, 3]
+
+
+def test_a_windowed_key_is_refused() -> None:
+    run = task("by_key", 10)
+    records = [Record("a", None, 1, 0)]
+    batch = replace(run.input_of(records, 0), windows=Windows(np.array([0]), np.array([10])))
+    with pytest.raises(ConfigurationError, match="needs the window in its id"):
+        run.operator.process([batch], run.uptake_of(records))
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "interval_ms"),
+    [("by_key", "id", 1), ("by_id", None, 1), ("by_key_value", None, 1), ("by_key", None, -1)],
+)
+def test_impossible_specifications(kind: Kind, of: str | None, interval_ms: int) -> None:
+    with pytest.raises(ConfigurationError):
+        DeduplicateSpec(kind, None if of is None else mapper(of), interval_ms, "dedup")
+
+
+def test_the_fingerprint_covers_the_parameters() -> None:
+    described = [json.dumps(dict(spec(kind, interval).describe())) for kind in KINDS for interval in (1, 2)]
+    assert len(set(described)) == 6
