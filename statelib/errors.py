@@ -13,8 +13,13 @@ InternalError         report it: this is a defect of Hindstream                7
 
 A message says what happened, where, and the next step::
 
-    InputError("timestamp is negative", topic="flights", partition=2, offset=117,
-               next_step="hindstream run --on-bad-record quarantine")
+    InputError(
+        "timestamp is negative",
+        topic="flights",
+        partition=2,
+        offset=117,
+        next_step="hindstream run --on-bad-record quarantine",
+    )
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Expectation:
     """One expectation of Great Expectations about a sink's records, as plain data.
 
-    Columns are those of the topic archive with nested fields flattened by dots: ``key.window_start``, ``value.flights``,
-    ``timestamp``, ``offset``, ``partition``.
+    Columns are those of the topic archive with nested fields flattened by dots: ``key.window_start``,
+    ``value.flights``, ``timestamp``, ``offset``, ``partition``.
 
     Attributes:
         type: Great Expectations' name, such as ``expect_column_values_to_be_between``.
@@ -37,7 +37,7 @@ class Expectation:
     kwargs: Mapping[str, Any]
 
 
-def expect(type_: str, /, **kwargs: Any) -> Expectation:  # noqa: ANN401 - Great Expectations' own parameters
+def expect(type_: str, /, **kwargs: Any) -> Expectation:
     """``expect("expect_column_values_to_not_be_null", column="key.key")``."""
     return Expectation(type_, kwargs)
 
@@ -47,7 +47,7 @@ class Job:
     """What is replayed: everything but the settings of a run.
 
     Attributes:
-        name: Names the job's folder in the warehouse and is Kafka's application id; letters, digits, ``.``, ``_``, ``-``.
+        name: Names the job's folder in the warehouse and is Kafka's application id: letters, digits, dot, underscore, dash.
         topology: The compiled topology.
         expectations: By sink topic, what is audited before anything of a run becomes visible.
 

@@ -34,9 +34,7 @@ class Lateness:
         """Adds records; ``lateness_ms`` is int64, stream time minus timestamp, never negative."""
         if len(lateness_ms) == 0:
             return
-        buckets = np.bincount(
-            np.searchsorted(LATENESS_BOUNDS_MS, lateness_ms, side="left"), minlength=len(self.counts)
-        )
+        buckets = np.bincount(np.searchsorted(LATENESS_BOUNDS_MS, lateness_ms, side="left"), minlength=len(self.counts))
         self.counts = [count + int(more) for count, more in zip(self.counts, buckets, strict=True)]
         self.total_ms += int(lateness_ms.sum())
         self.max_ms = max(self.max_ms, int(lateness_ms.max()))

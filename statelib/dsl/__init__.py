@@ -1,0 +1,35 @@
+"""Kafka Streams' DSL in Python's spelling."""
+
+from statelib.dsl.builder import StreamsBuilder
+from statelib.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from statelib.dsl.kstream import KStream
+from statelib.dsl.ktable import KTable, WindowedKTable
+from statelib.dsl.options import (
+    Deduplicated,
+    Grouped,
+    Joined,
+    Materialized,
+    Named,
+    Produced,
+    Repartitioned,
+    Stores,
+    VersionedBytesStoreSupplier,
+)
+
+__all__ = [
+    "Deduplicated",
+    "Grouped",
+    "Joined",
+    "KGroupedStream",
+    "KStream",
+    "KTable",
+    "Materialized",
+    "Named",
+    "Produced",
+    "Repartitioned",
+    "Stores",
+    "StreamsBuilder",
+    "TimeWindowedKStream",
+    "VersionedBytesStoreSupplier",
+    "WindowedKTable",
+]

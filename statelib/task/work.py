@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from statelib.manifests import CommittedTask, PlannedTask, RepartitionFile
     from statelib.operators.base import Semantics
     from statelib.topology import SubTopology
@@ -48,9 +50,11 @@ class TaskWork:
         fingerprint: Of the whole topology.
         sub_topology: What to run.
         planned: Which task this is, and the source ranges that it takes up.
+        ordinal: The task's number among all tasks of the job: its partition of the quarantine topic.
         source_versions: Delta version of each source archive.
         repartitions: Files of the repartition topics' partition that this task reads.
-        partitions: Number of partitions of each topic that the task writes, repartition topics included.
+        repartition_types: Schema with the fields ``key`` and ``value`` of each repartition topic that it reads.
+        partitions: Number of partitions of each topic that the task writes, repartition and quarantine topics included.
         restore: The task's state as of the last commit; None: it has none yet.
         settings: See `TaskSettings`.
     """
@@ -61,8 +65,10 @@ class TaskWork:
     fingerprint: str
     sub_topology: SubTopology
     planned: PlannedTask
+    ordinal: int
     source_versions: Mapping[str, int]
     repartitions: tuple[RepartitionFile, ...]
+    repartition_types: Mapping[str, pa.Schema]
     partitions: Mapping[str, int]
     restore: CommittedTask | None
     settings: TaskSettings

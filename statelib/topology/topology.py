@@ -174,7 +174,9 @@ def _check(nodes: Sequence[Node]) -> None:
         next_step = "write to another topic"
         raise ConfigurationError("a topic is read and written, a cycle", topic=both.pop(), next_step=next_step)
     if not read:
-        raise ConfigurationError("the topology has no source", next_step="begin with StreamsBuilder.stream() or .table()")
+        raise ConfigurationError(
+            "the topology has no source", next_step="begin with StreamsBuilder.stream() or .table()"
+        )
 
 
 def _add_topic(topics: set[str], topic: str, done: str, next_step: str) -> None:

@@ -1,0 +1,79 @@
+"""Records grouped by key, and by windows (Kafka's ``KGroupedStream`` and ``TimeWindowedKStream``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.dsl.ktable import WindowedKTable
+from statelib.dsl.options import Materialized, Named
+from statelib.operators import aggregations
+from statelib.operators.aggregations import Aggregate, Aggregation, Reduce
+from statelib.operators.window_aggregate import WindowAggregate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    import pyarrow as pa
+
+    from statelib.dsl.builder import StreamsBuilder
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.windows import TimeWindows
+
+
+class KGroupedStream:
+    """Made by `KStream.group_by_key` and `KStream.group_by`."""
+
+    def __init__(self, builder: StreamsBuilder, node: str) -> None:
+        self._builder = builder
+        self._node = node
+
+    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream:
+        """Groups further, by windows of time."""
+        return TimeWindowedKStream(self._builder, self._node, windows)
+
+
+class TimeWindowedKStream:
+    """Made by `KGroupedStream.windowed_by`. Every method takes a store's name or retention and a node's name."""
+
+    def __init__(self, builder: StreamsBuilder, node: str, windows: TimeWindows) -> None:
+        self._builder = builder
+        self._node = node
+        self._windows = windows
+
+    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> WindowedKTable:
+        """How many records each key has in each window."""
+        return self._table(aggregations.single(aggregations.count()), materialized, named)
+
+    def aggregate(
+        self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
+        return self._table(aggregations.named(**functions), materialized, named)
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> WindowedKTable:
+        """Any Python function of key, value and aggregate, called for each record: the slow way."""
+        return self._table(Aggregate(initializer, aggregator, arrow_type), materialized, named)
+
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """Any Python function of the aggregate and the next value, called for each record: the slow way."""
+        return self._table(Reduce(reducer), materialized, named)
+
+    def _table(
+        self, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> WindowedKTable:
+        options = materialized or Materialized()
+        name = named.name if named else self._builder.new_name("KSTREAM-AGGREGATE")
+        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
+        spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
+        node = self._builder.add_processor("KSTREAM-AGGREGATE", [self._node], spec, name=name, stores=[store])
+        return WindowedKTable(self._builder, node, windows=self._windows)

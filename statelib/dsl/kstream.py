@@ -1,0 +1,181 @@
+"""A stream of records (Kafka's ``KStream``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.dsl.grouped import KGroupedStream
+from statelib.dsl.options import Deduplicated, Grouped, Joined, Named, Produced, Repartitioned
+from statelib.durations import milliseconds
+from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.mapping import Mapper, MapperLike, mapper
+from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stream_table_join import StreamTableJoin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    import pyarrow as pa
+
+    from statelib.dsl.builder import StreamsBuilder
+    from statelib.dsl.ktable import KTable
+    from statelib.operators.base import OperatorSpec
+    from statelib.operators.deduplicate import Kind
+
+
+class KStream:
+    """Made by `StreamsBuilder.stream` and by the methods here, each of which gives a new stream.
+
+    Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
+    """
+
+    def __init__(self, builder: StreamsBuilder, node: str, *, key_changed: bool) -> None:
+        self._builder = builder
+        self.node = node
+        self._key_changed = key_changed
+
+    # --- one record at a time ------------------------------------------------------------------------------------
+
+    def filter(self, predicate: MapperLike, named: Named | None = None) -> KStream:
+        """The records for which ``predicate`` is true."""
+        return self._then("KSTREAM-FILTER", Filter(mapper(predicate)), named)
+
+    def filter_not(self, predicate: MapperLike, named: Named | None = None) -> KStream:
+        """The records for which ``predicate`` is not true."""
+        return self._then("KSTREAM-FILTER", Filter(mapper(predicate), negated=True), named)
+
+    def map_values(self, value: MapperLike, named: Named | None = None) -> KStream:
+        """The same keys with other values."""
+        return self._then("KSTREAM-MAPVALUES", MapValues(mapper(value)), named)
+
+    def select_key(self, key: MapperLike, named: Named | None = None) -> KStream:
+        """The same values under other keys; what needs the key next repartitions the stream."""
+        return self._then("KSTREAM-KEY-SELECT", SelectKey(mapper(key)), named, key_changed=True)
+
+    def map(self, key: MapperLike, value: MapperLike, named: Named | None = None) -> KStream:
+        """Other keys and values; what needs the key next repartitions the stream."""
+        return self._then("KSTREAM-MAP", MapKeyValue(mapper(key), mapper(value)), named, key_changed=True)
+
+    def peek(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> KStream:
+        """Shows each batch to ``action`` and leaves it as it is."""
+        return self._then("KSTREAM-PEEK", Peek(action), named)
+
+    # --- partitions ----------------------------------------------------------------------------------------------
+
+    def repartition(self, repartitioned: Repartitioned | None = None) -> KStream:
+        """The same records, partitioned by key anew."""
+        options = repartitioned or Repartitioned()
+        source = self._builder.repartition(self.node, options.name, partitions=options.partitions)
+        return KStream(self._builder, source, key_changed=False)
+
+    # --- deduplication (KIP-655) ---------------------------------------------------------------------------------
+
+    def deduplicate_by_key(self, interval: timedelta, deduplicated: Deduplicated | None = None) -> KStream:
+        """Drops records whose key was forwarded within ``interval`` of them.
+
+        Records without a key are forwarded. A stream whose keys were changed is repartitioned first, through the topic
+        ``<application id>-<name>-repartition``.
+        """
+        return self._deduplicate(self._by_key(deduplicated), "by_key", None, interval, deduplicated)
+
+    def deduplicate_by_key_value(
+        self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
+    ) -> KStream:
+        """Drops records whose key and id were forwarded within ``interval`` of them.
+
+        Records without a key or an id are forwarded. A stream whose keys were changed is repartitioned first.
+        """
+        stream = self._by_key(deduplicated)
+        return self._deduplicate(stream, "by_key_value", mapper(id_selector), interval, deduplicated)
+
+    def deduplicate(
+        self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
+    ) -> KStream:
+        """Drops records whose id was forwarded within ``interval`` of them, over all partitions.
+
+        The stream is repartitioned by id; records keep their keys, and what needs the key next repartitions again.
+        Records without an id are forwarded.
+        """
+        by = mapper(id_selector)
+        name = deduplicated.name if deduplicated else None
+        source = self._builder.repartition(self.node, name, by=by)
+        together = KStream(self._builder, source, key_changed=True)
+        return self._deduplicate(together, "by_id", by, interval, deduplicated)
+
+    # --- tables --------------------------------------------------------------------------------------------------
+
+    def join(self, table: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream:
+        """Joins each record with the version of its key that was valid at the record's timestamp (KIP-889).
+
+        Records without such a version, or without a key, are dropped and counted.
+
+        Args:
+            table: The table; it must have as many partitions as the stream.
+            joiner: A mapper over the columns ``key``, ``left`` (the record's value), ``right``, ``timestamp``.
+            joined: The node's name.
+        """
+        return self._join(table, joiner, joined, left=False)
+
+    def left_join(self, table: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream:
+        """As `join`, but records without a version are joined with null."""
+        return self._join(table, joiner, joined, left=True)
+
+    # --- aggregation ---------------------------------------------------------------------------------------------
+
+    def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream:
+        """Groups records by their key."""
+        stream = self._repartitioned(grouped.name if grouped else None)
+        return KGroupedStream(self._builder, stream.node)
+
+    def group_by(self, key: MapperLike, grouped: Grouped | None = None) -> KGroupedStream:
+        """Groups records by another key; repartitions."""
+        return self.select_key(key).group_by_key(grouped)
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def to(self, topic: str, produced: Produced | None = None) -> None:
+        """Writes the records to a topic, partitioned by key."""
+        options = produced or Produced()
+        self._builder.add_sink(
+            self.node, topic, name=options.name, partitions=options.partitions, key_changed=self._key_changed
+        )
+
+    # -------------------------------------------------------------------------------------------------------------
+
+    def _then(self, kind: str, spec: OperatorSpec, named: Named | None, *, key_changed: bool = False) -> KStream:
+        node = self._builder.add_processor(kind, [self.node], spec, name=named.name if named else None)
+        return KStream(self._builder, node, key_changed=self._key_changed or key_changed)
+
+    def _repartitioned(self, name: str | None) -> KStream:
+        """This stream, partitioned by its keys."""
+        return self.repartition(Repartitioned(name)) if self._key_changed else self
+
+    def _by_key(self, deduplicated: Deduplicated | None) -> KStream:
+        return self._repartitioned(deduplicated.name if deduplicated else None)
+
+    def _deduplicate(
+        self, stream: KStream, kind: Kind, by: Mapper | None, interval: timedelta, deduplicated: Deduplicated | None
+    ) -> KStream:
+        options = deduplicated or Deduplicated()
+        name = options.name or self._builder.new_name("KSTREAM-DEDUPLICATE")
+        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
+        spec = DeduplicateSpec(kind, by, milliseconds(interval, "deduplication interval"), store)
+        node = self._builder.add_processor("KSTREAM-DEDUPLICATE", [stream.node], spec, name=name, stores=[store])
+        return KStream(self._builder, node, key_changed=kind == "by_id")
+
+    def _join(self, table: KTable, joiner: MapperLike, joined: Joined | None, *, left: bool) -> KStream:
+        name = joined.name if joined else None
+        stream = self._repartitioned(name)
+        store = table.store
+        spec = StreamTableJoin(
+            joiner=mapper(joiner),
+            store=store.name,
+            history_retention_ms=store.history_retention_ms,
+            segment_interval_ms=store.segment_interval_ms,
+            left=left,
+        )
+        kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
+        parents = [stream.node, table.node]
+        node = self._builder.add_processor(kind, parents, spec, name=name, stores=[store.name])
+        return KStream(self._builder, node, key_changed=False)

@@ -1,0 +1,49 @@
+"""Tables: what holds now for each key (Kafka's ``KTable``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.dsl import kstream
+from statelib.operators.suppress import Suppress
+
+if TYPE_CHECKING:
+    from statelib.dsl.builder import StreamsBuilder
+    from statelib.dsl.options import VersionedBytesStoreSupplier
+    from statelib.suppressed import Suppressed
+    from statelib.windows import TimeWindows
+
+
+class KTable:
+    """A topic as a versioned table; made by `StreamsBuilder.table`."""
+
+    def __init__(self, builder: StreamsBuilder, node: str, *, store: VersionedBytesStoreSupplier) -> None:
+        self._builder = builder
+        self.node = node
+        self.store = store
+
+    def to_stream(self) -> kstream.KStream:
+        """Its updates as a stream."""
+        return kstream.KStream(self._builder, self.node, key_changed=False)
+
+
+class WindowedKTable:
+    """A table with windowed keys; made by the aggregations of `TimeWindowedKStream`."""
+
+    def __init__(self, builder: StreamsBuilder, node: str, *, windows: TimeWindows) -> None:
+        self._builder = builder
+        self._node = node
+        self._windows = windows
+
+    def suppress(self, suppressed: Suppressed) -> WindowedKTable:
+        """Holds updates back: until windows close, or for a time (KIP-328)."""
+        kind = "KTABLE-SUPPRESS"
+        name = suppressed.name or self._builder.new_name(kind)
+        store = self._builder.claim_store(f"{name}-store")
+        spec = Suppress(suppressed, store, self._windows)
+        node = self._builder.add_processor(kind, [self._node], spec, name=name, stores=[store])
+        return WindowedKTable(self._builder, node, windows=self._windows)
+
+    def to_stream(self) -> kstream.KStream:
+        """Its updates as a stream, windowed keys included."""
+        return kstream.KStream(self._builder, self._node, key_changed=False)

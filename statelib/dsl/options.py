@@ -1,0 +1,185 @@
+"""What can be said beside an operator: names, stores, serdes, numbers of partitions. Immutable; Kafka's own names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from statelib.durations import milliseconds
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from statelib.serdes import Serde
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The name of a node (Kafka's ``Named``)."""
+
+    name: str
+
+    @classmethod
+    def as_(cls, name: str) -> Named:
+        """A node called ``name``."""
+        return cls(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The name of a repartition topic that grouping may need (Kafka's ``Grouped``)."""
+
+    name: str | None = None
+
+    @classmethod
+    def as_(cls, name: str) -> Grouped:
+        """The topic is called ``<application id>-<name>-repartition``."""
+        return cls(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The name of a join and of the repartition topic that it may need (Kafka's ``Joined``)."""
+
+    name: str | None = None
+
+    @classmethod
+    def as_(cls, name: str) -> Joined:
+        """The node is called ``name``."""
+        return cls(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """How a sink topic is written (Kafka's ``Produced``)."""
+
+    partitions: int | None = None
+    name: str | None = None
+
+    @classmethod
+    def with_partitions(cls, partitions: int) -> Produced:
+        """The topic gets this many partitions if it does not exist yet."""
+        return cls(partitions)
+
+    def with_name(self, name: str) -> Produced:
+        """The same, in a node of this name."""
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class Repartitioned:
+    """Name and number of partitions of a repartition topic (Kafka's ``Repartitioned``)."""
+
+    name: str | None = None
+    partitions: int | None = None
+
+    @classmethod
+    def as_(cls, name: str) -> Repartitioned:
+        """The topic is called ``<application id>-<name>-repartition``."""
+        return cls(name)
+
+    @classmethod
+    def number_of_partitions(cls, partitions: int) -> Repartitioned:
+        """The topic has this many partitions."""
+        return cls(None, partitions)
+
+    def with_number_of_partitions(self, partitions: int) -> Repartitioned:
+        """The same with this many partitions."""
+        return replace(self, partitions=partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedBytesStoreSupplier:
+    """A persistent versioned key-value store (KIP-889, "VersionedBytesStoreSupplier Interface").
+
+    Attributes:
+        name: The store's name.
+        history_retention_ms: How long old versions can be asked for, and how late an update may come.
+        segment_interval_ms: Width of the segments that expire as a whole; None: a 24th of the retention, at least 2 s.
+    """
+
+    name: str
+    history_retention_ms: int
+    segment_interval_ms: int | None = None
+
+
+class Stores:
+    """Suppliers of stores (Kafka's ``Stores``)."""
+
+    @staticmethod
+    def persistent_versioned_key_value_store(
+        name: str, history_retention: timedelta, segment_interval: timedelta | None = None
+    ) -> VersionedBytesStoreSupplier:
+        """A versioned store in the task's RocksDB (KIP-889, "Store Supplier/Builder Interfaces").
+
+        Raises:
+            ConfigurationError: A duration is negative, the segment interval not positive, or one has microseconds.
+        """
+        interval = None if segment_interval is None else milliseconds(segment_interval, "segment_interval", at_least=1)
+        return VersionedBytesStoreSupplier(name, milliseconds(history_retention, "history_retention"), interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Materialized:
+    """The store of a table or an aggregation (Kafka's ``Materialized``)."""
+
+    store_name: str | None = None
+    supplier: VersionedBytesStoreSupplier | None = None
+    retention_ms: int | None = None
+
+    @classmethod
+    def as_(cls, store: str | VersionedBytesStoreSupplier) -> Materialized:
+        """A store of this name, or from this supplier."""
+        return cls(store) if isinstance(store, str) else cls(store.name, store)
+
+    def with_retention(self, retention: timedelta) -> Materialized:
+        """How long windows stay in the store after their start (KIP-328); at least size and grace."""
+        return replace(self, retention_ms=milliseconds(retention, "retention"))
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicated:
+    """Name, store and serdes of a deduplication (KIP-655, ``Deduplicated``).
+
+    The serdes decide about bytes at rest: ids are compared and stored in the bytes of the key serde, which by default
+    follows from the id's Arrow type.
+    """
+
+    name: str | None = None
+    store_name: str | None = None
+    id_serde: Serde | None = field(default=None)
+    record_serde: Serde | None = field(default=None)
+
+    @classmethod
+    def as_(cls, name: str) -> Deduplicated:
+        """The node, and its repartition topic if it needs one, are called ``name``."""
+        return cls(name)
+
+    @classmethod
+    def key_serde(cls, serde: Serde) -> Deduplicated:
+        """Ids are stored in the bytes of ``serde``."""
+        return cls(id_serde=serde)
+
+    @classmethod
+    def value_serde(cls, serde: Serde) -> Deduplicated:
+        """Values have the bytes of ``serde``."""
+        return cls(record_serde=serde)
+
+    @classmethod
+    def with_(
+        cls, key_serde: Serde | None = None, value_serde: Serde | None = None, store_name: str | None = None
+    ) -> Deduplicated:
+        """Serdes and the store's name."""
+        return cls(None, store_name, key_serde, value_serde)
+
+    def with_name(self, name: str) -> Deduplicated:
+        """The same, in a node called ``name``."""
+        return replace(self, name=name)
+
+    def with_key_serde(self, serde: Serde) -> Deduplicated:
+        """The same with this serde of ids."""
+        return replace(self, id_serde=serde)
+
+    def with_value_serde(self, serde: Serde) -> Deduplicated:
+        """The same with this serde of values."""
+        return replace(self, record_serde=serde)

@@ -1,0 +1,283 @@
+"""The documents of a run: small JSON objects that say what was planned, made, checked and made true.
+
+::
+
+    <warehouse>/topics/<topic>/                         topic archives (Delta tables), with staged files unseen
+    <warehouse>/jobs/<job>/commits/<n, 20 digits>.json  Commit      created only if absent: what makes a run true
+    <warehouse>/jobs/<job>/runs/<run id>/plan.json      Plan        the slice, fixed before anything is read
+                                        /staged.json    Staged      what the winning attempts made
+                                        /audit.json     Audit       what the checks said
+    <warehouse>/jobs/<job>/state/<task>/<sha256>        state files, named by content, shared between commits
+    <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run
+
+A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
+same commit number gets the next try. Documents are UTF-8 JSON with sorted keys. ``format_version`` comes first in
+every reader's check: a document of a newer version is refused, never half understood.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.metrics import NodeMetrics
+from statelib.topics.files import ArchiveFile
+
+FORMAT_VERSION = 1
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Document(_Data):
+    """A document of its own file, with a format version."""
+
+    kind: ClassVar[str]
+    format_version: int = FORMAT_VERSION
+
+    def encode(self) -> bytes:
+        """The document's bytes; equal documents give equal bytes."""
+        return (json.dumps(self.model_dump(mode="json"), sort_keys=True, indent=1) + "\n").encode()
+
+    @classmethod
+    def decode(cls, data: bytes, *, file: str) -> Self:
+        """Reads the document.
+
+        Raises:
+            CorruptedDataError: The bytes are not such a document.
+            ConfigurationError: A newer Hindstream wrote it.
+        """
+        try:
+            raw: Any = json.loads(data)
+        except ValueError as error:
+            raise CorruptedDataError(f"the {cls.kind} is not JSON: {error}", file=file) from error
+        version = raw.get("format_version") if isinstance(raw, dict) else None
+        if isinstance(version, int) and version > FORMAT_VERSION:
+            what = f"the {cls.kind} has format version {version}, this Hindstream knows up to {FORMAT_VERSION}"
+            raise ConfigurationError(what, file=file, next_step="install the newer Hindstream that wrote it")
+        try:
+            return cls.model_validate(raw)
+        except ValidationError as error:
+            raise CorruptedDataError(f"the {cls.kind} is damaged: {error}", file=file) from error
+
+
+class SourceRange(_Data):
+    """The records of one source partition that a run replays: ``start_offset`` inclusive, ``end_offset`` exclusive."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    records: int = Field(description="how many there are: holes (compaction, transaction markers) are not counted")
+
+
+class PlannedTask(_Data):
+    """One task (``<sub-topology>_<partition>``) and the source ranges that it takes up.
+
+    A task's repartition sources are not listed: they are what the earlier stage of the same run makes.
+    """
+
+    task_id: str
+    sub_topology: int
+    partition: int
+    sources: tuple[SourceRange, ...] = ()
+
+
+class SourceTopic(_Data):
+    """What the plan found of a source's archive."""
+
+    topic: str
+    delta_version: int
+    partitions: int
+    schema_json: str = Field(description="the archive's Delta schema, to notice when it changes")
+
+
+class Plan(_Document):
+    """What a run will do, fixed before it starts; a run that is resumed reads it back."""
+
+    kind: ClassVar[str] = "plan"
+    job: str
+    run_id: str
+    commit: int = Field(description="the number of the commit that the run will try to create")
+    fingerprint: str = Field(description="of the topology")
+    until_ms: int | None = Field(description="end of the slice in event time; None: all that the archives hold")
+    sources: tuple[SourceTopic, ...]
+    tasks: tuple[PlannedTask, ...]
+    sink_partitions: dict[str, int] = Field(description="number of partitions of each topic that the job writes")
+    created_at_ms: int
+
+    @property
+    def records(self) -> int:
+        """Records to replay over all source partitions (holes not counted)."""
+        return sum(s.records for task in self.tasks for s in task.sources)
+
+
+class StateFile(_Data):
+    """One immutable file of a task's state: its name in RocksDB's directory, and its content."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+class StateManifest(_Data):
+    """All files of a task's state as of one commit."""
+
+    files: tuple[StateFile, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Sum of the files' sizes."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class TaskPosition(_Document):
+    """How far a task has come: stored in the task's RocksDB in the same write as its data, and in the commit.
+
+    Attributes:
+        commit: Number of the commit whose run wrote it.
+        fingerprint: Of the topology that wrote it.
+        source_offsets: The next offset to take up, by ``<topic>/<partition>``.
+        source_times: Largest timestamp taken up, by ``<topic>/<partition>``.
+        stream_time: The task's stream time.
+        clocks: Clocks of operators and stores, by node.
+        sink_offsets: The next offset to write, by ``<topic>/<partition>``.
+    """
+
+    kind: ClassVar[str] = "task position"
+    task_id: str
+    commit: int
+    fingerprint: str
+    source_offsets: dict[str, int] = {}
+    source_times: dict[str, int] = {}
+    stream_time: int = -1
+    clocks: dict[str, dict[str, int]] = {}
+    sink_offsets: dict[str, int] = {}
+
+
+class SinkFile(_Data):
+    """A file that a task staged for a sink's topic archive."""
+
+    topic: str
+    file: ArchiveFile
+
+
+class RepartitionFile(_Data):
+    """A file that a task staged for one partition of a repartition topic."""
+
+    topic: str
+    partition: int
+    path: str
+    rows: int
+    size_bytes: int
+
+
+class StoreSize(_Data):
+    """How much a store held when the task ended; both figures are RocksDB's estimates."""
+
+    size_bytes: int
+    keys: int
+
+
+class TaskOutcome(_Data):
+    """Everything that one attempt of a task made.
+
+    ``metrics`` and ``position`` are the same for every attempt; ``seconds`` (by phase) and ``peak_memory_bytes`` not.
+    """
+
+    task_id: str
+    attempt: str
+    sinks: tuple[SinkFile, ...]
+    repartitions: tuple[RepartitionFile, ...]
+    state: StateManifest
+    position: TaskPosition
+    metrics: dict[str, NodeMetrics]
+    stores: dict[str, StoreSize]
+    seconds: dict[str, float]
+    peak_memory_bytes: int
+    host: str
+
+
+class Staged(_Document):
+    """What a run made: the winning attempt of every task. Nothing of it is visible yet."""
+
+    kind: ClassVar[str] = "staged result"
+    run_id: str
+    tasks: tuple[TaskOutcome, ...]
+    seconds: float
+
+
+class AuditCheck(_Data):
+    """One expectation and what came of it."""
+
+    topic: str
+    expectation: str
+    parameters: dict[str, Any]
+    success: bool
+    observed: Any = None
+    unexpected_count: int = 0
+    unexpected_rows: tuple[dict[str, Any], ...] = Field(default=(), description="a sample of the failing rows")
+    error: str | None = None
+
+
+class Audit(_Document):
+    """What the checks said of a staged run. A run whose audit failed is quarantined: its files are never published."""
+
+    kind: ClassVar[str] = "audit"
+    run_id: str
+    success: bool
+    checks: tuple[AuditCheck, ...]
+    data_docs: str | None = Field(description="path of this validation's page of Data Docs, below the job's folder")
+    seconds: float
+
+
+class CommittedTask(_Data):
+    """A task's state as of a commit."""
+
+    state: StateManifest
+    position: TaskPosition
+
+
+class Commit(_Document):
+    """The numbered manifest that makes a run true. Number 1 is a job's first."""
+
+    kind: ClassVar[str] = "commit"
+    job: str
+    commit: int
+    run_id: str
+    fingerprint: str
+    until_ms: int | None
+    sources: tuple[SourceTopic, ...]
+    tasks: dict[str, CommittedTask]
+    sinks: tuple[SinkFile, ...]
+    created_at_ms: int
+
+    def source_offsets(self) -> dict[str, dict[int, int]]:
+        """The next offset to replay, by source topic and partition."""
+        offsets: dict[str, dict[int, int]] = {}
+        names = {source.topic for source in self.sources}
+        for task in self.tasks.values():
+            for place, offset in task.position.source_offsets.items():
+                topic, _, partition = place.rpartition("/")
+                if topic in names:
+                    offsets.setdefault(topic, {})[int(partition)] = offset
+        return offsets
+
+
+class Maintenance(_Document):
+    """What maintenance has expired of a job, written before it is deleted: the one document that is overwritten.
+
+    Attributes:
+        oldest_restorable: The state of earlier commits is, or is about to be, gone.
+        cleaned_through: Leftovers of runs up to this commit's are gone.
+        swept_through: State files have been swept with this commit as the head.
+    """
+
+    kind: ClassVar[str] = "maintenance record"
+    oldest_restorable: int = 1
+    cleaned_through: int = 0
+    swept_through: int = 0

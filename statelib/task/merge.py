@@ -1,0 +1,132 @@
+"""The order in which a task takes up the records of its sources.
+
+Kafka Streams takes the record with the lowest timestamp among the heads of its partitions. Over data at rest that is
+one stable sort by (order time, source, position in the source), where the order time of a record is the running
+maximum of its partition's timestamps: a late record is taken up directly after the one that it arrived behind.
+
+Sources are read in chunks. What may be passed on after each chunk is what certainly comes before everything unread:
+the rows below the smallest order time with which a source's read part ends. So the order does not depend on the chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.batch import Uptake
+from statelib.task.records import Records, concat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A run of the merged order: some rows of each source, and the place of each of them.
+
+    Attributes:
+        parts: One `Records` a source (possibly of no rows; None if the source has shown no row at all yet).
+        rank: For each source int64: the places of its rows in this run, ascending. Together they are 0 to n-1.
+    """
+
+    parts: tuple[Records | None, ...]
+    rank: tuple[NDArray[np.int64], ...]
+
+    def __len__(self) -> int:
+        return sum(len(ranks) for ranks in self.rank)
+
+
+class _Source:
+    """A source's chunks, read ahead just as far as the merge needs."""
+
+    def __init__(self, chunks: Iterable[Records]) -> None:
+        self._chunks = iter(chunks)
+        self.pending: Records | None = None
+        self.finished = False
+
+    def extend(self) -> None:
+        """Reads one more chunk that has rows behind what is pending, or finishes."""
+        for chunk in self._chunks:
+            if len(chunk):
+                kept = [self.pending] if self.pending is not None and len(self.pending) else []
+                self.pending = concat([*kept, chunk])
+                return
+        self.finished = True
+
+    def cut(self, below: int | None) -> Records | None:
+        """Takes away the pending rows with an order time under ``below`` (None: all)."""
+        if self.pending is None:
+            return None
+        count = len(self.pending) if below is None else int(np.searchsorted(self.pending.order_time, below))
+        taken = self.pending.slice(0, count)
+        self.pending = self.pending.slice(count, len(self.pending))
+        return taken
+
+
+def merge(sources: Sequence[Iterable[Records]]) -> Iterator[Merged]:
+    """Merges ``sources``; of equal order times the earlier source in the list comes first."""
+    readers = [_Source(chunks) for chunks in sources]
+    while True:
+        for reader in readers:
+            if not reader.finished and (reader.pending is None or not len(reader.pending)):
+                reader.extend()
+        unread = [r.pending.order_time[-1] for r in readers if not r.finished and r.pending is not None]
+        # A single source needs no waiting: nothing else can come between its rows.
+        below = int(min(unread)) if unread and len(readers) > 1 else None
+        parts = tuple(reader.cut(below) for reader in readers)
+        if any(part is not None and len(part) for part in parts):
+            yield Merged(parts, _ranks(parts))
+        elif not unread:
+            return
+        else:
+            for reader in readers:
+                if not reader.finished and reader.pending is not None and reader.pending.order_time[-1] == below:
+                    reader.extend()
+
+
+def merged_records(sources: Sequence[Iterable[Records]]) -> Iterator[Records]:
+    """The merged rows themselves, for sources that are parts of one topic (the upstream files of a repartition)."""
+    for merged in merge(sources):
+        filled = [part for part in merged.parts if part is not None and len(part)]
+        ranks = np.concatenate([rank for rank in merged.rank if len(rank)])
+        yield filled[0] if len(filled) == 1 else concat(filled).take(np.argsort(ranks, kind="stable"))
+
+
+def _ranks(parts: Sequence[Records | None]) -> tuple[NDArray[np.int64], ...]:
+    lengths = [0 if part is None else len(part) for part in parts]
+    filled = [part.order_time for part in parts if part is not None and len(part)]
+    if len(filled) == 1:
+        return tuple(np.arange(length, dtype=np.int64) for length in lengths)
+    order = np.argsort(np.concatenate(filled), kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return tuple(np.split(rank, np.cumsum(lengths)[:-1]))
+
+
+@dataclass(slots=True)
+class TaskClock:
+    """Numbers the records that a task takes up and keeps its stream time."""
+
+    stream_time: int
+    next_sequence: int = 0
+
+    def uptake(self, merged: Merged, partition: int) -> Uptake:
+        """What the task knows at each record of ``merged``; moves the clock behind them."""
+        count = len(merged)
+        timestamp = np.empty(count, np.int64)
+        offset = np.empty(count, np.int64)
+        source = np.empty(count, np.int16)
+        for index, (part, rank) in enumerate(zip(merged.parts, merged.rank, strict=True)):
+            if part is not None:
+                timestamp[rank] = part.timestamp
+                offset[rank] = part.offset
+                source[rank] = index
+        stream_time = np.maximum(np.maximum.accumulate(timestamp), self.stream_time)
+        first = self.next_sequence
+        self.next_sequence += count
+        self.stream_time = int(stream_time[-1]) if count else self.stream_time
+        return Uptake(first, stream_time, source, np.full(count, partition, np.int32), offset)

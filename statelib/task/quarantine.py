@@ -1,0 +1,84 @@
+"""Where records go that cannot be used: nowhere (the run fails at the first one), or to the job's quarantine topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.errors import InputError
+from statelib.serdes import serde_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from statelib.metrics import NodeMetrics
+
+VALUE_TYPE = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("value", pa.binary()),
+    ]
+)
+"""What a quarantined record says: where it came from, why it could not be used, its timestamp as it was (milliseconds,
+null if it had none) and its value's bytes. Its key's bytes are the quarantined record's key."""
+
+
+class Quarantine:
+    """Collects unusable records of one task.
+
+    Args:
+        policy: ``fail`` or ``quarantine``.
+        metrics: The sources' ledgers, by topic.
+    """
+
+    def __init__(self, policy: Literal["fail", "quarantine"], metrics: Mapping[str, NodeMetrics]) -> None:
+        self._policy = policy
+        self._metrics = metrics
+        self._collected: list[pa.RecordBatch] = []
+
+    def add(self, topic: str, partition: int, records: pa.RecordBatch, reasons: pa.Array) -> None:
+        """Takes ``records`` (an archive's columns), each for the reason beside it.
+
+        Raises:
+            InputError: The job does not quarantine.
+        """
+        if self._policy == "fail":
+            raise InputError(
+                f"a record cannot be used: {reasons[0].as_py()}",
+                topic=topic,
+                partition=partition,
+                offset=records.column("offset")[0].as_py(),
+                next_step="mend the topic, or set on_bad_record to quarantine to set such records apart and go on",
+            )
+        self._metrics[topic].records_in += len(records)
+        self._metrics[topic].account("quarantined", len(records))
+        timestamp = records.column("timestamp").cast(pa.int64())
+        value = pa.StructArray.from_arrays(
+            [
+                pa.array([topic] * len(records)),
+                pa.array(np.full(len(records), partition, np.int32)),
+                records.column("offset"),
+                timestamp,
+                reasons,
+                _bytes(records.column("value")),
+            ],
+            fields=list(VALUE_TYPE),
+        )
+        known = pa.array(np.maximum(timestamp.fill_null(0).to_numpy(zero_copy_only=False), 0))
+        columns = {"key": _bytes(records.column("key")), "value": value, "timestamp": known}
+        self._collected.append(pa.RecordBatch.from_pydict(columns))
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """What was collected since the last call: columns key (binary), value (`VALUE_TYPE`), timestamp (int64 ms)."""
+        collected, self._collected = self._collected, []
+        yield from collected
+
+
+def _bytes(column: pa.Array) -> pa.Array:
+    return column if pa.types.is_binary(column.type) else serde_for(column.type).serialize(column).cast(pa.binary())

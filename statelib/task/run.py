@@ -1,0 +1,236 @@
+"""Runs one task over one slice: (state at commit n, slice n+1) -> (staged files, state at commit n+1, metrics).
+
+Nothing that a task writes is visible to anyone until the run is committed, and every name that it writes under is its
+attempt's own: a task may be killed at any instant, and run twice at once.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive
+from statelib.commits.layout import quarantine_topic
+from statelib.errors import HindstreamError
+from statelib.manifests import TaskOutcome, TaskPosition
+from statelib.storage import Storage
+from statelib.stores.backend import WriteBatch
+from statelib.task.graph import Graph
+from statelib.task.merge import TaskClock, merge
+from statelib.task.quarantine import Quarantine
+from statelib.task.sinks import ArchiveSink, RepartitionSink, in_order
+from statelib.task.sources import Progress, RepartitionSource, TopicSource
+from statelib.task.state import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.task.records import Records
+    from statelib.task.work import TaskWork
+
+
+@dataclass(slots=True)
+class _Phases:
+    """Seconds spent in each phase, by a clock that the caller gives."""
+
+    clock: Callable[[], float]
+    seconds: dict[str, float] = field(default_factory=dict)
+    _since: float = 0.0
+
+    def begin(self) -> None:
+        self._since = self.clock()
+
+    def end(self, phase: str) -> None:
+        now = self.clock()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._since
+        self._since = now
+
+
+def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: str = "localhost") -> TaskOutcome:
+    """Runs ``work``.
+
+    Args:
+        work: What to do.
+        attempt: Unique among all attempts of all runs: letters, digits, ``-``, ``_``, ``.``.
+        clock: Seconds, for the figures of phases only.
+        host: Where this runs, for the report.
+
+    Returns:
+        What was made. ``metrics`` and ``position`` depend on nothing but ``work``.
+
+    Raises:
+        InputError: A record or file of the sources cannot be used; the message names topic, partition and offset.
+        HindstreamError: See `statelib.errors`; every one names the task.
+    """
+    phases = _Phases(clock)
+    phases.begin()
+    try:
+        task = _Task(work, attempt)
+        phases.end("restore")
+        try:
+            return task.run(phases, host)
+        except BaseException:
+            task.abort()
+            raise
+        finally:
+            task.state.close()
+    except HindstreamError as error:
+        if "task" in error.place:
+            raise
+        place = {**error.place, "task": work.planned.task_id}
+        raise type(error)(error.what, next_step=error.next_step, **place) from error
+
+
+class _Task:
+    """The parts of one running task."""
+
+    def __init__(self, work: TaskWork, attempt: str) -> None:
+        self._work = work
+        self._attempt = attempt
+        self._storage = Storage(work.settings.warehouse, work.settings.storage_options)
+        self.state = TaskState(work, storage=self._storage, attempt=attempt)
+        before = self.state.position
+        self._graph = Graph(
+            work.sub_topology, self.state.backend, clocks=before.clocks, semantics=work.settings.semantics
+        )
+        by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
+        self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
+        self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
+        self._progress = {
+            source.topic: Progress(
+                before.source_offsets.get(self._place(source.topic), 0),
+                before.source_times.get(self._place(source.topic), -1),
+            )
+            for source in work.sub_topology.all_sources
+        }
+        self._sources = [self._source(index) for index in range(len(work.sub_topology.all_sources))]
+        self._clock = TaskClock(before.stream_time)
+        self._archive_sinks = {
+            s.name: self._archive_sink(s.topic) for s in work.sub_topology.all_sinks if not s.internal
+        }
+        self._repartition_sinks = {
+            sink.name: RepartitionSink(sink, work, storage=self._storage, attempt=attempt)
+            for sink in work.sub_topology.all_sinks
+            if sink.internal
+        }
+
+    def run(self, phases: _Phases, host: str) -> TaskOutcome:
+        work = self._work
+        for parts, ranks, uptake in self._taken_up():
+            phases.end("read")
+            arrived = self._graph.process(parts, ranks, uptake)
+            phases.end("process")
+            for name, batches in arrived.items():
+                self._deliver(name, in_order(batches), uptake)
+            for rows in self._quarantine.drain():
+                timestamp = rows.column("timestamp").to_numpy()
+                self._quarantine_sink.write_columns(rows.column("key"), rows.column("value"), timestamp, None)
+            phases.end("write")
+            if self._graph.memory_bytes() > work.settings.memory_budget_bytes:
+                write = WriteBatch()
+                self._graph.flush(write)
+                self.state.spill(write)
+                phases.end("spill")
+        sinks = [*self._archive_sinks.values(), self._quarantine_sink]
+        sink_files = tuple(file for sink in sinks for file in sink.close())
+        repartitions = tuple(file for sink in self._repartition_sinks.values() for file in sink.close())
+        phases.end("write")
+        write = WriteBatch()
+        self._graph.flush(write)
+        position = self._position()
+        state = self.state.commit(write, position)
+        phases.end("checkpoint")
+        return TaskOutcome(
+            task_id=work.planned.task_id,
+            attempt=self._attempt,
+            sinks=sink_files,
+            repartitions=repartitions,
+            state=state,
+            position=position,
+            metrics=self._graph.metrics,
+            stores=self.state.sizes(),
+            seconds=phases.seconds,
+            peak_memory_bytes=_peak_memory_bytes(),
+            host=host,
+        )
+
+    def abort(self) -> None:
+        """Deletes what was staged: it will never be looked at."""
+        for sink in [*self._archive_sinks.values(), self._quarantine_sink]:
+            sink.abort()
+
+    def _taken_up(self) -> Iterator[tuple[list[Records], tuple[NDArray[np.int64], ...], Uptake]]:
+        """The merged order of all sources: for each run of it the rows of each source, their ranks, and the uptake."""
+        empty = [source.empty for source in self._sources]
+        for merged in merge(self._sources):
+            parts = [none if part is None else part for part, none in zip(merged.parts, empty, strict=True)]
+            yield parts, merged.rank, self._clock.uptake(merged, self._work.planned.partition)
+
+    def _deliver(self, sink: str, batch: Batch, uptake: Uptake) -> None:
+        metrics = self._graph.metrics[sink]
+        metrics.records_in += len(batch)
+        metrics.account("written", len(batch))
+        if sink in self._archive_sinks:
+            self._archive_sinks[sink].write(batch)
+        else:
+            self._repartition_sinks[sink].write(batch, uptake)
+
+    def _source(self, index: int) -> TopicSource | RepartitionSource:
+        node = self._work.sub_topology.all_sources[index]
+        progress = self._progress[node.topic]
+        if node.internal:
+            files = [file for file in self._work.repartitions if file.topic == node.topic]
+            types = self._work.repartition_types[node.topic]
+            return RepartitionSource(files, self._storage, progress=progress, types=types)
+        planned = {source.topic: source for source in self._work.planned.sources}
+        archive = open_archive(self._storage, node.topic, self._work.source_versions[node.topic])
+        partition = self._work.planned.partition
+        start, end = (
+            (planned[node.topic].start_offset, planned[node.topic].end_offset) if node.topic in planned else (0, 0)
+        )
+        reader = archive.reader(partition, start, end, batch_rows=self._work.settings.batch_records)
+        return TopicSource(node, reader, partition=partition, progress=progress, quarantine=self._quarantine)
+
+    def _archive_sink(self, topic: str) -> ArchiveSink:
+        work = self._work
+        quarantine = topic == quarantine_topic(work.job)
+        partition = work.ordinal if quarantine else work.planned.partition
+        return ArchiveSink(
+            topic,
+            partition=partition,
+            partitions=work.partitions[topic],
+            next_offset=self.state.position.sink_offsets.get(f"{topic}/{partition}", 0),
+            storage=self._storage,
+            attempt=self._attempt,
+        )
+
+    def _position(self) -> TaskPosition:
+        work = self._work
+        for source in work.planned.sources:
+            self._progress[source.topic].next_offset = source.end_offset  # behind the last record there may be holes
+        sinks = [*self._archive_sinks.values(), self._quarantine_sink]
+        return TaskPosition(
+            task_id=work.planned.task_id,
+            commit=work.commit,
+            fingerprint=work.fingerprint,
+            source_offsets={self._place(topic): p.next_offset for topic, p in self._progress.items()},
+            source_times={self._place(topic): p.max_timestamp for topic, p in self._progress.items()},
+            stream_time=self._clock.stream_time,
+            clocks=self._graph.clocks,
+            sink_offsets={sink.place: sink.next_offset for sink in sinks},
+        )
+
+    def _place(self, topic: str) -> str:
+        return f"{topic}/{self._work.planned.partition}"
+
+
+def _peak_memory_bytes() -> int:
+    """The largest resident size of this process so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

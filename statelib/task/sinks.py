@@ -1,0 +1,182 @@
+"""Writes what reaches a task's sinks: files of topic archives, and files of repartition topics. All of it is staged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import Batch, concat_in_order
+from statelib.commits.layout import JobLayout, topic_path
+from statelib.errors import ConfigurationError
+from statelib.manifests import RepartitionFile, SinkFile
+from statelib.operators.mapping import evaluate
+from statelib.serdes import serde_for
+from statelib.task.records import HEADERS_TYPE
+from statelib.task.sources import ORDER_TIME
+from statelib.topics.archive import topic_schema
+from statelib.topics.partitioner import partition_for
+from statelib.topics.writer import PartitionWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Uptake
+    from statelib.storage import Storage
+    from statelib.task.work import TaskWork
+    from statelib.topology import Sink
+
+_TIME = pa.timestamp("ms", "UTC")
+
+
+class ArchiveSink:
+    """Writes one partition of a topic archive: that of the task's own number.
+
+    Args:
+        topic: The topic.
+        partition: The partition to write.
+        partitions: How many the topic has.
+        next_offset: The offset of the next record; moves.
+        storage: The warehouse.
+        attempt: Makes the files' names unique.
+    """
+
+    def __init__(
+        self, topic: str, *, partition: int, partitions: int, next_offset: int, storage: Storage, attempt: str
+    ) -> None:
+        self.topic = topic
+        self.place = f"{topic}/{partition}"
+        self.next_offset = next_offset
+        self._partition = partition
+        self._partitions = partitions
+        self._storage = storage.within(topic_path(topic))
+        self._attempt = attempt
+        self._writer: PartitionWriter | None = None
+
+    def write(self, batch: Batch) -> None:
+        """Writes records, partitioned by key.
+
+        Raises:
+            ConfigurationError: A key belongs into another partition.
+        """
+        if not len(batch):
+            return
+        self._check_partition(batch)
+        self.write_columns(archive_key(batch), batch.value, batch.timestamp, batch.headers)
+
+    def write_columns(
+        self, key: pa.Array, value: pa.Array, timestamp: NDArray[np.int64], headers: pa.Array | None
+    ) -> None:
+        """Writes records whose partition is not checked."""
+        if self._writer is None:
+            schema = topic_schema(key.type, value.type)
+            self._writer = PartitionWriter(self._storage, schema, self._partition, attempt=self._attempt)
+        count = len(timestamp)
+        columns = {
+            "key": key,
+            "value": value,
+            "timestamp": pa.array(timestamp).cast(_TIME),
+            "offset": pa.array(np.arange(self.next_offset, self.next_offset + count)),
+            "headers": headers if headers is not None else pa.nulls(count, HEADERS_TYPE),
+        }
+        self._writer.write(pa.RecordBatch.from_pydict(columns))
+        self.next_offset += count
+
+    def close(self) -> tuple[SinkFile, ...]:
+        """Ends the files and describes them."""
+        if self._writer is None:
+            return ()
+        return tuple(SinkFile(topic=self.topic, file=file) for file in self._writer.close())
+
+    def abort(self) -> None:
+        """Deletes what was written."""
+        if self._writer is not None:
+            self._writer.abort()
+
+    def _check_partition(self, batch: Batch) -> None:
+        """Records that a sink gets straight from a source must be where Kafka's partitioner would put them."""
+        where = partition_for(serde_for(batch.key.type).serialize(batch.key), self._partitions)
+        misplaced = (where != self._partition) & np.asarray(batch.key.is_valid())
+        if misplaced.any():
+            row = int(np.flatnonzero(misplaced)[0])
+            raise ConfigurationError(
+                f"key {batch.key[row].as_py()!r} belongs into partition {where[row]} of {self._partitions}, "
+                f"but its source has it in partition {self._partition}: the source is not partitioned by key",
+                topic=self.topic,
+                partition=self._partition,
+                next_step="put repartition() before the first operator that needs the key",
+            )
+
+
+class RepartitionSink:
+    """Writes what one task sends to a repartition topic: one Arrow IPC stream for each partition that gets something.
+
+    Columns: key, value, timestamp (int64 ms), headers, ``order_time`` (int64 ms, ascending).
+    """
+
+    def __init__(self, sink: Sink, work: TaskWork, *, storage: Storage, attempt: str) -> None:
+        self._sink = sink
+        self._partitions = work.partitions[sink.topic]
+        self._storage = storage
+        prefix = f"{JobLayout(work.job).staging(work.run_id)}/{sink.topic}"
+        self._name = f"{work.planned.partition:06d}-{work.planned.task_id}-{attempt}.arrow"
+        self._prefix = prefix
+        self._collected: dict[int, list[pa.RecordBatch]] = {}
+
+    def write(self, batch: Batch, uptake: Uptake) -> None:
+        """Adds records, partitioned by key or by what the sink says."""
+        if not len(batch):
+            return
+        key = archive_key(batch)
+        columns = {
+            "key": key,
+            "value": batch.value,
+            "timestamp": pa.array(batch.timestamp),
+            "headers": batch.headers if batch.headers is not None else pa.nulls(len(batch), HEADERS_TYPE),
+            ORDER_TIME: pa.array(uptake.stream_time_of(batch)),
+        }
+        by = batch.key
+        if self._sink.partition_by is not None:
+            by = evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name)
+        where = partition_for(serde_for(by.type).serialize(by), self._partitions)
+        rows = pa.RecordBatch.from_pydict(columns)
+        for partition in np.unique(where):
+            chosen = rows.take(pa.array(np.flatnonzero(where == partition)))
+            self._collected.setdefault(int(partition), []).append(chosen)
+
+    def close(self) -> tuple[RepartitionFile, ...]:
+        """Writes the files and describes them."""
+        files = []
+        for partition, batches in sorted(self._collected.items()):
+            path = f"{self._prefix}/{partition:06d}/{self._name}"
+            data = pa.BufferOutputStream()
+            with pa.ipc.new_stream(
+                data, batches[0].schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+            ) as stream:
+                for batch in batches:
+                    stream.write_batch(batch)
+            buffer = data.getvalue()
+            self._storage.put(path, buffer)
+            rows = sum(len(batch) for batch in batches)
+            files.append(
+                RepartitionFile(
+                    topic=self._sink.topic, partition=partition, path=path, rows=rows, size_bytes=buffer.size
+                )
+            )
+        return tuple(files)
+
+
+def in_order(batches: Sequence[Batch]) -> Batch:
+    """What reached a sink over several edges, as one batch."""
+    return batches[0] if len(batches) == 1 else concat_in_order(batches)[0]
+
+
+def archive_key(batch: Batch) -> pa.Array:
+    """The key as archives hold it: for windowed records struct<key, window_start, window_end>, else the key itself."""
+    if batch.windows is None:
+        return batch.key
+    start, end = (pa.array(times).cast(_TIME) for times in (batch.windows.start, batch.windows.end))
+    return pa.StructArray.from_arrays([batch.key, start, end], ["key", "window_start", "window_end"])

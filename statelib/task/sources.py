@@ -1,0 +1,190 @@
+"""Reads a task's source partitions: decodes records, sets unusable ones apart, gives the others their order time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.errors import InputError
+from statelib.operators.mapping import evaluate
+from statelib.task.merge import merged_records
+from statelib.task.records import HEADERS_TYPE, Records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from statelib.manifests import RepartitionFile
+    from statelib.storage import Storage
+    from statelib.task.quarantine import Quarantine
+    from statelib.topics.reader import PartitionReader
+    from statelib.topology import Source
+
+ORDER_TIME = "order_time"
+"""The column of a repartition file that holds the upstream task's stream time at emission."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one source partition has been taken up; moves as its records are read.
+
+    Attributes:
+        next_offset: The offset to take up next.
+        max_timestamp: The largest timestamp taken up, `NO_TIMESTAMP` before the first.
+    """
+
+    next_offset: int = 0
+    max_timestamp: int = NO_TIMESTAMP
+
+
+class TopicSource:
+    """The records of one partition of a topic archive.
+
+    Args:
+        source: The topology's node.
+        reader: The partition's records in the planned range.
+        progress: Where the partition stood before; moved along.
+        quarantine: Takes records that cannot be used: no timestamp, a negative one, or undecodable.
+    """
+
+    def __init__(
+        self, source: Source, reader: PartitionReader, *, partition: int, progress: Progress, quarantine: Quarantine
+    ) -> None:
+        self._source = source
+        self._reader = reader
+        self._partition = partition
+        self._progress = progress
+        self._quarantine = quarantine
+
+    @property
+    def empty(self) -> Records:
+        """No records, of the types that iteration gives."""
+        columns = {field.name: pa.nulls(0, field.type) for field in self._reader.schema}
+        return self._records(pa.RecordBatch.from_pydict(columns))
+
+    def __iter__(self) -> Iterator[Records]:
+        """Chunks in offset order.
+
+        Raises:
+            InputError: A record cannot be used, and the job does not quarantine such records.
+        """
+        for batch in self._reader:
+            records = self._records(batch)
+            self._progress.next_offset = int(batch.column("offset")[-1].as_py()) + 1
+            if len(records):
+                self._progress.max_timestamp = int(records.order_time[-1])
+                yield records
+
+    def _records(self, batch: pa.RecordBatch) -> Records:
+        key, key_problems = self._decode(batch.column("key"), "key")
+        value, value_problems = self._decode(batch.column("value"), "value")
+        timestamp = self._timestamps(batch, key, value)
+        problems = _first_problem(timestamp, key_problems, value_problems)
+        good = np.asarray(pc.is_null(problems))
+        headers = batch.column("headers") if "headers" in batch.schema.names else pa.nulls(len(batch), HEADERS_TYPE)
+        offset = batch.column("offset").to_numpy()
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            self._quarantine.add(
+                self._source.topic, self._partition, batch.take(pa.array(bad)), problems.take(pa.array(bad))
+            )
+        times = timestamp.fill_null(0).to_numpy(zero_copy_only=False)
+        kept = Records(key, value, times, offset, headers, times)
+        if not good.all():
+            kept = kept.take(np.flatnonzero(good))
+        running = np.maximum.accumulate(kept.timestamp) if len(kept) else kept.timestamp
+        order_time = np.maximum(running, self._progress.max_timestamp)
+        return Records(kept.key, kept.value, kept.timestamp, kept.offset, kept.headers, order_time)
+
+    def _decode(self, column: pa.Array, which: str) -> tuple[pa.Array, pa.Array]:
+        """The decoded column, and for each record what is wrong with it (null: nothing)."""
+        consumed = self._source.consumed
+        serde = consumed.key_serde if which == "key" else consumed.value_serde
+        if serde is None:
+            return column, pa.nulls(len(column), pa.string())
+        decoded = serde.deserialize_lenient(column)
+        reasons = pc.binary_join_element_wise(f"undecodable {which}: ", decoded.reasons, "")
+        return decoded.values, reasons
+
+    def _timestamps(self, batch: pa.RecordBatch, key: pa.Array, value: pa.Array) -> pa.Array:
+        mapper = self._source.consumed.timestamp
+        if mapper is None:
+            return batch.column("timestamp").cast(pa.int64())
+        columns = pa.RecordBatch.from_pydict(
+            {"key": key, "value": value, "timestamp": batch.column("timestamp").cast(pa.int64())}
+        )
+        extracted = evaluate(mapper, columns, self._source.name)
+        if pa.types.is_timestamp(extracted.type):
+            extracted = extracted.cast(pa.timestamp("ms", extracted.type.tz), safe=False)
+        return extracted.cast(pa.int64())
+
+
+def _first_problem(timestamp: pa.Array, *problems: pa.Array) -> pa.Array:
+    """For each record the first reason why it cannot be used, null if it can."""
+    missing = pc.if_else(pc.is_null(timestamp), "no timestamp", None)
+    negative = pc.if_else(pc.less(timestamp, 0), "negative timestamp", None)
+    return pc.coalesce(missing, negative, *problems).cast(pa.string())
+
+
+class RepartitionSource:
+    """The records that upstream tasks of the same run sent to one partition of a repartition topic.
+
+    They are ordered by (stream time of the upstream task at emission, upstream partition, the upstream's own order),
+    and get offsets in that order.
+    """
+
+    def __init__(
+        self, files: Iterable[RepartitionFile], storage: Storage, *, progress: Progress, types: pa.Schema
+    ) -> None:
+        self._files = tuple(files)
+        self._storage = storage
+        self._progress = progress
+        self._types = types
+
+    @property
+    def empty(self) -> Records:
+        """No records, of the types that iteration gives."""
+        return no_records(self._types)
+
+    def __iter__(self) -> Iterator[Records]:
+        """Chunks in order."""
+        for records in merged_records([self._read(file) for file in self._files]):
+            first = self._progress.next_offset
+            self._progress.next_offset += len(records)
+            self._progress.max_timestamp = max(self._progress.max_timestamp, int(records.timestamp.max()))
+            offset = np.arange(first, self._progress.next_offset)
+            yield Records(records.key, records.value, records.timestamp, offset, records.headers, records.order_time)
+
+    def _read(self, file: RepartitionFile) -> Iterator[Records]:
+        rows = 0
+        for batch in _ipc_batches(self._storage, file):
+            rows += len(batch)
+            timestamp, order_time = (batch.column(name).to_numpy() for name in ("timestamp", ORDER_TIME))
+            yield Records(
+                batch.column("key"), batch.column("value"), timestamp, timestamp, batch.column("headers"), order_time
+            )
+        if rows != file.rows:
+            what = f"a repartition file has {rows} records instead of {file.rows}"
+            raise InputError(what, file=self._storage.uri(file.path), next_step="run the slice again")
+
+
+def _ipc_batches(storage: Storage, file: RepartitionFile) -> Iterator[pa.RecordBatch]:
+    try:
+        with pa.ipc.open_stream(storage.open_input(file.path)) as stream:
+            yield from stream
+    except (pa.ArrowInvalid, OSError) as error:
+        where = storage.uri(file.path)
+        raise InputError(
+            f"a repartition file is unreadable: {error}", file=where, next_step="run the slice again"
+        ) from error
+
+
+def no_records(types: pa.Schema) -> Records:
+    """No records, with keys and values of the types of the fields ``key`` and ``value``."""
+    none = np.empty(0, np.int64)
+    key, value = (pa.nulls(0, types.field(name).type) for name in ("key", "value"))
+    return Records(key, value, none, none, pa.nulls(0, HEADERS_TYPE), none)

@@ -1,0 +1,115 @@
+"""A task's state while it runs: a private copy of the last commit's RocksDB, and what it becomes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statelib import checkpoint
+from statelib.commits.layout import JobLayout
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.manifests import StateManifest, StoreSize, TaskPosition
+from statelib.stores.memory import MemoryBackend
+from statelib.stores.rocksdb import RocksDbBackend
+
+if TYPE_CHECKING:
+    from statelib.storage import Storage
+    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.task.work import TaskWork
+
+POSITION_FAMILY = "position"
+"""The family that holds the task's position: one key, written in the same batch as the data."""
+
+_POSITION_KEY = b"position"
+_ROCKSDB_SHARE = 4  # of the task's memory budget, one part in four is RocksDB's own
+
+
+class TaskState:
+    """The working copy of one attempt, in a directory of its own; nobody else ever sees it.
+
+    A task without stateful operators has no RocksDB: its position is in the commit alone.
+
+    Args:
+        work: The task.
+        storage: The warehouse.
+        attempt: Names the directory.
+
+    Raises:
+        CorruptedDataError: The state is not what the commit says.
+        ConfigurationError: It belongs to another job, task or topology.
+    """
+
+    def __init__(self, work: TaskWork, *, storage: Storage, attempt: str) -> None:
+        self._work = work
+        self._storage = storage
+        self._prefix = JobLayout(work.job).state(work.planned.task_id)
+        root = Path(work.settings.state_dir)
+        self._directory = root / "attempts" / work.job / f"{work.run_id}-{work.planned.task_id}-{attempt}"
+        self._cache = root / "cache"
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.mkdir(parents=True)
+        self._rocksdb = self._open() if work.sub_topology.stateful else None
+        self.backend: Backend = self._rocksdb or MemoryBackend()
+        self.position = self._position()
+
+    def commit(self, write: WriteBatch, position: TaskPosition) -> StateManifest:
+        """Writes data and position together, and uploads what is new of the state's files."""
+        write.put(POSITION_FAMILY, _POSITION_KEY, position.encode())
+        self.backend.write(write)
+        if self._rocksdb is None:
+            return StateManifest()
+        self._rocksdb.flush()
+        snapshot = self._directory / "snapshot"
+        self._rocksdb.checkpoint(snapshot)
+        previous = self._work.restore.state if self._work.restore else None
+        return checkpoint.save(snapshot, self._storage, self._prefix, previous=previous, cache=self._cache)
+
+    def spill(self, write: WriteBatch) -> None:
+        """Writes working sets that have outgrown the memory budget; the position stays."""
+        self.backend.write(write)
+
+    def sizes(self) -> dict[str, StoreSize]:
+        """How much each family of each store holds."""
+        families = [family for p in self._work.sub_topology.processors for family in p.spec.families()]
+        return {
+            family: StoreSize(
+                size_bytes=self.backend.approximate_bytes(family), keys=self.backend.approximate_keys(family)
+            )
+            for family in families
+        }
+
+    def close(self) -> None:
+        """Releases the database and removes the working copy."""
+        self.backend.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _open(self) -> RocksDbBackend:
+        path = self._directory / "db"
+        if self._work.restore is not None:
+            checkpoint.restore(self._work.restore.state, self._storage, self._prefix, path, cache=self._cache)
+        return RocksDbBackend(path, memory_bytes=self._work.settings.memory_budget_bytes // _ROCKSDB_SHARE)
+
+    def _position(self) -> TaskPosition:
+        work = self._work
+        if work.restore is None:
+            return TaskPosition(task_id=work.planned.task_id, commit=0, fingerprint=work.fingerprint)
+        committed = work.restore.position
+        if committed.task_id != work.planned.task_id or committed.fingerprint != work.fingerprint:
+            raise ConfigurationError(
+                f"the state belongs to task {committed.task_id} of topology {committed.fingerprint[:12]}, "
+                f"not to task {work.planned.task_id} of topology {work.fingerprint[:12]}",
+                job=work.job,
+                next_step="run the job that wrote it, or give this one another name",
+            )
+        if self._rocksdb is not None:
+            stored = self._rocksdb.get(POSITION_FAMILY, _POSITION_KEY)
+            where = f"{self._prefix} (position)"
+            if stored is None or TaskPosition.decode(stored, file=where) != committed:
+                raise CorruptedDataError(
+                    f"the state's position is not that of commit {committed.commit}",
+                    task=work.planned.task_id,
+                    file=self._prefix,
+                    next_step="hindstream inspect --commit N to find the last good commit",
+                )
+        return committed
