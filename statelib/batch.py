@@ -92,7 +92,7 @@ class Batch:
         return self if keep.all() else self.take(np.flatnonzero(keep))
 
     def as_record_batch(self) -> pa.RecordBatch:
-        """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there the windows' bounds and headers."""
+        """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there window bounds and headers."""
         columns = {"key": self.key, "value": self.value, "timestamp": pa.array(self.timestamp)}
         if self.windows is not None:
             columns["window_start"] = pa.array(self.windows.start)

@@ -47,7 +47,7 @@ class Job:
     """What is replayed: everything but the settings of a run.
 
     Attributes:
-        name: Names the job's folder in the warehouse and is Kafka's application id: letters, digits, dot, underscore, dash.
+        name: Names the job's folder in the warehouse and is Kafka's application id: letters, digits, ``._-``.
         topology: The compiled topology.
         expectations: By sink topic, what is audited before anything of a run becomes visible.
 

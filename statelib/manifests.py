@@ -93,7 +93,7 @@ class SourceTopic(_Data):
     topic: str
     delta_version: int
     partitions: int
-    schema_json: str = Field(description="the archive's Delta schema, to notice when it changes")
+    delta_schema: str = Field(description="the archive's Delta schema, to notice when it changes")
 
 
 class Plan(_Document):

@@ -40,7 +40,7 @@ class WindowedKTable:
         kind = "KTABLE-SUPPRESS"
         name = suppressed.name or self._builder.new_name(kind)
         store = self._builder.claim_store(f"{name}-store")
-        spec = Suppress(suppressed, store, self._windows)
+        spec = Suppress(store, suppressed, self._windows)
         node = self._builder.add_processor(kind, [self._node], spec, name=name, stores=[store])
         return WindowedKTable(self._builder, node, windows=self._windows)
 

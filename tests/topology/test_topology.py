@@ -1,0 +1,153 @@
+"""Nodes are cut into sub-topologies at repartition topics; what cannot work is refused with the way to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from statelib.errors import ConfigurationError
+from statelib.operators.base import Operator, OperatorContext
+from statelib.topology import Processor, Sink, Source, Topology, describe
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An operator's parameters, never run here."""
+
+    parameter: int = 0
+
+    def build(self, context: OperatorContext) -> Operator:
+        raise AssertionError(context)
+
+    def describe(self) -> Mapping[str, object]:
+        return {"operator": "spec", "parameter": self.parameter}
+
+    def families(self) -> Sequence[str]:
+        return ()
+
+
+def join(name: str, *parents: str, store: str = "s") -> Processor:
+    return Processor(name, parents, Spec(), stores=(store,))
+
+
+def test_one_sub_topology_without_repartition() -> None:
+    topology = Topology([Source("a", "in"), Processor("b", ("a",), Spec()), Sink("c", ("b",), "out")])
+    (sub,) = topology.sub_topologies
+    assert [node.name for node in sub.nodes] == ["a", "b", "c"]
+    assert sub.sources == ("in",)
+    assert sub.sinks == ("out",)
+    assert topology.partitions({"in": 4}) == {0: 4}
+
+
+def test_a_repartition_topic_begins_a_sub_topology_with_its_own_partitions() -> None:
+    topology = Topology(
+        [
+            Source("a", "in"),
+            Sink("b", ("a",), "app-x-repartition", 3, internal=True),
+            Source("c", "app-x-repartition", internal=True),
+            Sink("d", ("c",), "out"),
+        ]
+    )
+    first, second = topology.sub_topologies
+    assert (first.sources, first.repartition_sources, first.sinks) == (("in",), (), ())
+    assert (second.sources, second.repartition_sources, second.sinks) == ((), ("app-x-repartition",), ("out",))
+    assert topology.partitions({"in": 5}) == {0: 5, 1: 3}
+    assert topology.repartition_partitions({"in": 5}) == {"app-x-repartition": 3}
+
+
+def test_a_repartition_topic_gets_the_partitions_of_what_it_is_joined_with() -> None:
+    topology = Topology(
+        [
+            Source("stream", "in"),
+            Sink("b", ("stream",), "app-x-repartition", internal=True),
+            Source("c", "app-x-repartition", internal=True),
+            Source("table", "rates"),
+            join("j", "c", "table"),
+        ]
+    )
+    assert topology.partitions({"in": 8, "rates": 2}) == {0: 8, 1: 2}
+
+
+def test_sub_topologies_come_after_those_they_read_from() -> None:
+    topology = Topology(
+        [
+            Source("late", "app-x-repartition", internal=True),
+            Sink("out", ("late",), "out"),
+            Source("a", "in"),
+            Sink("b", ("a",), "app-x-repartition", internal=True),
+        ]
+    )
+    assert [sub.index for sub in topology.sub_topologies] == [0, 1]
+    assert topology.sub_topologies[0].sources == ("in",)
+
+
+def test_a_shared_store_keeps_nodes_in_one_sub_topology() -> None:
+    topology = Topology([Source("a", "x"), join("j", "a"), Source("b", "y"), join("k", "b")])
+    assert len(topology.sub_topologies) == 1
+
+
+def test_records_with_a_changed_key_are_repartitioned_before_a_sink() -> None:
+    topology = Topology([Source("a", "in"), Sink("c", ("a",), "out", 7, key_kept=False)])
+    first, second = topology.sub_topologies
+    assert first.all_sinks[0].topic == "out-repartition"
+    assert second.sinks == ("out",)
+    assert topology.partitions({"in": 2}) == {0: 2, 1: 7}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([Source("a", "x"), Source("a", "y")], "two nodes have one name"),
+        ([Source("a", "x"), Source("b", "x")], "read by two nodes"),
+        ([Source("a", "x"), Sink("b", ("a",), "o"), Sink("c", ("a",), "o")], r"merge\(\) the streams"),
+        ([Source("a", "x"), Sink("b", ("a",), "x")], "a topic is read and written"),
+        ([Source("a", "x"), Processor("b", ("z",), Spec())], "parent z is not declared"),
+        ([], "no source"),
+    ],
+)
+def test_impossible_topologies_are_refused(nodes: list[Source | Processor | Sink], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Topology(nodes)
+
+
+def test_joined_topics_must_have_equally_many_partitions() -> None:
+    topology = Topology([Source("a", "left"), Source("b", "right"), join("j", "a", "b")])
+    assert topology.partitions({"left": 4, "right": 4}) == {0: 4}
+    with pytest.raises(ConfigurationError, match=r"left has 4, right has 3.*repartition\(\)"):
+        topology.partitions({"left": 4, "right": 3})
+
+
+def test_a_cycle_of_repartition_topics_is_refused() -> None:
+    nodes = [
+        Source("a", "r1", internal=True),
+        Sink("b", ("a",), "r2", internal=True),
+        Source("c", "r2", internal=True),
+        Sink("d", ("c",), "r1", internal=True),
+    ]
+    with pytest.raises(ConfigurationError, match="cycle: r1, r2"):
+        _ = Topology(nodes).sub_topologies
+
+
+def test_the_fingerprint_changes_with_every_parameter_and_with_nothing_else() -> None:
+    def fingerprint(parameter: int, topic: str = "in") -> str:
+        return Topology([Source("a", topic), Processor("b", ("a",), Spec(parameter))]).fingerprint
+
+    assert fingerprint(1) == fingerprint(1)
+    assert len({fingerprint(1), fingerprint(2), fingerprint(1, "other")}) == 3
+
+
+def test_description_has_the_layout_of_kafka_streams() -> None:
+    topology = Topology([Source("a", "in"), join("b", "a", store="counts"), Sink("c", ("b",), "out")])
+    assert describe(topology) == (
+        "Topologies:\n"
+        "   Sub-topology: 0\n"
+        "    Source: a (topics: [in])\n"
+        "      --> b\n"
+        "    Processor: b (stores: [counts])\n"
+        "      --> c\n"
+        "      <-- a\n"
+        "    Sink: c (topic: out)\n"
+        "      <-- b\n"
+    )
