@@ -1,0 +1,108 @@
+"""Arrow arrays as numpy arrays over the same memory, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.errors import InternalError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MAX_ARRAY_BYTES = (1 << 31) - 1
+
+
+def fixed_width(data_type: pa.DataType) -> int | None:
+    """The bytes that a value of ``data_type`` takes, None where that differs from value to value."""
+    if pa.types.is_boolean(data_type):
+        return 1
+    if pa.types.is_null(data_type):
+        return 0
+    if pa.types.is_primitive(data_type) or pa.types.is_decimal(data_type) or pa.types.is_fixed_size_binary(data_type):
+        return int(data_type.bit_width) // 8
+    return None
+
+
+def fixed_dtype(width: int) -> np.dtype[Any]:
+    """A numpy type for values of ``width`` bytes: an unsigned little-endian number where there is one."""
+    return np.dtype(f"<u{width}") if width in {1, 2, 4, 8} else np.dtype(("u1", (width,)))
+
+
+def fixed_values(array: pa.Array) -> NDArray[Any]:
+    """The values of an array of fixed width as `fixed_dtype`, zero where null: [n], or uint8[n, width]."""
+    width = fixed_width(array.type)
+    if width is None:
+        raise InternalError(f"{array.type} has no fixed width")
+    dtype = fixed_dtype(width)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    data = array.buffers()[-1]
+    if width == 0 or data is None:
+        return np.zeros(len(array), dtype)
+    values = np.frombuffer(data, np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+    numbers = values.reshape(-1, width) if dtype.subdtype else values.view(dtype)
+    if array.null_count:
+        valid = valid_of(array)
+        numbers = np.where(valid[:, None] if dtype.subdtype else valid, numbers, np.zeros((), numbers.dtype))
+    return numbers
+
+
+def fixed_array(data_type: pa.DataType, values: NDArray[Any], valid: NDArray[np.bool_]) -> pa.Array:
+    """The inverse of `fixed_values`."""
+    if pa.types.is_null(data_type):
+        return pa.nulls(len(valid))
+    if pa.types.is_boolean(data_type):
+        bits = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
+        return pa.Array.from_buffers(data_type, len(valid), [bitmap_of(valid), bits])
+    buffer = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(data_type, len(valid), [bitmap_of(valid), buffer])
+
+
+def valid_of(array: pa.Array) -> NDArray[np.bool_]:
+    """bool[n]: not null."""
+    if array.null_count == 0:
+        return np.ones(len(array), np.bool_)
+    valid: NDArray[np.bool_] = array.isvalid_of().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def bitmap_of(valid: NDArray[np.bool_]) -> pa.Buffer | None:
+    """The inverse of `valid_of`: a validity buffer, None where nothing is null."""
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n + 1]: where values of these lengths begin and end, one after the other.
+
+    Raises:
+        InternalError: They take more than 2 GiB, the bound of an Arrow array with 32-bit offsets.
+    """
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] > _MAX_ARRAY_BYTES:
+        raise InternalError(
+            f"one batch takes {offsets[-1]} serialised bytes, more than 2 GiB", next_step="lower the batch size"
+        )
+    return offsets
+
+
+def binary_array(offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDArray[np.bool_]) -> pa.BinaryArray:
+    """An Arrow array over these bytes; ``offsets`` as from `offsets_of`."""
+    buffers = [bitmap_of(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(valid), buffers)
+
+
+def spans_of(array: pa.BinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """(bytes, int64[n] start, int64[n] length) of a binary array's values; null values have length 0."""
+    _, offset_buffer, data_buffer = array.buffers()
+    if len(array) == 0:
+        return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
+    offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    length = np.diff(offsets)
+    if array.null_count:
+        length *= valid_of(array)
+    return data, offsets[:-1], length
