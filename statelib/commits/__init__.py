@@ -1,0 +1,39 @@
+"""The run protocol: plan, (replay and) stage, audit, commit, publish, maintain.
+
+Each phase is one function. Each can be killed at any instruction and run again, and two drivers of one job do each
+other no harm: whatever decides is created only if absent.
+"""
+
+from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit
+from statelib.commits.commit import commit
+from statelib.commits.layout import CommitLog, JobLayout, Runs, quarantine_topic, topic_path
+from statelib.commits.leftovers import attempt_name
+from statelib.commits.maintain import Maintained, check_restorable, maintain
+from statelib.commits.plan import JobDefinition, NothingToDo, plan
+from statelib.commits.publish import Published, publish, published_through
+from statelib.commits.stage import read_staged, stage
+
+__all__ = [
+    "CommitLog",
+    "JobDefinition",
+    "JobLayout",
+    "LedgerRow",
+    "Maintained",
+    "NothingToDo",
+    "Published",
+    "Runs",
+    "attempt_name",
+    "check_restorable",
+    "commit",
+    "ledger_table",
+    "maintain",
+    "plan",
+    "publish",
+    "published_through",
+    "quarantine_topic",
+    "read_staged",
+    "reconcile",
+    "record_audit",
+    "stage",
+    "topic_path",
+]

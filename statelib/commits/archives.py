@@ -1,0 +1,28 @@
+"""Topic archives by name: where a warehouse keeps them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+
+from statelib.commits.layout import topic_path
+from statelib.topics.archive import TopicArchive
+
+if TYPE_CHECKING:
+    from statelib.storage import Storage
+
+
+def open_archive(warehouse: Storage, topic: str, version: int | None = None) -> TopicArchive:
+    """The archive of ``topic``, the newest version unless one is given.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    return TopicArchive.open(warehouse.uri(topic_path(topic)), version, options=warehouse.options)
+
+
+def open_archive_if_present(warehouse: Storage, topic: str) -> TopicArchive | None:
+    """The newest version of the archive of ``topic``, or None if there is none yet."""
+    uri = warehouse.uri(topic_path(topic))
+    return open_archive(warehouse, topic) if DeltaTable.is_deltatable(uri, warehouse.options) else None

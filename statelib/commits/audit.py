@@ -1,0 +1,201 @@
+"""Third phase: the ledger of a run, and the record of what the checks said of it.
+
+The checks themselves (Great Expectations) run elsewhere. Here is what needs no opinion: that every record is accounted
+for. A run whose audit failed is in *quarantine*: it stays as it is for inspection, can never be committed, and so
+neither state nor output moves; the next plan makes a fresh try.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from statelib.commits.layout import Runs, quarantine_topic
+from statelib.errors import InternalError
+from statelib.metrics import NodeMetrics
+from statelib.steps import step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from statelib.commits.plan import SubTopology, Topology
+    from statelib.manifests import Audit, Plan, Staged, TaskOutcome
+    from statelib.storage import Storage
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        pa.field("check", pa.string(), nullable=False),
+        pa.field("task_id", pa.string()),
+        pa.field("node", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("expected", pa.int64(), nullable=False),
+        pa.field("actual", pa.int64(), nullable=False),
+        pa.field("difference", pa.int64(), nullable=False),
+    ]
+)
+"""Columns of `ledger_table`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """Two counts, taken at different places, that must agree.
+
+    =============  ===========================================  ========================================
+    check          expected                                     actual
+    =============  ===========================================  ========================================
+    node           records taken up + held before               records in accounts + held after
+    source         records planned from the archive's files     records that the source node took up
+    sink           records that the sink node wrote             rows of the files that were staged
+    repartition    rows that all upstream tasks wrote           records that the downstream node took up
+    quarantine     records that nodes sent to quarantine        rows of the quarantine topic's files
+    =============  ===========================================  ========================================
+    """
+
+    check: Literal["node", "source", "sink", "repartition", "quarantine"]
+    expected: int
+    actual: int
+    task_id: str | None = None
+    node: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+    @property
+    def difference(self) -> int:
+        """0, or the run is wrong."""
+        return self.actual - self.expected
+
+
+def reconcile(topology: Topology, plan: Plan, staged: Staged) -> tuple[LedgerRow, ...]:
+    """The ledger of a run: a pure function of what was planned and what was made.
+
+    It relies on three conventions of a task's metrics: a source node takes up (``records_in``) each record of its
+    topic; a sink node has what it wrote in the account ``written``; what a node sends to the quarantine topic is in its
+    account ``quarantined``.
+    """
+    outcomes = {outcome.task_id: outcome for outcome in staged.tasks}
+    rows: list[LedgerRow] = []
+    for outcome in staged.tasks:
+        rows += _node_rows(outcome)
+        rows.append(_quarantine_row(plan.job, outcome))
+    for sub in topology.sub_topologies:
+        tasks = [outcomes[task.task_id] for task in plan.tasks if task.sub_topology == sub.index]
+        rows += _source_rows(sub, plan, outcomes)
+        rows += _sink_rows(sub, tasks)
+        rows += _repartition_rows(sub, plan, staged, outcomes)
+    return tuple(rows)
+
+
+def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
+    """The ledger with the columns of `LEDGER_SCHEMA`."""
+    return pa.Table.from_pylist([{**asdict(row), "difference": row.difference} for row in rows], schema=LEDGER_SCHEMA)
+
+
+def record_audit(warehouse: Storage, plan: Plan, audit: Audit) -> Audit:
+    """Stores the outcome of a run's audit, unless the run has one.
+
+    Returns:
+        The outcome that stands. A failed audit is final: the run is in quarantine.
+
+    Raises:
+        InternalError: ``audit`` is of another run, or nothing was staged to audit.
+    """
+    runs = Runs(warehouse, plan.job)
+    if audit.run_id != plan.run_id:
+        raise InternalError(f"an audit of run {audit.run_id} was recorded for another", run=plan.run_id)
+    if not warehouse.exists(runs.layout.staged(plan.run_id)):
+        raise InternalError("a run was audited that has staged nothing", run=plan.run_id)
+    step("audit.before-create")
+    if warehouse.put_if_absent(runs.layout.audit(plan.run_id), audit.encode()):
+        step("audit.created")
+        return audit
+    standing = runs.audit(plan.run_id)
+    if standing is None:
+        raise InternalError("the audit was there and is gone", run=plan.run_id)
+    return standing
+
+
+def _node_rows(outcome: TaskOutcome) -> Iterator[LedgerRow]:
+    for node, metrics in sorted(outcome.metrics.items()):
+        yield LedgerRow(
+            check="node",
+            task_id=outcome.task_id,
+            node=node,
+            expected=metrics.records_in + metrics.held_before,
+            actual=sum(metrics.accounts.values()) + metrics.held_after,
+        )
+
+
+def _quarantine_row(job: str, outcome: TaskOutcome) -> LedgerRow:
+    topic = quarantine_topic(job)
+    return LedgerRow(
+        check="quarantine",
+        task_id=outcome.task_id,
+        topic=topic,
+        expected=sum(metrics.accounts.get("quarantined", 0) for metrics in outcome.metrics.values()),
+        actual=sum(sink.file.rows for sink in outcome.sinks if sink.topic == topic),
+    )
+
+
+def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome]) -> Iterator[LedgerRow]:
+    nodes = {source.topic: source.name for source in sub.all_sources if not source.internal}
+    for task in plan.tasks:
+        if task.sub_topology != sub.index:
+            continue
+        for part in task.sources:
+            node = nodes[part.topic]
+            yield LedgerRow(
+                check="source",
+                task_id=task.task_id,
+                node=node,
+                topic=part.topic,
+                partition=part.partition,
+                expected=part.records,
+                actual=_metrics(outcomes[task.task_id], node).records_in,
+            )
+
+
+def _sink_rows(sub: SubTopology, tasks: Iterable[TaskOutcome]) -> Iterator[LedgerRow]:
+    for outcome in tasks:
+        for sink in sub.all_sinks:
+            files = outcome.repartitions if sink.internal else [s.file for s in outcome.sinks if s.topic == sink.topic]
+            rows = [file.rows for file in files if not sink.internal or getattr(file, "topic", None) == sink.topic]
+            yield LedgerRow(
+                check="sink",
+                task_id=outcome.task_id,
+                node=sink.name,
+                topic=sink.topic,
+                expected=_metrics(outcome, sink.name).accounts.get("written", 0),
+                actual=sum(rows),
+            )
+
+
+def _repartition_rows(
+    sub: SubTopology, plan: Plan, staged: Staged, outcomes: dict[str, TaskOutcome]
+) -> Iterator[LedgerRow]:
+    written: Counter[tuple[str, int]] = Counter()
+    for outcome in staged.tasks:
+        for file in outcome.repartitions:
+            written[file.topic, file.partition] += file.rows
+    for task in plan.tasks:
+        if task.sub_topology != sub.index:
+            continue
+        for source in sub.all_sources:
+            if source.internal:
+                yield LedgerRow(
+                    check="repartition",
+                    task_id=task.task_id,
+                    node=source.name,
+                    topic=source.topic,
+                    partition=task.partition,
+                    expected=written[source.topic, task.partition],
+                    actual=_metrics(outcomes[task.task_id], source.name).records_in,
+                )
+
+
+def _metrics(outcome: TaskOutcome, node: str) -> NodeMetrics:
+    """A node's metrics; a node that was never called has counted nothing."""
+    return outcome.metrics.get(node, NodeMetrics())

@@ -1,0 +1,128 @@
+"""Fourth phase: makes a run true, by creating one small object that nobody else can create.
+
+Of several drivers one wins, and the others are told that they lost. A driver whose write landed but was reported as
+failed, or which was killed right after it, finds its own run under the number and is content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
+from statelib.commits.stage import read_staged
+from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
+from statelib.manifests import Commit, CommittedTask
+from statelib.steps import step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.manifests import Audit, Plan, Staged
+    from statelib.storage import Storage
+
+_Document = TypeVar("_Document")
+
+
+def commit(warehouse: Storage, plan: Plan, *, now_ms: int) -> Commit:
+    """Commits the run of ``plan``; a repeat gives the commit that is there.
+
+    Args:
+        warehouse: Root of all durable data.
+        plan: The run's plan.
+        now_ms: The wall clock, for the commit's ``created_at_ms``.
+
+    Raises:
+        FencedError: Another run has this commit number.
+        ConfigurationError: The run has not been staged or not been audited.
+        InputError: Its audit failed.
+        CorruptedDataError: A file that it staged is missing or has another size.
+    """
+    log = CommitLog(warehouse, plan.job)
+    standing = log.read_if_present(plan.commit)
+    if standing is None:
+        new = _build(warehouse, plan, now_ms)
+        step("commit.before-create")
+        standing = new if log.create(new) else log.read(plan.commit)
+        step("commit.created")
+    if standing.run_id != plan.run_id:
+        raise FencedError(
+            f"run {standing.run_id} has made commit {plan.commit} of job {plan.job} before this run, {plan.run_id};"
+            " its result stands and nothing of this one becomes visible",
+            job=plan.job,
+            file=warehouse.uri(log.layout.commit(plan.commit)),
+        )
+    log.advise_head(standing.commit)
+    step("commit.advised")
+    return standing
+
+
+def _build(warehouse: Storage, plan: Plan, now_ms: int) -> Commit:
+    staged = _required(read_staged(warehouse, plan), plan, "staged", "replay")
+    audit = _required(Runs(warehouse, plan.job).audit(plan.run_id), plan, "audited", "audit")
+    _check_passed(plan, audit)
+    _check_files(warehouse, plan, staged)
+    return Commit(
+        job=plan.job,
+        commit=plan.commit,
+        run_id=plan.run_id,
+        fingerprint=plan.fingerprint,
+        until_ms=plan.until_ms,
+        sources=plan.sources,
+        tasks={
+            outcome.task_id: CommittedTask(state=outcome.state, position=outcome.position) for outcome in staged.tasks
+        },
+        sinks=tuple(sink for outcome in staged.tasks for sink in outcome.sinks),
+        created_at_ms=now_ms,
+    )
+
+
+def _required(document: _Document | None, plan: Plan, done: str, phase: str) -> _Document:
+    if document is None:
+        next_step = f"run the {phase} phase first"
+        raise ConfigurationError(f"the run has not been {done}", job=plan.job, run=plan.run_id, next_step=next_step)
+    return document
+
+
+def _check_passed(plan: Plan, audit: Audit) -> None:
+    if not audit.success:
+        failed = [check for check in audit.checks if not check.success]
+        shown = ", ".join(f"{check.topic}: {check.expectation}" for check in failed[:3])
+        raise InputError(
+            f"the run is in quarantine: {len(failed)} of {len(audit.checks)} checks failed ({shown})",
+            job=plan.job,
+            run=plan.run_id,
+            next_step="mend the cause that the audit shows, and run the same slice again: it gets a new try",
+        )
+
+
+def _check_files(warehouse: Storage, plan: Plan, staged: Staged) -> None:
+    """What is committed must be there: looks at the presence and size of every file, not at its bytes."""
+    for path, size_bytes, found in _staged_files(warehouse, JobLayout(plan.job), staged):
+        if found != size_bytes:
+            what = "is missing" if found is None else f"has {found} bytes"
+            raise CorruptedDataError(
+                f"a file that the run staged with {size_bytes} bytes {what}",
+                job=plan.job,
+                run=plan.run_id,
+                file=warehouse.uri(path),
+                next_step="restore the file, or delete the run's staged.json and audit.json and replay it",
+            )
+
+
+def _staged_files(warehouse: Storage, layout: JobLayout, staged: Staged) -> Iterator[tuple[str, int, int | None]]:
+    """Path, staged size and size found of each file; one listing for each task's state, one for each sink partition."""
+    listings: dict[str, dict[str, int]] = {}
+
+    def found(folder: str, path: str) -> int | None:
+        if folder not in listings:
+            listings[folder] = {entry.path: entry.size_bytes for entry in warehouse.list(folder)}
+        return listings[folder].get(path)
+
+    for outcome in staged.tasks:
+        folder = layout.state(outcome.task_id)
+        for file in outcome.state.files:
+            path = f"{folder}/{file.sha256}"
+            yield path, file.size_bytes, found(folder, path)
+        for sink in outcome.sinks:
+            path = f"{topic_path(sink.topic)}/{sink.file.path}"
+            yield path, sink.file.size_bytes, found(path.rpartition("/")[0], path)

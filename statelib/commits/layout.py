@@ -1,0 +1,222 @@
+"""Where a job's documents lie below the warehouse, and the log of its commits.
+
+::
+
+    topics/<topic>/                        a topic archive
+    jobs/<job>/commits/<n, 20 digits>.json the commit; contiguous from 1, never deleted and never overwritten
+    jobs/<job>/commits/head.json           a hint at the newest commit, overwritten after each
+    jobs/<job>/runs/<run id>/plan.json     see `statelib.manifests`, as for the next two
+                            /staged.json
+                            /audit.json
+    jobs/<job>/state/<task>/<sha256>       files of checkpoints
+    jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
+    jobs/<job>/maintenance.json            what has been expired
+
+A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could
+create its own, long overtaken, under a number that is free again. What is expired is what a commit points to.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.errors import CorruptedDataError
+from statelib.manifests import Audit, Commit, Plan, Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.storage import Storage
+
+_RUN_ID = re.compile(r"(\d{8,})-([1-9]\d*)")
+
+
+def run_id(commit: int, attempt: int) -> str:
+    """Name of the ``attempt``-th try (from 1) at commit number ``commit``."""
+    return f"{commit:08d}-{attempt}"
+
+
+def parse_run_id(name: str) -> tuple[int, int] | None:
+    """Commit number and try of a run id; None if it is not one."""
+    match = _RUN_ID.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def topic_path(topic: str) -> str:
+    """The archive of a topic, below the warehouse."""
+    return f"topics/{topic}"
+
+
+def quarantine_topic(job: str) -> str:
+    """The sink for records that could not be used, of a job that asks for one (``on_bad_record = "quarantine"``)."""
+    return f"{job}-quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class JobLayout:
+    """Paths of one job, relative to the warehouse."""
+
+    job: str
+
+    @property
+    def root(self) -> str:
+        """The job's folder."""
+        return f"jobs/{self.job}"
+
+    @property
+    def head_hint(self) -> str:
+        """The hint at the newest commit."""
+        return f"{self.root}/commits/head.json"
+
+    @property
+    def maintenance(self) -> str:
+        """What has been expired."""
+        return f"{self.root}/maintenance.json"
+
+    def commit(self, n: int) -> str:
+        """Commit ``n``."""
+        return f"{self.root}/commits/{n:020d}.json"
+
+    def run(self, run_id: str) -> str:
+        """The folder of a run's documents."""
+        return f"{self.root}/runs/{run_id}"
+
+    def plan(self, run_id: str) -> str:
+        """A run's plan."""
+        return f"{self.run(run_id)}/plan.json"
+
+    def staged(self, run_id: str) -> str:
+        """What a run made."""
+        return f"{self.run(run_id)}/staged.json"
+
+    def audit(self, run_id: str) -> str:
+        """What the checks said of a run."""
+        return f"{self.run(run_id)}/audit.json"
+
+    def state(self, task_id: str) -> str:
+        """The folder of a task's checkpoints: the prefix for `statelib.checkpoint`."""
+        return f"{self.root}/state/{task_id}"
+
+    def staging(self, run_id: str) -> str:
+        """The folder of a run's repartition topics."""
+        return f"{self.root}/staging/{run_id}"
+
+
+class Runs:
+    """The documents of a job's runs, by run id. None: the run has not come that far."""
+
+    def __init__(self, storage: Storage, job: str) -> None:
+        self._storage = storage
+        self.layout = JobLayout(job)
+
+    def plan(self, run_id: str) -> Plan | None:
+        """The run's plan."""
+        path = self.layout.plan(run_id)
+        data = self._storage.get_if_present(path)
+        return None if data is None else Plan.decode(data, file=self._storage.uri(path))
+
+    def staged(self, run_id: str) -> Staged | None:
+        """What the run made."""
+        path = self.layout.staged(run_id)
+        data = self._storage.get_if_present(path)
+        return None if data is None else Staged.decode(data, file=self._storage.uri(path))
+
+    def audit(self, run_id: str) -> Audit | None:
+        """What the checks said of the run."""
+        path = self.layout.audit(run_id)
+        data = self._storage.get_if_present(path)
+        return None if data is None else Audit.decode(data, file=self._storage.uri(path))
+
+    def attempts(self, commit: int) -> Iterator[Plan]:
+        """The plans for one commit number, first try first."""
+        attempt = 1
+        while (plan := self.plan(run_id(commit, attempt))) is not None:
+            yield plan
+            attempt += 1
+
+
+class CommitLog:
+    """A job's commits: contiguous numbers from 1, of which the largest is the head.
+
+    Reading it takes neither a listing nor a look at all former commits: a hint names a commit that was the head once,
+    and galloping from there finds the one that is.
+    """
+
+    def __init__(self, storage: Storage, job: str) -> None:
+        self._storage = storage
+        self.job = job
+        self.layout = JobLayout(job)
+
+    def head(self) -> Commit | None:
+        """The newest commit; None before the first.
+
+        Raises:
+            CorruptedDataError: The commit is damaged.
+        """
+        n = self.head_number()
+        return self.read(n) if n else None
+
+    def head_number(self) -> int:
+        """The newest commit's number; 0 before the first."""
+        known, stride = self._hint(), 1
+        if not self._exists(known):
+            known = 0
+        while self._exists(known + stride):
+            known += stride
+            stride *= 2
+        while stride > 1:  # the head is from known to known + stride - 1
+            stride //= 2
+            if self._exists(known + stride):
+                known += stride
+        return known
+
+    def read(self, n: int) -> Commit:
+        """Commit ``n``.
+
+        Raises:
+            CorruptedDataError: It is damaged, or not there.
+        """
+        commit = self.read_if_present(n)
+        if commit is None:
+            raise CorruptedDataError(
+                f"commit {n} of job {self.job} is missing",
+                file=self._storage.uri(self.layout.commit(n)),
+                next_step="restore the file from a copy of the warehouse: commits are never deleted by Hindstream",
+            )
+        return commit
+
+    def read_if_present(self, n: int) -> Commit | None:
+        """Commit ``n``, or None if it has not been made."""
+        path = self.layout.commit(n)
+        data = self._storage.get_if_present(path)
+        return None if data is None else Commit.decode(data, file=self._storage.uri(path))
+
+    def history(self, limit: int | None = None) -> Iterator[Commit]:
+        """The newest commits (at most ``limit``), newest first."""
+        head = self.head_number()
+        oldest = 1 if limit is None else max(1, head - limit + 1)
+        for n in range(head, oldest - 1, -1):
+            yield self.read(n)
+
+    def create(self, commit: Commit) -> bool:
+        """Makes ``commit`` true, unless there is one of its number; says whether this call did it."""
+        return self._storage.put_if_absent(self.layout.commit(commit.commit), commit.encode())
+
+    def advise_head(self, n: int) -> None:
+        """Leaves the hint that ``n`` is the head; correctness never rests on it."""
+        self._storage.put(self.layout.head_hint, (json.dumps({"commit": n}) + "\n").encode())
+
+    def _hint(self) -> int:
+        data = self._storage.get_if_present(self.layout.head_hint)
+        try:
+            n = json.loads(data)["commit"] if data is not None else 0
+        except (ValueError, KeyError, TypeError):
+            return 0  # a damaged hint costs a longer search, nothing else
+        return n if isinstance(n, int) and n > 0 else 0
+
+    def _exists(self, n: int) -> bool:
+        """Whether ``n`` is a commit, or 0, which stands before the first."""
+        return n == 0 or self._storage.exists(self.layout.commit(n))

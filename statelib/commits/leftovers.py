@@ -1,0 +1,91 @@
+"""What runs leave behind: files of attempts that did not count, of superseded and of quarantined runs.
+
+A staged file of a topic archive tells its run by its name (`attempt_name`), so leftovers are found also where an
+attempt was killed before it could say what it had written::
+
+    topics/<topic>/partition=3/00000000000000000117-<job>.<run id>.<task id>.<attempt>.parquet
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.commits.layout import Runs, topic_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.commits.layout import CommitLog
+    from statelib.manifests import Commit, Plan
+    from statelib.storage import Storage, StoredObject
+
+_ATTEMPT_FILE = re.compile(r"\d{20}-(?P<job>.+)\.(?P<run_id>\d{8,}-\d+)\.\d+_\d+\.[^/]*\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """Files that can go. With them gone, there is nothing left behind of runs up to ``complete_through``."""
+
+    files: tuple[StoredObject, ...]
+    complete_through: int
+
+
+def attempt_name(job: str, run_id: str, task_id: str, attempt: str) -> str:
+    """What a task names its attempt's staged files by: ``<job>.<run id>.<task id>.<attempt>``.
+
+    Args:
+        job: The job's name.
+        run_id: The run.
+        task_id: The task.
+        attempt: Unique among all attempts at this task in this run; letters, digits, ``_`` and ``-``.
+    """
+    return f"{job}.{run_id}.{task_id}.{attempt}"
+
+
+def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, quarantine_from: int) -> Leftovers:
+    """What the runs at ``commits`` left behind.
+
+    Args:
+        warehouse: Root of all durable data.
+        log: The job's commits.
+        commits: Consecutive numbers of commits that exist: no other run can get one of these.
+        quarantine_from: Files of quarantined runs at this number and later ones stay.
+    """
+    runs = Runs(warehouse, log.job)
+    dead: set[str] = set()
+    spared: list[int] = []
+    committed: dict[str, Commit] = {}
+    topics: set[str] = set()
+    for n in commits:
+        commit = log.read(n)
+        committed[commit.run_id] = commit
+        for plan in runs.attempts(n):
+            topics.update(plan.sink_partitions)
+            if n >= quarantine_from and _is_quarantined(runs, plan):
+                spared.append(n)
+            else:
+                dead.add(plan.run_id)
+    files = [
+        *(entry for run_id in sorted(dead) for entry in warehouse.list(log.layout.staging(run_id))),
+        *_attempt_files(warehouse, log.job, topics, dead, committed),
+    ]
+    return Leftovers(tuple(files), min(spared) - 1 if spared else commits.stop - 1)
+
+
+def _attempt_files(
+    warehouse: Storage, job: str, topics: set[str], dead: set[str], committed: dict[str, Commit]
+) -> Iterator[StoredObject]:
+    """Files of the runs in ``dead`` that no commit has."""
+    kept = {f"{topic_path(s.topic)}/{s.file.path}" for commit in committed.values() for s in commit.sinks}
+    for topic in sorted(topics) if dead else ():
+        for entry in warehouse.list(topic_path(topic)):
+            match = _ATTEMPT_FILE.fullmatch(entry.path.rpartition("/")[2])
+            if match and match["job"] == job and match["run_id"] in dead and entry.path not in kept:
+                yield entry
+
+
+def _is_quarantined(runs: Runs, plan: Plan) -> bool:
+    audit = runs.audit(plan.run_id)
+    return audit is not None and not audit.success

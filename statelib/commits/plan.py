@@ -1,0 +1,407 @@
+"""First phase: fixes what a run will do, before anything is read.
+
+A plan is a function of the head commit, the archives and the slice that was asked for. It is stored under the next
+commit's number; a number may see several tries:
+
+- no plan yet: the first try;
+- the last try has the same slice: it is resumed, with all that it may have staged;
+- the last try has another slice (the archives have grown, another end was asked for): it is superseded by the next;
+- the audit of the last try failed: it stays in quarantine, and the next try begins afresh.
+
+A superseded driver that is still alive does no harm: both tries want the same commit number and one will get it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.commits.layout import CommitLog, Runs, quarantine_topic, run_id
+from statelib.errors import ConfigurationError
+from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
+from statelib.steps import step
+from statelib.topics.slices import plan_slice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
+    from statelib.topics.slices import SourceSlice
+
+EndOffsets = dict[str, dict[int, int]]
+"""By source topic and partition, the offset before which a slice ends."""
+
+
+class SinkNode(Protocol):
+    """A sink of a topology."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    @property
+    def topic(self) -> str:
+        """What it writes."""
+
+    @property
+    def internal(self) -> bool:
+        """Whether that is a repartition topic."""
+
+    @property
+    def partitions(self) -> int | None:
+        """The topic's number of partitions, where the topology says it."""
+
+
+class SourceNode(Protocol):
+    """A source of a topology."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    @property
+    def topic(self) -> str:
+        """What it takes up."""
+
+    @property
+    def internal(self) -> bool:
+        """Whether that is a repartition topic."""
+
+
+class SubTopology(Protocol):
+    """What one task runs."""
+
+    @property
+    def index(self) -> int:
+        """The first half of its tasks' ids."""
+
+    @property
+    def all_sources(self) -> Sequence[SourceNode]:
+        """Its sources, repartition topics included."""
+
+    @property
+    def all_sinks(self) -> Sequence[SinkNode]:
+        """Its sinks, repartition topics included."""
+
+
+class Topology(Protocol):
+    """What a run needs to know of a topology."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that decides the answer."""
+
+    @property
+    def sub_topologies(self) -> Sequence[SubTopology]:
+        """Each after those whose repartition topics it reads."""
+
+    @property
+    def source_topics(self) -> Sequence[str]:
+        """Topics that are read from archives."""
+
+    def partitions(self, of_sources: Mapping[str, int]) -> Mapping[int, int]:
+        """Number of tasks of each sub-topology, by its index."""
+
+
+class JobDefinition(Protocol):
+    """What a run needs to know of a job; `statelib.job.Job` is one."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+
+    @property
+    def topology(self) -> Topology:
+        """What it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """There is nothing to plan, and nothing was changed.
+
+    Attributes:
+        reason: ``no-new-records``: the archives hold nothing more before the end that was asked for.
+            ``replayed-further``: the job has already gone past that end; state does not go back.
+        head: Number of the newest commit; 0 before the first.
+    """
+
+    job: str
+    reason: Literal["no-new-records", "replayed-further"]
+    head: int
+
+    def __str__(self) -> str:
+        """For a person."""
+        if self.reason == "no-new-records":
+            return f"{self.job}: nothing new since commit {self.head}; nothing was changed"
+        return f"{self.job}: commit {self.head} has already replayed past this slice's end; nothing was changed"
+
+
+def plan(
+    job: JobDefinition,
+    warehouse: Storage,
+    *,
+    now_ms: int,
+    until_ms: int | None = None,
+    end_offsets: EndOffsets | None = None,
+) -> Plan | NothingToDo:
+    """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
+
+    Args:
+        job: The job.
+        warehouse: Root of all durable data.
+        now_ms: The wall clock, for the plan's ``created_at_ms``.
+        until_ms: Replay what comes before each partition's first record with this timestamp or a later one.
+        end_offsets: Replay what comes before these offsets; names every partition of every source.
+
+    Returns:
+        The plan, stored; or `NothingToDo`, and nothing was stored.
+
+    Raises:
+        ConfigurationError: Both ends are given; the state belongs to another topology; a source's schema or number of
+            partitions has changed since the head commit; a sink's archive is somebody else's.
+        InputError: A source no longer holds what is to be replayed.
+    """
+    if until_ms is not None and end_offsets is not None:
+        next_step = "give one of them"
+        raise ConfigurationError("a slice cannot end at a time and at offsets", job=job.name, next_step=next_step)
+    head = CommitLog(warehouse, job.name).head()
+    number = head.commit if head else 0
+    if head is not None:
+        _check_topology(job, head)
+        if _has_passed(head, until_ms, end_offsets):
+            return NothingToDo(job.name, "replayed-further", number)
+    archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
+    sources = _source_topics(archives)
+    if head is not None:
+        _check_sources(job, head, sources)
+    slices = _cut(archives, head, until_ms, end_offsets)
+    if not any(source_slice.records for source_slice in slices):
+        return NothingToDo(job.name, "no-new-records", number)
+    return _settle(
+        warehouse,
+        Plan(
+            job=job.name,
+            run_id=run_id(number + 1, 1),
+            commit=number + 1,
+            fingerprint=job.topology.fingerprint,
+            until_ms=until_ms,
+            sources=sources,
+            tasks=_tasks(job.topology, archives, slices),
+            sink_partitions=_sink_partitions(job, warehouse, archives, is_first=head is None),
+            created_at_ms=now_ms,
+        ),
+    )
+
+
+def _check_topology(job: JobDefinition, head: Commit) -> None:
+    if head.fingerprint != job.topology.fingerprint:
+        raise ConfigurationError(
+            f"the state of commit {head.commit} was made by another topology"
+            f" ({head.fingerprint[:12]}, this one is {job.topology.fingerprint[:12]})",
+            job=job.name,
+            next_step=f"go back to the topology of commit {head.commit}, or give the job a new name:"
+            " it then replays from the beginning",
+        )
+
+
+def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | None) -> bool:
+    """Whether the head has taken up records that lie behind the end that is asked for."""
+    offsets = head.source_offsets()
+    if end_offsets is not None:
+        asked = [
+            (end, offsets.get(topic, {}).get(partition, 0))
+            for topic, ends in end_offsets.items()
+            for partition, end in ends.items()
+        ]
+        return all(end <= start for end, start in asked) and any(end < start for end, start in asked)
+    if until_ms is None:
+        return False
+    if head.until_ms is not None and until_ms < head.until_ms:
+        return True
+    return any(
+        time >= until_ms and place.rpartition("/")[0] in offsets
+        for task in head.tasks.values()
+        for place, time in task.position.source_times.items()
+    )
+
+
+def _source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ...]:
+    return tuple(
+        SourceTopic(
+            topic=topic,
+            delta_version=archive.version,
+            partitions=archive.partitions,
+            delta_schema=archive.schema_json,
+        )
+        for topic, archive in archives.items()
+    )
+
+
+def _check_sources(job: JobDefinition, head: Commit, sources: Sequence[SourceTopic]) -> None:
+    """The state rests on each source's partitions and schema: neither may change under it."""
+    before = {source.topic: source for source in head.sources}
+    for source in sources:
+        known = before[source.topic]  # the fingerprint covers the topics
+        if source.partitions != known.partitions:
+            raise ConfigurationError(
+                f"the topic has {source.partitions} partitions, and had {known.partitions} at commit {head.commit}:"
+                " its keys no longer meet their state",
+                job=job.name,
+                topic=source.topic,
+                next_step=f"restore the archive with {known.partitions} partitions,"
+                " or give the job a new name: it then replays from the beginning",
+            )
+        if json.loads(source.delta_schema) != json.loads(known.delta_schema):
+            raise ConfigurationError(
+                f"the topic's schema is no longer that of commit {head.commit}: {_schema_change(known, source)}",
+                job=job.name,
+                topic=source.topic,
+                next_step="archive the topic with the former schema,"
+                " or give the job a new name: it then replays from the beginning",
+            )
+
+
+def _schema_change(before: SourceTopic, now: SourceTopic) -> str:
+    """The first difference of two Delta schemas, in words."""
+
+    def flat(fields: list[dict[str, object]], prefix: str = "") -> dict[str, object]:
+        types: dict[str, object] = {}
+        for field in fields:
+            name, kind = f"{prefix}{field['name']}", field["type"]
+            if isinstance(kind, dict) and isinstance(kind.get("fields"), list):
+                types |= flat(kind["fields"], f"{name}.")
+            else:
+                types[name] = kind if isinstance(kind, str) else json.dumps(kind, sort_keys=True)
+        return types
+
+    old, new = (flat(json.loads(topic.delta_schema)["fields"]) for topic in (before, now))
+    for name in old:
+        if name not in new:
+            return f"{name} is gone"
+        if old[name] != new[name]:
+            return f"{name} was {old[name]} and is {new[name]}"
+    added = [name for name in new if name not in old]
+    return f"{added[0]} is new" if added else "its fields are nullable or ordered otherwise"
+
+
+def _cut(
+    archives: Mapping[str, TopicArchive], head: Commit | None, until_ms: int | None, end_offsets: EndOffsets | None
+) -> list[SourceSlice]:
+    starts = head.source_offsets() if head else {}
+    if end_offsets is not None and end_offsets.keys() != archives.keys():
+        odd = min(end_offsets.keys() ^ archives.keys())
+        what = "end offsets name a topic that is no source" if odd in end_offsets else "end offsets lack a source"
+        raise ConfigurationError(what, topic=odd, next_step=f"name exactly: {', '.join(archives)}")
+    return [
+        source_slice
+        for topic, archive in archives.items()
+        for source_slice in plan_slice(
+            archive,
+            starts.get(topic),
+            until_ms=until_ms,
+            end_offsets=None if end_offsets is None else end_offsets[topic],
+        )
+    ]
+
+
+def _tasks(
+    topology: Topology, archives: Mapping[str, TopicArchive], slices: Sequence[SourceSlice]
+) -> tuple[PlannedTask, ...]:
+    """Every task of the job, those without new records too: a repartition topic may feed them."""
+    by_place = {(part.topic, part.partition): part for part in slices}
+    counts = topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
+    return tuple(
+        PlannedTask(
+            task_id=f"{sub.index}_{partition}",
+            sub_topology=sub.index,
+            partition=partition,
+            sources=tuple(
+                SourceRange(
+                    topic=part.topic,
+                    partition=partition,
+                    start_offset=part.start_offset,
+                    end_offset=part.end_offset,
+                    records=part.records,
+                )
+                for source in sub.all_sources
+                if not source.internal and (part := by_place.get((source.topic, partition))) is not None
+            ),
+        )
+        for sub in topology.sub_topologies
+        for partition in range(counts[sub.index])
+    )
+
+
+def _sink_partitions(
+    job: JobDefinition, warehouse: Storage, archives: Mapping[str, TopicArchive], *, is_first: bool
+) -> dict[str, int]:
+    """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
+
+    The archive of a sink must be the job's own from the beginning, because a job writes its offsets from 0.
+    """
+    counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
+    partitions = {quarantine_topic(job.name): max(archive.partitions for archive in archives.values())}
+    for sub in job.topology.sub_topologies:
+        for sink in sub.all_sinks:
+            if sink.internal:
+                continue
+            archive = open_archive_if_present(warehouse, sink.topic)
+            if archive is not None and is_first and any(archive.end_offsets().values()):
+                raise ConfigurationError(
+                    "the sink's archive already holds records, and the job has written none",
+                    job=job.name,
+                    topic=sink.topic,
+                    next_step="write to another topic, or move that archive away",
+                )
+            if archive is not None and sink.partitions not in (None, archive.partitions):
+                raise ConfigurationError(
+                    f"the sink is declared with {sink.partitions} partitions, its archive has {archive.partitions}",
+                    job=job.name,
+                    topic=sink.topic,
+                    next_step=f"declare {archive.partitions} partitions, or write to another topic",
+                )
+            existing = archive.partitions if archive else None
+            partitions[sink.topic] = sink.partitions or existing or counts[sub.index]
+    return partitions
+
+
+def _settle(warehouse: Storage, wanted: Plan) -> Plan:
+    """The plan that stands for ``wanted``: the open try if it is the same, else the next try, stored here."""
+    runs = Runs(warehouse, wanted.job)
+    tries = list(runs.attempts(wanted.commit))
+    while True:
+        if tries and _is_resumable(runs, tries[-1], wanted):
+            return tries[-1]
+        new = wanted.model_copy(update={"run_id": run_id(wanted.commit, len(tries) + 1)})
+        step("plan.before-create")
+        if warehouse.put_if_absent(runs.layout.plan(new.run_id), new.encode()):
+            step("plan.created")
+            return new
+        tries = list(runs.attempts(wanted.commit))  # another driver planned meanwhile
+
+
+def _is_resumable(runs: Runs, last: Plan, wanted: Plan) -> bool:
+    """Whether ``last`` can go on: it does the same, its audit has not failed.
+
+    As long as nothing is staged its archive versions must be the newest too, since it has yet to read them.
+    """
+    open_slice, wanted_slice = (
+        plan.model_copy(
+            update={
+                "run_id": "",
+                "created_at_ms": 0,
+                "sources": tuple(source.model_copy(update={"delta_version": 0}) for source in plan.sources),
+            }
+        )
+        for plan in (last, wanted)
+    )
+    if open_slice != wanted_slice:
+        return False
+    if runs.staged(last.run_id) is None:
+        return last.sources == wanted.sources
+    audit = runs.audit(last.run_id)
+    return audit is None or audit.success
