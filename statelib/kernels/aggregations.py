@@ -1,21 +1,21 @@
 """The hot loops of aggregations: each walks the updates in order and writes down the running value of the window.
 
 All have the same shape. An update is a pair ``(rows[u], slots[u])``: the record and the (key, window) that it changes.
-``values`` and ``valid`` belong to records (an empty ``valid``: no nulls), ``state`` and ``seen`` to slots (``seen``: the
-slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update.
+``values`` and ``valid`` belong to records (an empty ``valid``: no nulls), ``state`` and ``seen`` to slots (``seen``:
+the slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numba import types
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, compiled, helper, i64, nothing
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 Floats: Any = types.Array(types.float64, 1, "C", readonly=True)
@@ -171,7 +171,7 @@ def running_max(
 
 @compiled(nothing(Int64s, Int64sOut, Int64sOut))
 def previous_update(slots: NDArray[np.int64], last: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-    """For each update the update before it of the same slot, else `NO_UPDATE`; ``last`` (by slot) begins as `NO_UPDATE`."""
+    """The update before each of the same slot, else `NO_UPDATE`; ``last`` (by slot) begins as `NO_UPDATE`."""
     for update in range(len(slots)):
         slot = slots[update]
         out[update] = last[slot]

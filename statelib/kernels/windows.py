@@ -174,11 +174,9 @@ class WindowSlots:
     """The slots of a working set: (key code, window start) -> 0, 1, 2, ... in order of first appearance."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forgets all windows and gives the memory back."""
-        self._resize(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self._known = 0
+        self._key = self._start = self._places = np.empty(0, dtype=np.int64)
+        self._resize(self._key, self._start)
 
     def __len__(self) -> int:
         return self._known
@@ -201,7 +199,7 @@ class WindowSlots:
         advance_ms: int,
         updates: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The (record, window) pairs that `accept` found, by record, then by ascending start; new windows get new slots.
+        """The (record, window) pairs that `accept` found, by record, then by start; new windows get new slots.
 
         Args:
             key_code: int64, by record.

@@ -1,0 +1,222 @@
+"""Accumulators: the state of one SQL function for all windows of a working set, as numpy arrays indexed by slot.
+
+An accumulator is grown with `reserve`, walked over updates by a compiled kernel (`statelib.kernels.aggregations`), and
+read and set as Arrow columns, which is how it is stored and shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.errors import ConfigurationError, InputError
+from statelib.kernels.aggregations import (
+    NO_UPDATE,
+    running_count,
+    running_float_sum,
+    running_int_sum,
+    running_max,
+    running_min,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+
+class Accumulator(Protocol):
+    """The state of one function: see the module's docstring. Slots and rows are int64 arrays."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type of a state."""
+
+    @property
+    def initial(self) -> int | None:
+        """The state before any value."""
+
+    def reserve(self, slots: int) -> None:
+        """Makes room for ``slots`` slots; new ones are as before any value."""
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Keeps only ``slots``, numbered anew in their order."""
+
+    def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
+        """Sets the states of ``slots``."""
+
+    def get(self, slots: NDArray[np.int64]) -> pa.Array:
+        """The states of ``slots``."""
+
+    def walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> pa.Array:
+        """Adds ``column[rows[u]]`` to the state of ``slots[u]``, for each update u in order.
+
+        Returns:
+            The state after each update.
+        """
+
+    def memory_bytes(self) -> int:
+        """Size of the state."""
+
+
+def grown(state: NDArray[Any], slots: int, fill: int = 0) -> NDArray[Any]:
+    """``state`` with room for ``slots`` slots, at least doubled if it must grow; new ones are ``fill``."""
+    if slots <= len(state):
+        return state
+    return np.concatenate([state, np.full(max(slots, 2 * len(state)) - len(state), fill, dtype=state.dtype)])
+
+
+def numbers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """What a kernel sees of a column.
+
+    Returns:
+        int64 or float64 values, and which are not null (empty: all).
+
+    Raises:
+        pyarrow.ArrowInvalid: A uint64 is beyond 63 bits.
+    """
+    if pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())
+    elif pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
+        column = column.cast(pa.int32()).cast(pa.int64())
+    else:
+        column = column.cast(pa.int64())
+    if column.null_count == 0:
+        return np.ascontiguousarray(column), np.empty(0, dtype=np.bool_)
+    return np.ascontiguousarray(column.fill_null(0)), np.ascontiguousarray(column.is_valid())
+
+
+def _column_of(numbers: NDArray[Any], seen: NDArray[np.bool_], of: pa.DataType) -> pa.Array:
+    """The reverse of `numbers_of`."""
+    column = pa.array(numbers, mask=None if seen.all() else ~seen)
+    if pa.types.is_date32(of) or pa.types.is_time32(of):
+        column = column.cast(pa.int32())
+    return column.cast(of)
+
+
+class CountAccumulator:
+    """How many values are not null, or, without a column, how many records there are."""
+
+    type = pa.int64()
+    initial = 0
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(0, dtype=np.int64)
+
+    def reserve(self, slots: int) -> None:
+        """See `Accumulator`."""
+        self._counts = grown(self._counts, slots)
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """See `Accumulator`."""
+        self._counts = self._counts[slots]
+
+    def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
+        """See `Accumulator`."""
+        self._counts[slots] = np.asarray(states)
+
+    def get(self, slots: NDArray[np.int64]) -> pa.Array:
+        """See `Accumulator`."""
+        return pa.array(self._counts[slots])
+
+    def walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> pa.Array:
+        """See `Accumulator`."""
+        valid = np.empty(0, dtype=np.bool_)
+        if column is not None and column.null_count:
+            valid = np.ascontiguousarray(column.is_valid())
+        out = np.empty(len(rows), dtype=np.int64)
+        running_count(rows, slots, valid, self._counts, out)
+        return pa.array(out)
+
+    def memory_bytes(self) -> int:
+        """See `Accumulator`."""
+        return self._counts.nbytes
+
+
+class NumberAccumulator:
+    """A sum, a minimum or a maximum; null until there is a value that is not null.
+
+    Args:
+        type_: The Arrow type of the state.
+        kernel: From `statelib.kernels.aggregations`; may give the first update that overflows.
+    """
+
+    initial = None
+
+    def __init__(self, type_: pa.DataType, kernel: Callable[..., int | None]) -> None:
+        self.type = type_
+        self._kernel = kernel
+        self._dtype = np.float64 if pa.types.is_floating(type_) else np.int64
+        self._numbers = np.zeros(0, dtype=self._dtype)
+        self._seen = np.zeros(0, dtype=np.bool_)
+
+    def reserve(self, slots: int) -> None:
+        """See `Accumulator`."""
+        self._numbers = grown(self._numbers, slots)
+        self._seen = grown(self._seen, slots)
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """See `Accumulator`."""
+        self._numbers = self._numbers[slots]
+        self._seen = self._seen[slots]
+
+    def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
+        """See `Accumulator`."""
+        self._numbers[slots], _ = numbers_of(states)
+        self._seen[slots] = np.asarray(states.is_valid())
+
+    def get(self, slots: NDArray[np.int64]) -> pa.Array:
+        """See `Accumulator`."""
+        return _column_of(self._numbers[slots], self._seen[slots], self.type)
+
+    def walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> pa.Array:
+        """See `Accumulator`.
+
+        Raises:
+            InputError: A sum of integers does not fit into 64 bits.
+        """
+        values, valid = numbers_of(column)
+        out = np.empty(len(rows), dtype=self._dtype)
+        out_seen = np.empty(len(rows), dtype=np.bool_)
+        failed = self._kernel(
+            rows, slots, values.astype(self._dtype, copy=False), valid, self._numbers, self._seen, out, out_seen
+        )
+        if failed is not None and failed != NO_UPDATE:
+            raise InputError("a sum does not fit into 64 bits", next_step="sum up a float64 of it")
+        return _column_of(out, out_seen, self.type)
+
+    def memory_bytes(self) -> int:
+        """See `Accumulator`."""
+        return self._numbers.nbytes + self._seen.nbytes
+
+
+def accumulator(function: str, of: pa.DataType | None) -> Accumulator:
+    """The accumulator of a function over a column of type ``of``.
+
+    Args:
+        function: ``count``, ``sum``, ``float_sum``, ``min`` or ``max``.
+        of: None: over records.
+
+    Raises:
+        ConfigurationError: There is no such function of such a column.
+    """
+    if function == "count":
+        return CountAccumulator()
+    if of is not None and pa.types.is_null(of):
+        of = pa.int64()
+    if function in {"sum", "float_sum"} and of is not None:
+        if pa.types.is_floating(of) or (function == "float_sum" and pa.types.is_integer(of)):
+            return NumberAccumulator(pa.float64(), running_float_sum)
+        if pa.types.is_integer(of):
+            return NumberAccumulator(pa.int64(), running_int_sum)
+    if function in {"min", "max"} and of is not None:
+        ordered = pa.types.is_integer(of) or pa.types.is_floating(of)
+        temporal = pa.types.is_temporal(of) and not pa.types.is_interval(of)
+        if ordered or temporal:
+            return NumberAccumulator(of, running_min if function == "min" else running_max)
+    raise ConfigurationError(
+        f"there is no {function.removeprefix('float_')} of {of}",
+        next_step="cast it to a number in a map_values(), or write the function with aggregate(initializer, function)",
+    )

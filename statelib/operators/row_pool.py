@@ -1,0 +1,66 @@
+"""Rows that outlive their batch: columns that are appended to at the end and read by row number.
+
+Appended batches are kept as they are and merged with their neighbour once they are as large, as in a binary counter:
+each row is copied a logarithmic number of times, and a read looks into a logarithmic number of pieces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class RowPool:
+    """Record batches of one schema, as one long table.
+
+    Args:
+        schema: Of all rows.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._pieces: list[pa.RecordBatch] = []
+
+    def __len__(self) -> int:
+        return sum(piece.num_rows for piece in self._pieces)
+
+    def append(self, rows: pa.RecordBatch) -> int:
+        """Adds rows; returns the number of the first."""
+        first = len(self)
+        if rows.num_rows == 0:
+            return first
+        self._pieces.append(rows)
+        while len(self._pieces) > 1 and self._pieces[-2].num_rows <= self._pieces[-1].num_rows:
+            self._pieces[-2:] = [pa.concat_batches(self._pieces[-2:])]
+        return first
+
+    def take(self, numbers: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows with these numbers, in this order."""
+        begins = np.cumsum([0, *(piece.num_rows for piece in self._pieces)])
+        piece_of = np.searchsorted(begins, numbers, side="right") - 1
+        used = np.unique(piece_of)
+        if len(used) == 0:
+            return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in self.schema], schema=self.schema)
+        found = [np.flatnonzero(piece_of == piece) for piece in used]
+        parts = [
+            self._pieces[piece].take(pa.array(numbers[where] - begins[piece]))
+            for piece, where in zip(used, found, strict=True)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        back = np.argsort(np.concatenate(found), kind="stable")
+        return pa.concat_batches(parts).take(pa.array(back))
+
+    def keep(self, numbers: NDArray[np.int64]) -> None:
+        """Keeps only these rows, numbered anew in this order."""
+        kept = self.take(numbers)
+        self._pieces = [kept] if kept.num_rows else []
+
+    def memory_bytes(self) -> int:
+        """What the rows take."""
+        return sum(piece.nbytes for piece in self._pieces)

@@ -1,0 +1,261 @@
+"""Aggregation of a grouped stream by time windows (Kafka's ``KStreamWindowAggregate``).
+
+Each record updates every window that holds its timestamp and is still open, by ascending start, and each update is
+forwarded as a record of the windowed table: key, window, the aggregate so far, and as timestamp the largest record
+timestamp in the window.
+
+A window takes a record while ``window end > stream time - grace``. The stream time is the operator's own: the largest
+timestamp of the records with a key that it has seen, this one included. What comes too late is dropped and counted per
+window (``late-record-drop``, KIP-328); in the ledger a record is ``late`` if no window took it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP, Batch, Windows
+from statelib.errors import ConfigurationError
+from statelib.kernels.aggregations import NO_UPDATE, latest_timestamp, previous_update
+from statelib.kernels.windows import WindowSlots, accept
+from statelib.operators.accumulators import grown
+from statelib.serdes import serde_for
+from statelib.stores.window import WindowChanges, WindowStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Uptake
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+    from statelib.windows import TimeWindows
+
+_COMPACT_FROM_SLOTS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """Aggregates by key and time window.
+
+    Attributes:
+        store: Name of the window store.
+        windows: The windows.
+        aggregator: What to compute.
+        retention_ms: How long after its start a window stays in the store; None: size + grace.
+        needs_prior: Whether updates carry the value that they replace. Before a window's first update that is null;
+            the shipped library (``semantics="kafka-4.3"``) gives the initializer's value.
+    """
+
+    store: str
+    windows: TimeWindows
+    aggregator: AggregatorSpec
+    retention_ms: int | None = None
+    needs_prior: bool = False
+
+    def build(self, context: OperatorContext) -> RunningWindowAggregate:
+        """The running operator.
+
+        Raises:
+            ConfigurationError: Windows would be gone from the store before they close.
+        """
+        if self.retention_ms is not None and self.retention_ms < self.windows.retention_ms:
+            raise ConfigurationError(
+                f"retention of {self.retention_ms} ms is less than size and grace, {self.windows.retention_ms} ms",
+                store=self.store,
+                next_step="keep windows for at least their size and grace period",
+            )
+        return RunningWindowAggregate(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "window_aggregate",
+            "store": self.store,
+            **self.windows.describe(),
+            "aggregator": self.aggregator.describe(),
+            "retention_ms": self.retention_ms or self.windows.retention_ms,
+        }
+
+    def families(self) -> Sequence[str]:
+        """Those of the window store."""
+        return WindowStore.families(self.store)
+
+
+class RunningWindowAggregate:
+    """A running `WindowAggregate`: the windows touched since the last flush, as arrays by slot."""
+
+    def __init__(self, spec: WindowAggregate, context: OperatorContext) -> None:
+        self._spec = spec
+        self._windows = spec.windows
+        self._context = context
+        self._metrics = context.metrics
+        self._aggregator = spec.aggregator.build(context.node)
+        self._stream_time = context.clock()
+        self._store = WindowStore(
+            context.backend,
+            spec.store,
+            retention_ms=spec.retention_ms or spec.windows.retention_ms,
+            stream_time=context.clock("store_time"),
+            metrics=context.metrics,
+        )
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """An empty working set."""
+        self._slots = WindowSlots()
+        self._timestamp = np.empty(0, dtype=np.int64)
+        self._stored = np.empty(0, dtype=np.bool_)
+        self._loaded = 0  # how many slots have been looked up in the store
+        self._kept = 0  # how many there were when expired ones were last dropped
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """One update for each record and window that takes it."""
+        del uptake
+        (batch,) = inputs
+        key_code = batch.key_code
+        if key_code is None:
+            key_code = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
+        rows, slots = self._accept(batch, key_code)
+        self._context.clocks["stream_time"] = self._stream_time
+        if len(rows) == 0:
+            nothing = pa.nulls(0, self._aggregator.result_type)
+            prior = nothing if self._spec.needs_prior else None
+            return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
+        self._aggregator.prepare(batch)
+        self._reserve_and_load()
+        priors = self._priors(slots) if self._spec.needs_prior else None
+        result, removed = self._aggregator.walk(rows, slots)
+        timestamp = np.empty(len(rows), dtype=np.int64)
+        latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
+        updates = self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+        store_time = max(self._store.stream_time, int(self._slots.start[slots].max()))
+        self._store.stream_time = self._context.clocks["store_time"] = store_time
+        return updates
+
+    def _accept(self, batch: Batch, key_code: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The (record, window) pairs that are updated, as rows of the batch and slots; accounts for all records."""
+        windows = self._windows
+        first_start, accepted, expired, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
+        self._stream_time, count = accept(
+            key_code, batch.timestamp, self._stream_time, windows.size_ms, windows.advance_ms,
+            windows.grace_period_ms, first_start, accepted, expired, lateness,
+        )  # fmt: skip
+        has_key = key_code >= 0
+        keyed = int(np.count_nonzero(has_key))
+        aggregated = int(np.count_nonzero(accepted))
+        self._metrics.records_in += len(batch)
+        self._metrics.records_out += count
+        self._metrics.account("aggregated", aggregated)
+        self._metrics.account("late", keyed - aggregated)
+        self._metrics.account("null-key", len(batch) - keyed)
+        self._metrics.count("late-record-drop", int(expired.sum()))
+        self._metrics.lateness.observe(lateness[has_key])
+        self._forget_expired()
+        return self._slots.find(key_code, first_start, accepted, windows.advance_ms, count)
+
+    def _forget_expired(self) -> None:
+        """Drops windows out of retention from the working set, whenever it has doubled."""
+        if len(self._slots) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
+            return
+        alive = self._alive()
+        self._kept = len(alive)
+        if len(alive) < len(self._slots):
+            self._slots.keep(alive)
+            self._timestamp = self._timestamp[alive]
+            self._stored = self._stored[alive]
+            self._aggregator.keep(alive)
+            self._loaded = len(alive)
+
+    def _alive(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self._slots.start > self._store.last_expired_start)
+
+    def _reserve_and_load(self) -> None:
+        """Makes room for the slots that this batch has opened, and looks their windows up in the store."""
+        first, self._loaded = self._loaded, len(self._slots)
+        self._aggregator.reserve(self._loaded)
+        self._timestamp = grown(self._timestamp, self._loaded, NO_TIMESTAMP)
+        self._stored = grown(self._stored, self._loaded)
+        schema = self._aggregator.schema
+        if first == self._loaded or schema is None:
+            return
+        self._store.header.check(schema)
+        new = np.arange(first, self._loaded)
+        there, values = self._store.load(lambda of: self._keys_of(new[of]), self._slots.start[new])
+        if len(there):
+            slots = new[there]
+            rows = serde_for(pa.struct(list(schema))).deserialize(pa.array([row for _, row in values], pa.binary()))
+            self._aggregator.restore(slots, rows)
+            self._timestamp[slots] = [timestamp for timestamp, _ in values]
+            self._stored[slots] = True
+
+    def _keys_of(self, slots: NDArray[np.int64]) -> pa.Array:
+        return self._context.keys.take(self._slots.key_code[slots])
+
+    def _priors(self, slots: NDArray[np.int64]) -> Callable[[pa.Array, NDArray[np.bool_]], pa.Array]:
+        """Remembers how windows are before a batch; the function gives the prior of each of its updates afterwards."""
+        before = self._aggregator.results(slots)
+        was_there = self._timestamp[slots] != NO_TIMESTAMP
+
+        def after(results: pa.Array, removed: NDArray[np.bool_]) -> pa.Array:
+            previous = np.empty(len(slots), dtype=np.int64)
+            previous_update(slots, np.full(len(self._slots), NO_UPDATE), previous)
+            in_batch = previous != NO_UPDATE
+            there = np.where(in_batch, True if len(removed) == 0 else ~removed[previous], was_there)
+            source = np.where(in_batch, len(slots) + previous, np.arange(len(slots)))
+            choices = pa.concat_arrays([before, results, self._aggregator.initial()])
+            if self._context.semantics == "kafka-4.3":
+                return choices.take(pa.array(np.where(there, source, len(choices) - 1)))
+            return choices.take(pa.array(source, mask=~there))
+
+        return after
+
+    def _updates(
+        self,
+        batch: Batch,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        result: pa.Array,
+        timestamp: NDArray[np.int64],
+        prior: pa.Array | None,
+    ) -> Batch:
+        start = self._slots.start[slots]
+        chosen = pa.array(rows)
+        return Batch(
+            key=batch.key.take(chosen),
+            key_code=self._slots.key_code[slots],
+            value=result,
+            timestamp=timestamp,
+            sequence=batch.sequence[rows],
+            windows=Windows(start, start + self._windows.size_ms),
+            prior=prior,
+            headers=None if batch.headers is None else batch.headers.take(chosen),
+        )
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes the windows touched since the last flush that are within retention, and expires the others."""
+        schema = self._aggregator.schema
+        if len(self._slots) == 0 or schema is None:
+            return
+        alive = self._alive()
+        rows = self._aggregator.dump(alive)
+        changes = WindowChanges(
+            keys=self._keys_of(alive),
+            start=self._slots.start[alive],
+            timestamp=self._timestamp[alive],
+            rows=serde_for(rows.type).serialize(rows),
+            stored=self._stored[alive],
+        )
+        self._store.store(changes, schema, write)
+        self._aggregator.keep(np.empty(0, dtype=np.int64))
+        self._start_over()
+
+    def memory_bytes(self) -> int:
+        """Size of the working set."""
+        arrays = self._timestamp.nbytes + self._stored.nbytes
+        return int(self._slots.memory_bytes() + arrays + self._aggregator.memory_bytes())

@@ -1,0 +1,93 @@
+"""The header record of a store: which version of its format it is written in, and the Arrow types of what it holds.
+
+A store whose payload is serialised rows keeps one header in one of its families, under the key ``HEADER_KEY``, which
+is shorter than all others there, so that the family can be read without the topology that wrote it::
+
+    +--------------------+------------------------------------------------+
+    | format version u8  | Arrow schema, as an IPC message                |
+    +--------------------+------------------------------------------------+
+
+The schema's fields are the columns of a row. An unknown version is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+
+if TYPE_CHECKING:
+    from statelib.stores.backend import Backend, WriteBatch
+
+HEADER_KEY = b"\x00"
+
+
+def encode_header(version: int, schema: pa.Schema) -> bytes:
+    """The header's bytes."""
+    message: bytes = schema.remove_metadata().serialize().to_pybytes()
+    return bytes([version]) + message
+
+
+def decode_header(raw: bytes, version: int, store: str) -> pa.Schema:
+    """The schema of a header.
+
+    Raises:
+        ConfigurationError: The store was written in another format than ``version``.
+        CorruptedDataError: The header is not one.
+    """
+    if not raw:
+        raise CorruptedDataError("a store's header is empty", store=store)
+    if raw[0] != version:
+        raise ConfigurationError(
+            f"the store is written in format {raw[0]}, and this release reads format {version}",
+            store=store,
+            next_step="use the release that wrote it, or migrate the state",
+        )
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(raw[1:]))
+    except (pa.ArrowException, OSError, EOFError) as error:
+        raise CorruptedDataError(f"a store's header cannot be read: {error}", store=store) from error
+
+
+class Header:
+    """The header of one store: read once, written once.
+
+    Args:
+        backend: Where the family is.
+        family: The family that holds the header.
+        version: The format that the caller reads and writes.
+        store: Name of the store, for errors.
+    """
+
+    def __init__(self, backend: Backend, family: str, version: int, store: str) -> None:
+        self._family = family
+        self._version = version
+        self._store = store
+        raw = backend.get(family, HEADER_KEY)
+        self.schema = None if raw is None else decode_header(raw, version, store)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuses rows of other types than those in the store.
+
+        Raises:
+            ConfigurationError: ``schema`` differs from the stored one.
+        """
+        if self.schema is not None and self.schema != schema.remove_metadata():
+            raise ConfigurationError(
+                f"the types of a store's rows have changed: stored ({named(self.schema)}), now ({named(schema)})",
+                store=self._store,
+                next_step="bring the records to the old type with map_values(), or start the job over",
+            )
+
+    def write(self, schema: pa.Schema, write: WriteBatch) -> None:
+        """Adds the header to ``write`` unless it is stored already."""
+        if self.schema is None:
+            self.schema = schema.remove_metadata()
+            write.put(self._family, HEADER_KEY, encode_header(self._version, schema))
+
+
+def named(schema: pa.Schema) -> str:
+    """Names and types in one line."""
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)

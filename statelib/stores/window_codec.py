@@ -1,0 +1,88 @@
+"""The bytes of a window store.
+
+Family ``<store>``, one entry a (key, window); all integers big-endian::
+
+    key    +----------------+----------------------+-----------+
+           | key bytes      | window start i64, ms | seq i32   |
+           +----------------+----------------------+-----------+
+    value  +----------------------+----------------------------+
+           | timestamp i64, ms    | row: serialised aggregate  |
+           +----------------------+----------------------------+
+
+The key is Kafka's window store key; ``seq`` is 0 (stores that keep duplicates count it up). Starts are never negative,
+so the windows of a key lie in order of time; windows of a key that is a prefix of another key may lie between those of
+the other, so a scan of one key's windows checks the length.
+
+Family ``<store>.by-start``, the same windows in order of time, for expiry::
+
+    key    +----------------------+----------------+      value  (empty)
+           | window start i64, ms | key bytes      |
+           +----------------------+----------------+
+
+and the store's header (`statelib.stores.header`) with the types of a row.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from statelib.errors import CorruptedDataError
+
+FORMAT_VERSION = 1
+
+_SUFFIX = struct.Struct(">qi")
+_START = struct.Struct(">q")
+_TIMESTAMP = struct.Struct(">q")
+
+SUFFIX_BYTES = _SUFFIX.size
+
+
+def encode_key(key: bytes, start_ms: int) -> bytes:
+    """The key of a window in the main family."""
+    return key + _SUFFIX.pack(start_ms, 0)
+
+
+def decode_key(raw: bytes, store: str) -> tuple[bytes, int]:
+    """(key, start in ms) of a key of the main family.
+
+    Raises:
+        CorruptedDataError: It is too short.
+    """
+    if len(raw) < SUFFIX_BYTES:
+        raise CorruptedDataError(f"a window's key has {len(raw)} bytes", store=store)
+    start_ms, _ = _SUFFIX.unpack_from(raw, len(raw) - SUFFIX_BYTES)
+    return raw[:-SUFFIX_BYTES], start_ms
+
+
+def encode_value(timestamp_ms: int, row: bytes) -> bytes:
+    """The value of a window in the main family."""
+    return _TIMESTAMP.pack(timestamp_ms) + row
+
+
+def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
+    """(timestamp in ms, row) of a value of the main family.
+
+    Raises:
+        CorruptedDataError: It is too short.
+    """
+    if len(raw) < _TIMESTAMP.size:
+        raise CorruptedDataError(f"a window's value has {len(raw)} bytes", store=store)
+    (timestamp_ms,) = _TIMESTAMP.unpack_from(raw)
+    return timestamp_ms, raw[_TIMESTAMP.size :]
+
+
+def encode_start_key(start_ms: int, key: bytes = b"") -> bytes:
+    """The key of a window in the index by start; without ``key``, what comes before all windows of that start."""
+    return _START.pack(start_ms) + key
+
+
+def decode_start_key(raw: bytes, store: str) -> tuple[int, bytes]:
+    """(start in ms, key) of a key of the index by start.
+
+    Raises:
+        CorruptedDataError: It is too short.
+    """
+    if len(raw) < _START.size:
+        raise CorruptedDataError(f"a window's index key has {len(raw)} bytes", store=store)
+    (start_ms,) = _START.unpack_from(raw)
+    return start_ms, raw[_START.size :]

@@ -1,0 +1,161 @@
+"""Runs a chain of operators as a task would: batches of any size, a flush and a new process between any two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import Batch, Uptake
+from statelib.kernels.key_table import KeyTable
+from statelib.metrics import NodeMetrics
+from statelib.operators.base import OperatorContext
+from statelib.serdes import serde_for
+from statelib.stores.backend import WriteBatch
+from statelib.stores.memory import MemoryBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.operators.base import Operator, OperatorSpec, Semantics
+    from statelib.stores.backend import Backend
+
+TOPIC = "in"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of the one source topic; its offset is its sequence. ``prior``: for a table, the value it replaces."""
+
+    key: object
+    value: object
+    timestamp: int
+    prior: object = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record that an operator has forwarded. ``sequence``: of the source record that caused it."""
+
+    sequence: int
+    key: object
+    value: Any
+    timestamp: int
+    window: tuple[int, int] | None = None
+    prior: object = None
+
+
+@dataclass
+class Chain:
+    """Operators, each the child of the one before.
+
+    Attributes:
+        specs: The operators.
+        key_type: Arrow type of the source's keys.
+        value_type: Arrow type of the source's values.
+        table: Whether the source is a table, whose records carry prior values.
+    """
+
+    specs: Sequence[OperatorSpec]
+    value_type: pa.DataType
+    key_type: pa.DataType = field(default_factory=pa.string)
+    table: bool = False
+    semantics: Semantics = "kip"
+    backend: Backend = field(default_factory=MemoryBackend)
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        self.clocks: list[dict[str, int]] = [{} for _ in self.specs]
+        self.finished: list[list[NodeMetrics]] = [[] for _ in self.specs]
+        self._start()
+
+    def _start(self) -> None:
+        self.keys = KeyTable()
+        self.metrics = [NodeMetrics() for _ in self.specs]
+        self.contexts = [
+            OperatorContext(f"NODE-{i}", self.backend, self.keys, metrics, dict(clocks), self.semantics, (TOPIC,))
+            for i, (metrics, clocks) in enumerate(zip(self.metrics, self.clocks, strict=True))
+        ]
+        self.operators: list[Operator] = [
+            spec.build(context) for spec, context in zip(self.specs, self.contexts, strict=True)
+        ]
+
+    def process(self, records: Sequence[Record]) -> list[list[Row]]:
+        """One batch through all operators; what each of them forwarded."""
+        size = len(records)
+        numbers = np.arange(self.sequence, self.sequence + size)
+        times = np.array([record.timestamp for record in records], dtype=np.int64)
+        uptake = Uptake(
+            self.sequence,
+            np.maximum.accumulate(times),  # nobody here looks at the task's clock
+            np.zeros(size, dtype=np.int16),
+            np.zeros(size, dtype=np.int32),
+            numbers,
+        )
+        keys = pa.array([record.key for record in records], self.key_type)
+        batch = Batch(
+            keys,
+            self.keys.encode(serde_for(self.key_type).serialize(keys)),
+            pa.array([record.value for record in records], self.value_type),
+            times,
+            numbers,
+            prior=pa.array([record.prior for record in records], self.value_type) if self.table else None,
+        )
+        self.sequence += size
+        forwarded = []
+        for operator in self.operators:
+            batch = operator.process((batch,), uptake)
+            forwarded.append(rows_of(batch))
+        return forwarded
+
+    def flush(self) -> None:
+        """Writes the state, as at the end of a slice or when memory is short; the process goes on."""
+        write = WriteBatch()
+        for operator in self.operators:
+            operator.flush(write)
+        self.keys.clear()
+        self.backend.write(write)
+        self.clocks = [dict(context.clocks) for context in self.contexts]
+
+    def restart(self) -> None:
+        """A new run in a new process: all that was in memory is gone."""
+        self.flush()
+        for finished, metrics in zip(self.finished, self.metrics, strict=True):
+            assert metrics.unaccounted == 0
+            finished.append(metrics)
+        self._start()
+
+    def run(self, records: Sequence[Record], batch_size: int, between: str = "nothing") -> list[list[Row]]:
+        """All records in batches of one size; between two batches ``nothing``, a ``flush`` or a ``restart``."""
+        total: list[list[Row]] = [[] for _ in self.specs]
+        for first in range(0, len(records), batch_size):
+            for rows, more in zip(total, self.process(records[first : first + batch_size]), strict=True):
+                rows.extend(more)
+            if between != "nothing":
+                getattr(self, between)()
+        return total
+
+    def content(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        """All bytes of all stores."""
+        families = [family for spec in self.specs for family in spec.families()]
+        return {family: list(self.backend.scan(family)) for family in families}
+
+
+def rows_of(batch: Batch) -> list[Row]:
+    """A batch's records."""
+    windows = [None] * len(batch)
+    if batch.windows is not None:
+        windows = list(zip(batch.windows.start.tolist(), batch.windows.end.tolist(), strict=True))
+    return list(
+        map(
+            Row,
+            batch.sequence.tolist(),
+            batch.key.to_pylist(),
+            batch.value.to_pylist(),
+            batch.timestamp.tolist(),
+            windows,
+            [None] * len(batch) if batch.prior is None else batch.prior.to_pylist(),
+        )
+    )
