@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statelib import checkpoint
+from statelib.checkpoint import Checkpoints
 from statelib.commits.layout import JobLayout
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
@@ -44,9 +44,10 @@ class TaskState:
         self._work = work
         self._storage = storage
         self._prefix = JobLayout(work.job).state(work.planned.task_id)
-        root = Path(work.settings.state_dir)
-        self._directory = root / "attempts" / work.job / f"{work.run_id}-{work.planned.task_id}-{attempt}"
-        self._cache = root / "cache"
+        cache = Path(work.settings.state_dir) / "cache" / work.job / work.planned.task_id
+        self._checkpoints = Checkpoints(storage, self._prefix, cache)
+        attempts = Path(work.settings.state_dir) / "attempts" / work.job
+        self._directory = attempts / f"{work.run_id}-{work.planned.task_id}-{attempt}"
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
         self._rocksdb = self._open() if work.sub_topology.stateful else None
@@ -63,7 +64,7 @@ class TaskState:
         snapshot = self._directory / "snapshot"
         self._rocksdb.checkpoint(snapshot)
         previous = self._work.restore.state if self._work.restore else None
-        return checkpoint.save(snapshot, self._storage, self._prefix, previous=previous, cache=self._cache)
+        return self._checkpoints.save(snapshot, previous)
 
     def spill(self, write: WriteBatch) -> None:
         """Writes working sets that have outgrown the memory budget; the position stays."""
@@ -87,7 +88,7 @@ class TaskState:
     def _open(self) -> RocksDbBackend:
         path = self._directory / "db"
         if self._work.restore is not None:
-            checkpoint.restore(self._work.restore.state, self._storage, self._prefix, path, cache=self._cache)
+            self._checkpoints.restore(self._work.restore.state, path)
         return RocksDbBackend(path, memory_bytes=self._work.settings.memory_budget_bytes // _ROCKSDB_SHARE)
 
     def _position(self) -> TaskPosition:

@@ -1,0 +1,112 @@
+"""Turns a plan into work: one stage a sub-topology, each fed by the repartition files of those before it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive
+from statelib.commits.layout import quarantine_topic
+from statelib.manifests import Staged
+from statelib.task.run import run_task
+from statelib.task.types import topic_types
+from statelib.task.work import TaskWork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from statelib.manifests import Commit, Plan, TaskOutcome
+    from statelib.storage import Storage
+    from statelib.task.work import TaskSettings
+    from statelib.topology import SubTopology, Topology
+
+
+class Stages:
+    """The work of one run.
+
+    Args:
+        topology: The job's topology.
+        plan: The run's plan.
+        previous: The commit that the run continues from; None: the run is the job's first.
+        warehouse: Root of all durable data.
+        settings: What is the same for all tasks.
+    """
+
+    def __init__(
+        self, topology: Topology, plan: Plan, previous: Commit | None, warehouse: Storage, settings: TaskSettings
+    ) -> None:
+        self._topology = topology
+        self._plan = plan
+        self._previous = previous
+        self._warehouse = warehouse
+        self._settings = settings
+
+    @property
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        """The stages, in the order in which they have to run."""
+        return self._topology.sub_topologies
+
+    def works(self, sub_topology: SubTopology, done: Sequence[TaskOutcome]) -> list[TaskWork]:
+        """The tasks of one stage.
+
+        Args:
+            sub_topology: The stage.
+            done: Outcomes of all tasks of the stages before it.
+        """
+        plan = self._plan
+        wanted = set(sub_topology.repartition_sources)
+        files = [file for outcome in done for file in outcome.repartitions if file.topic in wanted]
+        restore = self._previous.tasks if self._previous else {}
+        return [
+            TaskWork(
+                job=plan.job,
+                run_id=plan.run_id,
+                commit=plan.commit,
+                fingerprint=plan.fingerprint,
+                sub_topology=sub_topology,
+                planned=planned,
+                ordinal=ordinal,
+                source_versions={source.topic: source.delta_version for source in plan.sources},
+                repartitions=tuple(file for file in files if file.partition == planned.partition),
+                repartition_types={topic: self._types[topic] for topic in sorted(wanted)},
+                partitions=self._partitions,
+                restore=restore.get(planned.task_id),
+                settings=self._settings,
+            )
+            for ordinal, planned in enumerate(plan.tasks)
+            if planned.sub_topology == sub_topology.index
+        ]
+
+    @cached_property
+    def _partitions(self) -> dict[str, int]:
+        of_sources = {source.topic: source.partitions for source in self._plan.sources}
+        repartitions = self._topology.repartition_partitions(of_sources)
+        quarantine = {quarantine_topic(self._plan.job): len(self._plan.tasks)}
+        return {**quarantine, **self._plan.sink_partitions, **repartitions}
+
+    @cached_property
+    def _types(self) -> dict[str, pa.Schema]:
+        versions = {source.topic: source.delta_version for source in self._plan.sources}
+        readers = {
+            topic: open_archive(self._warehouse, topic, version).reader(0, 0, 0) for topic, version in versions.items()
+        }
+        return topic_types(self._topology, readers, self._settings.semantics)
+
+
+def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[], float]) -> Staged:
+    """Runs every task in this process, one after the other: for notebooks and tests, and where there is no cluster.
+
+    Args:
+        stages: The work.
+        plan: The run's plan.
+        attempt: Unique among all attempts of all runs.
+        clock: Seconds, for the figures of phases only.
+    """
+    began = clock()
+    done: list[TaskOutcome] = []
+    for sub_topology in stages.sub_topologies:
+        for work in stages.works(sub_topology, done):
+            done.append(run_task(work, attempt=attempt, clock=clock))
+    return Staged(run_id=plan.run_id, tasks=tuple(done), seconds=clock() - began)
