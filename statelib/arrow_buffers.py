@@ -65,7 +65,7 @@ def valid_of(array: pa.Array) -> NDArray[np.bool_]:
     """bool[n]: not null."""
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
-    valid: NDArray[np.bool_] = array.isvalid_of().to_numpy(zero_copy_only=False)
+    valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
 
