@@ -341,10 +341,11 @@ def _sink_partitions(
 ) -> dict[str, int]:
     """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
 
-    The archive of a sink must be the job's own from the beginning, because a job writes its offsets from 0.
+    The quarantine topic has one for each task of the job. The archive of a sink must be the job's own from the
+    beginning, because a job writes its offsets from 0.
     """
     counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
-    partitions = {quarantine_topic(job.name): max(archive.partitions for archive in archives.values())}
+    partitions = {quarantine_topic(job.name): sum(counts.values())}
     for sub in job.topology.sub_topologies:
         for sink in sub.all_sinks:
             if sink.internal:

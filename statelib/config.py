@@ -1,0 +1,262 @@
+"""Settings: read once, validated once, the same names everywhere.
+
+A value comes from the first of these places that has it::
+
+    command line   --memory-budget-bytes 1GiB
+    environment    HINDSTREAM_MEMORY_BUDGET_BYTES=1GiB
+    file           memory_budget_bytes = "1GiB"           in hindstream.toml
+    default
+
+A name that is no setting is an error wherever it stands: a misspelt setting must not be a default in disguise.
+Credentials are no settings. They stay where the object store's client looks for them (``AWS_ACCESS_KEY_ID``, a profile,
+an instance's role), because settings travel to Spark's workers and into reports.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PrivateAttr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "HINDSTREAM_"
+FILE_NAME = "hindstream.toml"
+
+NOT_SETTINGS = frozenset({
+    "HINDSTREAM_AIRFLOW_HOME", "HINDSTREAM_CONFIG", "HINDSTREAM_JAVA", "HINDSTREAM_PYTHON", "HINDSTREAM_TEST_WORKERS",
+})  # fmt: skip
+"""Variables with the prefix that say something to the ``dev`` script, or where the file is (``HINDSTREAM_CONFIG``)."""
+
+_CREDENTIAL = re.compile(
+    r"secret|password|passphrase|token|credential|signature|access_?key|account_?key|sas_?key|api_?key"
+)
+_MASK = "***"
+
+
+def _without_credentials(options: dict[str, str]) -> dict[str, str]:
+    for name in options:
+        if _CREDENTIAL.search(name.lower().replace(".", "_")):
+            raise ValueError(f"{name} is a credential: set it in the environment of the process instead")
+    return options
+
+
+def _without_user(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.password or parts.query:
+        raise ValueError("the address holds credentials: set them in the environment of the process instead")
+    return address
+
+
+def _milliseconds(value: object) -> object:
+    """An instant as milliseconds since 1970; a text or ``datetime`` must say its time zone."""
+    if isinstance(value, str) and not re.fullmatch(r"-?\d+", value):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError("the time has no time zone: write 2013-02-01T00:00:00Z, or milliseconds since 1970")
+        return int(value.timestamp() * 1000)
+    return value
+
+
+Options = Annotated[dict[str, str], AfterValidator(_without_credentials)]
+
+
+class Settings(BaseSettings):
+    """All settings of Hindstream. Made by `load_settings`; immutable."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True)
+
+    warehouse: Annotated[str, AfterValidator(_without_user)] = Field(
+        default="warehouse", min_length=1, description="root of all durable data: a directory, s3://, gs:// or abfss://"
+    )
+    storage_options: Options = Field(
+        default={}, description="options of the object store, such as aws_endpoint_url; no credentials"
+    )
+    state_dir: Path = Field(default=Path(".hindstream"), description="local scratch for working copies of state")
+    memory_budget_bytes: ByteSize = Field(
+        default=ByteSize(512 * 2**20), ge=2**20, description="of one task; past it state spills to disk"
+    )
+    batch_records: int = Field(default=131_072, ge=1, description="records taken up at a time; no effect on results")
+    semantics: Literal["kip", "kafka-4.3"] = Field(
+        default="kip", description="what the KIPs promise, or what the shipped library does"
+    )
+    on_bad_record: Literal["fail", "quarantine"] = Field(
+        default="fail", description="a record that cannot be used ends the run, or goes to the job's quarantine topic"
+    )
+    until: Annotated[int | None, BeforeValidator(_milliseconds)] = Field(
+        default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all there is"
+    )
+    spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
+    spark_conf: Options = Field(default={}, description="further configuration of Spark")
+    audit_engine: Literal["spark", "pandas"] = Field(default="spark", description="what Great Expectations runs on")
+    keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def until_ms(self) -> int | None:
+        """``until`` in milliseconds since 1970."""
+        return self.until
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Nothing but what it is made with: `load_settings` asks the sources, to know which of them a value is from."""
+        return (init_settings,)
+
+    def origin(self, name: str) -> str:
+        """Where the value of a setting is from, for a person."""
+        return self._origins.get(name, "default")
+
+    def explain(self) -> str:
+        """Each setting, its value and where that is from, one a line; credentials masked."""
+        shown = {name: _shown(name, getattr(self, name)) for name in type(self).model_fields}
+        names, values = max(map(len, shown)), max(map(len, shown.values()))
+        return "\n".join(f"{name:<{names}}  {value:<{values}}  {self.origin(name)}" for name, value in shown.items())
+
+
+def load_settings(
+    command_line: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Settings:
+    """Reads all settings.
+
+    Args:
+        command_line: By name of the setting; None as a value: not given.
+        environ: Environment variables; None: the process'.
+        file: The settings file; None: what ``HINDSTREAM_CONFIG`` names, else ``hindstream.toml`` in the working
+            directory, if it is there.
+
+    Raises:
+        ConfigurationError: An unknown setting, a value that cannot be, a file that is not there or no TOML. It names
+            the setting and the place.
+    """
+    environ = os.environ if environ is None else environ
+    path = _settings_file(environ, file)
+    given = {name: value for name, value in (command_line or {}).items() if value is not None}
+    sources: list[tuple[str, dict[str, Any]]] = [
+        ("command line", _from_command_line(given)),
+        ("environment", _from_environment(environ)),
+        (f"file {path}", _from_file(path) if path else {}),
+    ]
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, found in sources:
+        for name, value in found.items():
+            if name not in values:
+                values[name] = value
+                origins[name] = f"environment {PREFIX}{name.upper()}" if origin == "environment" else origin
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise _invalid(error, origins) from None  # the original quotes the value, which may be a secret
+    settings._origins.update(origins)  # noqa: SLF001 - private to this module
+    return settings
+
+
+class _Environment(EnvSettingsSource):
+    """Reads a given mapping instead of the process' environment."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        super().__init__(Settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in self._environ.items()}
+
+
+def _from_command_line(given: dict[str, Any]) -> dict[str, Any]:
+    for name in given:
+        _check_known(name, place=f"command line --{name.replace('_', '-')}")
+    return dict(InitSettingsSource(Settings, given)())
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    for variable in sorted(environ):
+        if variable.startswith(PREFIX) and variable not in NOT_SETTINGS:
+            _check_known(variable.removeprefix(PREFIX).lower(), place=f"environment {variable}")
+    try:
+        return dict(_Environment(environ)())
+    except SettingsError as error:
+        names = [name for name in Settings.model_fields if f'"{name}"' in str(error)]
+        variable = PREFIX + (names[0].upper() if names else "*")
+        raise ConfigurationError(
+            "the value is not JSON",
+            setting=f"environment {variable}",
+            next_step=f'write {variable}=\'{{"name": "value"}}\'',
+        ) from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        source = TomlConfigSettingsSource(Settings, toml_file=path)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the settings file is not TOML: {error}", file=path) from None
+    for name in source.toml_data:
+        _check_known(name, place=f"file {path}")
+    return dict(source())
+
+
+def _settings_file(environ: Mapping[str, str], file: Path | None) -> Path | None:
+    named = file or (Path(environ["HINDSTREAM_CONFIG"]) if environ.get("HINDSTREAM_CONFIG") else None)
+    path = named or Path(FILE_NAME)
+    if path.is_file():
+        return path
+    if named:
+        raise ConfigurationError("there is no such settings file", file=path, next_step="check the path")
+    return None
+
+
+def _check_known(name: str, *, place: str) -> None:
+    if name not in Settings.model_fields:
+        near = difflib.get_close_matches(name, Settings.model_fields, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the settings are: {', '.join(Settings.model_fields)}"
+        raise ConfigurationError(f"there is no setting {name}", place=place, next_step=hint)
+
+
+def _invalid(error: ValidationError, origins: Mapping[str, str]) -> ConfigurationError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    name = str(first["loc"][0])
+    reason = first["msg"].removeprefix("Value error, ")
+    return ConfigurationError(
+        f"the value of {name} cannot be used: {reason[:1].lower()}{reason[1:]}",
+        place=origins.get(name, "default"),
+        next_step=f"{name} is {Settings.model_fields[name].description}",
+    )
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, dict):
+        return json.dumps({key: _MASK if _CREDENTIAL.search(key.lower()) else text for key, text in value.items()})
+    if isinstance(value, ByteSize):
+        return value.human_readable()
+    return _MASK if _CREDENTIAL.search(name) else str(value)
