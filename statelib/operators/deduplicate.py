@@ -22,6 +22,7 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
 from statelib.kernels.key_table import KeyTable
+from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.serdes import serde_for
 from statelib.stores.deduplication import DeduplicationStore, Entries
@@ -146,9 +147,7 @@ class Deduplicate:
                     node=context.node,
                     next_step='use deduplicate_by_key_value with "window_start" as the id',
                 )
-            if batch.key_code is not None:
-                return batch.key_code
-            return context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
+            return key_codes(batch, context)
         assert spec.id is not None  # noqa: S101 - the specification has checked it
         ids = evaluate(spec.id, batch.as_record_batch(), context.node)
         id_bytes = serde_for(ids.type).serialize(ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Record:
     """A source record. ``parent``: the input of the operator that it reaches; None: it goes elsewhere in the task."""
 
-    key: object
-    value: object
+    key: Any
+    value: Any
     timestamp: int
     offset: int
     parent: int | None = 0

@@ -1,0 +1,177 @@
+"""The temporal join of a stream with a versioned table (KIP-889), without a grace period.
+
+Each stream record meets the version of its key that is valid at the record's timestamp, among those which have arrived
+before the record. Record and table update of one sequence (a stream joined with a table of the same topic): the update
+comes first. The result has the stream record's key, timestamp and headers.
+
+A stream record with a null value is dropped. One without a match, or with a null key, is dropped by an inner join and
+joined with null by a left join (Kafka's ``KStreamKTableJoinProcessor``).
+
+The ledger counts stream records; updates are in that of the table's `TableSource`. Accounts: ``joined``, ``unmatched``,
+``null-key`` (both forwarded by left joins), ``null-value``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NULL_KEY
+from statelib.kernels.versioned_join import NO_ROW, Timelines
+from statelib.operators.key_codes import key_codes
+from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.table_source import TableSource, load_versions
+from statelib.operators.value_rows import ValueRows
+from statelib.serdes import serde_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+    from statelib.stores.versioned import VersionedKeyValueStore
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTableJoin:
+    """Joins a stream, the first parent, with a table, the second: what the table's `TableSource` forwards.
+
+    Attributes:
+        joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``.
+        store: Name of the table's store.
+        history_retention_ms: The store's.
+        segment_interval_ms: The store's.
+        left: Whether records without a match go on, with a null ``right``.
+    """
+
+    joiner: Mapper
+    store: str
+    history_retention_ms: int
+    segment_interval_ms: int | None = None
+    left: bool = False
+
+    @property
+    def table(self) -> TableSource:
+        """The parameters of the table that is read."""
+        return TableSource(self.store, self.history_retention_ms, self.segment_interval_ms)
+
+    def build(self, context: OperatorContext) -> RunningStreamTableJoin:
+        """The running operator."""
+        return RunningStreamTableJoin(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        kind = "left_join" if self.left else "join"
+        return {"operator": f"stream_table_{kind}", "joiner": self.joiner.describe(), "store": self.store}
+
+    def families(self) -> Sequence[str]:
+        """None: the store belongs to the table's `TableSource`."""
+        return ()
+
+
+class RunningStreamTableJoin:
+    """The running operator: the timelines of all keys that either side has named since the last flush."""
+
+    def __init__(self, spec: StreamTableJoin, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._working_set: _WorkingSet | None = None
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The joined records, in the stream's order."""
+        del uptake
+        stream, table = inputs
+        if self._working_set is None:  # opened here, after the last flush has been written
+            self._working_set = _WorkingSet(self._spec.table, self._context)
+        codes = key_codes(stream, self._context)
+        rows = self._working_set.meet(stream, codes, table)
+
+        has_value = np.asarray(stream.value.is_valid())
+        matched = (rows != NO_ROW) & has_value
+        emitted = has_value if self._spec.left else matched
+        left = stream.filter(emitted)
+        right = self._working_set.values.take(rows[emitted], table.value.type)
+        value = evaluate(self._spec.joiner, _columns(left, right), self._context.node)
+        self._account(len(stream), codes, has_value, matched, len(left))
+        return replace(left, value=value, prior=None)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Forgets the timelines; the table's own operator writes them."""
+        del write
+        self._working_set = None
+
+    def memory_bytes(self) -> int:
+        """The timelines and their values."""
+        return 0 if self._working_set is None else self._working_set.memory_bytes()
+
+    def _account(
+        self,
+        records_in: int,
+        codes: NDArray[np.int64],
+        has_value: NDArray[np.bool_],
+        matched: NDArray[np.bool_],
+        out: int,
+    ) -> None:
+        metrics = self._context.metrics
+        metrics.records_in += records_in
+        metrics.records_out += out
+        null_key = int(((codes == NULL_KEY) & has_value).sum())
+        metrics.account("joined", int(matched.sum()))
+        metrics.account("unmatched", int((has_value & ~matched).sum()) - null_key)
+        metrics.account("null-key", null_key)
+        metrics.account("null-value", records_in - int(has_value.sum()))
+
+
+class _WorkingSet:
+    """The versions that may be met, over the table's store."""
+
+    def __init__(self, table: TableSource, context: OperatorContext) -> None:
+        self._context = context
+        self._store: VersionedKeyValueStore = table.open(context)
+        self._store_is_empty = all(context.backend.is_empty(family) for family in table.families())
+        self._timelines = Timelines(table.history_retention_ms, self._store.stream_time, kip=context.semantics == "kip")
+        self._loaded = np.zeros(0, dtype=np.bool_)
+        self.values = ValueRows()
+
+    def meet(self, stream: Batch, codes: NDArray[np.int64], table: Batch) -> NDArray[np.int64]:
+        """Puts the updates and looks up the records, in order; gives each record's row of `values`, or `NO_ROW`."""
+        table_codes = key_codes(table, self._context)
+        self._timelines.make_room(len(self._context.keys))
+        self._load(np.concatenate([table_codes, codes]), table.value.type)
+        first_row = self.values.append(table.value)
+        rows = np.where(np.asarray(table.value.is_valid()), first_row + np.arange(len(table)), NO_ROW)
+        return self._timelines.apply(
+            (table.sequence, table_codes, table.timestamp, rows), (stream.sequence, codes, stream.timestamp)
+        )
+
+    def memory_bytes(self) -> int:
+        """Timelines and values."""
+        return self._timelines.memory_bytes() + self._loaded.nbytes + self.values.memory_bytes()
+
+    def _load(self, codes: NDArray[np.int64], value_type: pa.DataType) -> None:
+        """Gets the stored versions of keys that are named for the first time."""
+        if self._store_is_empty:
+            return
+        if len(self._context.keys) > len(self._loaded):
+            more = np.zeros(2 * len(self._context.keys) - len(self._loaded), dtype=np.bool_)
+            self._loaded = np.concatenate([self._loaded, more])
+        codes = codes[codes != NULL_KEY]
+        wanted = np.unique(codes[~self._loaded[codes]])
+        if len(wanted):
+            versions = self._store.load(self._context.keys.take(wanted).to_pylist())
+            first_row = self.values.append(serde_for(value_type).deserialize(versions.values))
+            load_versions(self._timelines, wanted, versions, first_row=first_row)
+            self._loaded[wanted] = True
+
+
+def _columns(left: Batch, right: pa.Array) -> pa.RecordBatch:
+    """What a joiner sees."""
+    return pa.RecordBatch.from_pydict(
+        {"key": left.key, "left": left.value, "right": right, "timestamp": pa.array(left.timestamp)}
+    )
