@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import KTable
 from statelib.errors import ConfigurationError
+from statelib.operators.table_source import TableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
 
 if TYPE_CHECKING:
@@ -52,9 +53,12 @@ class StreamsBuilder:
                 topic=topic,
                 next_step="Materialized.as_(Stores.persistent_versioned_key_value_store(name, history_retention))",
             )
-        name = self.add_source("KSTREAM-SOURCE", topic, consumed)
-        self.claim_store(materialized.supplier.name)
-        return KTable(self, name, store=materialized.supplier)
+        supplier = materialized.supplier
+        source = self.add_source("KSTREAM-SOURCE", topic, consumed)
+        store = self.claim_store(supplier.name)
+        spec = TableSource(store, supplier.history_retention_ms, supplier.segment_interval_ms)
+        node = self.add_processor("KTABLE-SOURCE", [source], spec, stores=[store])
+        return KTable(self, node, store=supplier)
 
     def build(self) -> Topology:
         """The topology, checked.
