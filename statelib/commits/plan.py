@@ -235,7 +235,7 @@ def _source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, .
             topic=topic,
             delta_version=archive.version,
             partitions=archive.partitions,
-            delta_schema=archive.schema_json,
+            delta_schema=json.dumps(json.loads(archive.schema_json), sort_keys=True),  # else its maps come in any order
         )
         for topic, archive in archives.items()
     )
@@ -255,7 +255,7 @@ def _check_sources(job: JobDefinition, head: Commit, sources: Sequence[SourceTop
                 next_step=f"restore the archive with {known.partitions} partitions,"
                 " or give the job a new name: it then replays from the beginning",
             )
-        if json.loads(source.delta_schema) != json.loads(known.delta_schema):
+        if source.delta_schema != known.delta_schema:
             raise ConfigurationError(
                 f"the topic's schema is no longer that of commit {head.commit}: {_schema_change(known, source)}",
                 job=job.name,
