@@ -10,11 +10,13 @@ Input arrays are declared read-only, because Arrow's buffers are; numba accepts 
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:
@@ -24,6 +26,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+SHARED = ("compiled.py", "bytes_order.py")
+"""Modules whose helpers are compiled into kernels of other modules."""
+
+
+def _separate_caches() -> None:
+    """Gives each state of the `SHARED` modules a cache of its own.
+
+    numba looks only at a kernel's own file when it decides whether the cached code is stale.
+    """
+    if config.CACHE_DIR:
+        sources = b"".join((Path(__file__).parent / name).read_bytes() for name in SHARED)
+        config.CACHE_DIR = str(Path(config.CACHE_DIR) / hashlib.sha256(sources).hexdigest()[:16])
+
+
+_separate_caches()
 
 
 def _array(dtype: Any, *, readonly: bool) -> Any:
@@ -58,8 +77,7 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
 def helper(function: Function) -> Function:
     """Compiles a small function into each kernel that calls it; it has no life of its own on disk.
 
-    numba looks only at a kernel's own file when it decides whether its cache is stale: see `clear_cache` in
-    `statelib.kernels.compile` after changing a helper that kernels of other modules use.
+    A helper that kernels of other modules use belongs into one of the `SHARED` modules.
     """
     decorated: Function = njit(nogil=True, error_model="numpy", boundscheck=False)(function)
     return decorated

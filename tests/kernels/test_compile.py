@@ -1,0 +1,42 @@
+"""Kernels are compiled once a machine, also when several processes begin at the same time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import statelib.kernels
+from statelib.kernels.compile import compile_all
+
+ROOT = Path(__file__).parents[2]
+USE = """
+import numpy as np
+from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
+one = np.zeros(1, np.int64)
+entries = [np.full(1, NO_ENTRY), one.copy(), one.copy()]
+forwarded = np.empty(1, np.bool_)
+deduplicate(one, one, one, one, one, 0, *entries, forwarded)
+assert forwarded[0]
+print(sum(deduplicate.stats.cache_hits.values()))
+"""
+
+
+def start(cache: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", USE], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_processes_that_compile_at_once_leave_a_good_cache(tmp_path: Path) -> None:
+    both = [start(tmp_path), start(tmp_path)]
+    for process in both:
+        process.communicate()
+        assert process.returncode == 0
+    later = start(tmp_path)
+    assert later.communicate()[0] == "1\n"
+
+
+def test_all_kernels_are_found() -> None:
+    modules = {path.stem for path in Path(statelib.kernels.__path__[0]).glob("[a-z]*.py")}
+    assert {name.rpartition(".")[2] for name in compile_all()} == modules
