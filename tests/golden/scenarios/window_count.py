@@ -1,0 +1,61 @@
+"""Windowed aggregations: each update, drops, and what the store holds at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from statelib.serdes import serde_for
+from statelib.stores.window import WindowStore
+from tests.golden.scenario import UnsupportedCase
+from tests.golden.suppressing import window_aggregate
+from tests.operators.chain import Chain, Record
+
+if TYPE_CHECKING:
+    from statelib.operators.window_aggregate import WindowAggregate
+    from tests.golden.scenario import Compare
+    from tests.golden.trace import Case
+
+
+def check(case: Case, compare: Compare) -> None:
+    """One record at a time, and in batches with flushes and restarts."""
+    spec = window_aggregate(case)
+    if case.params["emit"] != "on_window_update":
+        raise UnsupportedCase("emit on window close")
+    records = [Record(step["key"], step["value"], step["ts"]) for step in case.steps]
+    for batch_size, between in ((1, "nothing"), (len(records), "nothing"), (1, "restart"), (6, "flush")):
+        how = f" in batches of {batch_size}, {between} between"
+        chain = Chain([spec], pa.int32(), semantics="kafka-4.3")
+        rows = chain.run(records, batch_size, between)[0]
+        for i, step in enumerate(case.steps):
+            expected = [(out["key"], (out["start"], out["end"]), out["value"], out["ts"]) for out in step["out"]]
+            got = [(row.key, row.window, row.value, row.timestamp) for row in rows if row.sequence == i]
+            compare(i, "out" + how, expected, got)
+        chain.restart()
+        figures = [metrics for run in chain.finished for metrics in run]
+        null_keys = sum(metrics.accounts.get("null-key", 0) for metrics in figures)
+        late = sum(metrics.counters.get("late-record-drop", 0) for metrics in figures)
+        compare(len(records) - 1, "dropped" + how, case.end["dropped"], null_keys + late)
+        stored = [(entry["key"], entry["start"], entry["value"], entry["ts"]) for entry in case.end["store"]]
+        compare(len(records) - 1, "store" + how, sorted(stored), sorted(_content(chain, spec)))
+
+
+def _content(chain: Chain, spec: WindowAggregate) -> list[tuple[str, int, object, int]]:
+    store = WindowStore(
+        chain.backend,
+        spec.store,
+        retention_ms=spec.windows.retention_ms,
+        stream_time=chain.contexts[0].clock("store_time"),
+    )
+    assert store.header.schema is not None
+    serde = serde_for(pa.struct(list(store.header.schema)))
+    return [
+        (
+            row.key.decode(),
+            row.start_ms,
+            serde.deserialize(pa.array([row.row]))[0].as_py()["value"],
+            row.timestamp_ms,
+        )
+        for row in store.all()
+    ]

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from statelib.operators.sizes import serialized_bytes
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None], pa.int32()), [4, 0]),
+        (pa.array([True, None]), [1, 0]),
+        (pa.array(["é", None, ""]), [2, 0, 0]),
+        (pa.array([b"abc"], pa.large_binary()), [3]),
+        (pa.array([b"abc", None], pa.binary(3)), [3, 0]),
+        (pa.array([None, None]), [0, 0]),
+        (pa.array([dt.date(2020, 1, 1)]), [4]),
+        (pa.array([Decimal("1.5")], pa.decimal128(5, 2)), [16]),
+        (pa.array([{"a": 1, "b": "xy"}, {"a": None, "b": "z"}, None]), [10, 1, 0]),
+        (pa.array([["ab", "c"], [], None]), [3, 0, 0]),
+        (pa.array([[("k", 1), ("l", 2)], None], pa.map_(pa.string(), pa.int64())), [18, 0]),
+        (pa.array(["x", "yy", None]).dictionary_encode(), [1, 2, 0]),
+    ],
+    ids=lambda given: str(getattr(given, "type", "")),
+)
+def test_sizes(column: pa.Array, expected: list[int]) -> None:
+    assert serialized_bytes(column).tolist() == expected
+    assert serialized_bytes(column.slice(1)).tolist() == expected[1:]

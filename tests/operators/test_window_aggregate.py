@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.errors import ConfigurationError, InputError
+from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
+from statelib.operators.window_aggregate import WindowAggregate
+from statelib.windows import TimeWindows
+from tests.operators.chain import Chain, Record, Row
+from tests.reference.window_aggregate import TimeWindowed, sql
+
+SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
+KEYS = st.sampled_from([None, "", "a", "ab", "b", "a\0"])
+INTEGERS = pa.struct([("x", pa.int32())])
+FLOATS = pa.struct([("x", pa.float64())])
+
+
+def records_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Record]]:
+    values = st.none() | st.fixed_dictionaries({"x": st.none() | numbers})
+    return st.lists(st.builds(Record, KEYS, values, st.integers(0, 60)), max_size=40)
+
+
+@st.composite
+def time_windows(draw: st.DrawFn) -> TimeWindows:
+    size = draw(st.integers(1, 20))
+    return TimeWindows(size, draw(st.integers(1, size)), draw(st.integers(0, 15)))
+
+
+def expected_rows(windows: TimeWindows, records: list[Record]) -> tuple[list[Row], TimeWindowed]:
+    reference = TimeWindowed(windows.size_ms, windows.advance_ms, windows.grace_period_ms)
+    rows = []
+    for i, record in enumerate(records):
+        for start, values, timestamp in reference.process(record.key, record.value, record.timestamp):
+            window = (start, start + windows.size_ms)
+            prior = sql(values[:-1]) if len(values) > 1 else None
+            rows.append(Row(i, record.key, sql(values), timestamp, window, prior))
+    return rows, reference
+
+
+@given(
+    time_windows(), records_of(st.integers(-9, 9)), st.integers(1, 10), st.sampled_from(["nothing", "flush", "restart"])
+)
+def test_integers_like_the_reference(windows: TimeWindows, records: list[Record], size: int, between: str) -> None:
+    expected, reference = expected_rows(windows, records)
+    chain = Chain([WindowAggregate("w", windows, SQL, needs_prior=True)], INTEGERS)
+    assert chain.run(records, size, between) == [expected]
+    chain.restart()
+    late = sum(metrics.counters.get("late-record-drop", 0) for metrics in chain.finished[0])
+    assert late == reference.late_windows
+
+
+@given(time_windows(), records_of(st.floats(width=32, allow_nan=False)), st.integers(1, 10))
+def test_floats_are_added_in_order(windows: TimeWindows, records: list[Record], size: int) -> None:
+    chain = Chain([WindowAggregate("w", windows, SQL, needs_prior=True)], FLOATS)
+    assert repr(chain.run(records, size, "restart")) == repr([expected_rows(windows, records)[0]])
+
+
+@given(time_windows(), records_of(st.integers(-9, 9)), st.integers(1, 10), st.integers(1, 10))
+def test_state_does_not_depend_on_batches(windows: TimeWindows, records: list[Record], one: int, other: int) -> None:
+    content = []
+    for size in (one, other):
+        chain = Chain([WindowAggregate("w", windows, SQL)], INTEGERS)
+        chain.run(records, size)
+        chain.flush()
+        content.append(chain.content())
+    assert content[0] == content[1]
+
+
+@given(time_windows(), records_of(st.integers(-9, 9)), st.integers(1, 10), st.sampled_from(["nothing", "restart"]))
+def test_python_functions_like_sql(windows: TimeWindows, records: list[Record], size: int, between: str) -> None:
+    def add(key: str, value: dict[str, int] | None, aggregate: list[int]) -> list[int]:
+        assert key is not None
+        return [*aggregate, (value or {}).get("x") or 0]
+
+    spec = WindowAggregate("w", windows, Aggregate(list, add, pa.list_(pa.int64())), needs_prior=True)
+    (rows,) = Chain([spec], INTEGERS).run(records, size, between)
+    expected, _ = expected_rows(windows, records)
+    assert [(r.sequence, r.window, r.timestamp, len(r.value), sum(r.value)) for r in rows] == [
+        (r.sequence, r.window, r.timestamp, r.value["rows"], r.value["total"] or 0) for r in expected
+    ]
+    assert [r.prior and len(r.prior) for r in rows] == [r.prior and r.prior["rows"] for r in expected]
+
+
+def run(aggregator: Any, values: list[Any], value_type: pa.DataType, **spec: Any) -> list[Row]:
+    """One window takes all values, a record at a time with a restart after each."""
+    chain = Chain([WindowAggregate("w", TimeWindows(1000, 1000, 0), aggregator, **spec)], value_type)
+    return chain.run([Record("k", value, i) for i, value in enumerate(values)], 1, "restart")[0]
+
+
+def test_a_reduce_whose_first_value_is_null_stores_nothing() -> None:
+    rows = run(Reduce(lambda a, b: a + b), [None, 2, 3], pa.int64(), needs_prior=True)
+    assert [(row.value, row.prior, row.timestamp) for row in rows] == [(None, None, 0), (2, None, 1), (5, 2, 2)]
+
+
+def test_a_function_that_gives_none_removes_the_window() -> None:
+    drop_at_three = Aggregate(lambda: 0, lambda _, value, sum_: None if value == 3 else sum_ + value, pa.int64())
+    chain = Chain([WindowAggregate("w", TimeWindows(1000, 1000, 0), drop_at_three, needs_prior=True)], pa.int64())
+    records = [Record("k", value, 10 - i) for i, value in enumerate([1, 3, 5])]
+    for size, between in ((3, "nothing"), (1, "restart")):
+        (rows,) = Chain([chain.specs[0]], pa.int64()).run(records, size, between)
+        assert [(row.value, row.prior, row.timestamp) for row in rows] == [(1, None, 10), (None, 1, 10), (5, None, 8)]
+    chain.run(records[:1], 1, "restart")
+    chain.run(records[1:2], 1, "restart")
+    assert chain.content()["w"] == []
+
+
+def test_the_shipped_library_gives_the_initializer_as_prior() -> None:
+    spec = WindowAggregate("w", TimeWindows(10, 10, 0), single(count()), needs_prior=True)
+    records = [Record("k", 1, 0), Record("k", 1, 1)]
+    for semantics, first in (("kip", None), ("kafka-4.3", 0)):
+        (rows,) = Chain([spec], pa.int64(), semantics=semantics).run(records, 2)  # type: ignore[arg-type]
+        assert [(row.value, row.prior) for row in rows] == [(1, first), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int8(), [3, None, -4]),
+        (pa.uint32(), [3, 2**32 - 1]),
+        (pa.float32(), [1.5, None, 0.25]),
+        (pa.date32(), [5, 3]),
+        (pa.timestamp("ms", "UTC"), [5, None, 3]),
+        (pa.duration("s"), [5, 7]),
+        (pa.time32("s"), [5, 7]),
+    ],
+    ids=str,
+)
+def test_extremes_keep_their_type(kind: pa.DataType, values: list[Any]) -> None:
+    column = pa.array(values, pa.float32() if kind == pa.float32() else pa.int64())
+    narrow = column.cast(pa.int32()) if kind in {pa.date32(), pa.time32("s")} else column
+    typed = narrow.cast(kind).to_pylist()
+    rows = run(named(least=min_("value"), most=max_("value")), typed, kind)
+    there = [value for value in typed if value is not None]
+    assert rows[-1].value == {"least": min(there), "most": max(there)}
+
+
+def test_nan_is_above_all_numbers() -> None:
+    rows = run(named(least=min_("value"), most=max_("value")), [math.nan, 1.0, math.inf], pa.float64())
+    assert [row.value["least"] for row in rows[1:]] == [1.0, 1.0]
+    assert all(math.isnan(row.value["most"]) for row in rows)
+
+
+def test_a_sum_of_integers_that_overflows_is_an_error() -> None:
+    assert run(single(sum_("value")), [2**62, 2**62 - 1, -5], pa.int64())[1].value == 2**63 - 1
+    with pytest.raises(InputError, match="64 bits"):
+        run(single(sum_("value")), [2**62, 2**62], pa.int64())
+
+
+@pytest.mark.parametrize("of", [pa.string(), pa.bool_(), pa.decimal128(5, 2)], ids=str)
+def test_there_is_no_sum_of_what_is_no_number(of: pa.DataType) -> None:
+    with pytest.raises(ConfigurationError, match="there is no sum of"):
+        run(single(sum_("value")), [None], of)
+
+
+def test_changed_types_are_refused() -> None:
+    chain = Chain([WindowAggregate("w", TimeWindows(1000, 1000, 0), single(sum_("value")))], pa.int64())
+    chain.run([Record("k", 1, 0)], 1, "restart")
+    chain.value_type = pa.float64()
+    with pytest.raises(ConfigurationError, match="types of a store's rows have changed"):
+        chain.process([Record("k", 1.0, 0)])
+    chain = Chain([WindowAggregate("w", TimeWindows(1000, 1000, 0), single(sum_("value")))], pa.int64())
+    chain.process([Record("k", 1, 0)])
+    chain.value_type = pa.float64()
+    with pytest.raises(ConfigurationError, match="has changed from int64 to double"):
+        chain.process([Record("k", 1.0, 0)])
+
+
+def test_late_and_null_keyed_records_are_counted() -> None:
+    chain = Chain([WindowAggregate("w", TimeWindows(10, 5, 3), single(count()))], pa.int64())
+    times = [("a", 4), ("a", 20), (None, 99), ("a", 4), ("a", 9), ("a", 13)]
+    chain.process([Record(key, 1, time) for key, time in times])
+    (metrics,) = chain.metrics
+    assert metrics.accounts == {"aggregated": 3, "late": 2, "null-key": 1}
+    assert metrics.counters == {"late-record-drop": 4}
+    assert metrics.records_in == len(times)
+    assert metrics.unaccounted == 0
+    assert (metrics.lateness.max_ms, sum(metrics.lateness.counts)) == (16, 5)
+
+
+def test_expired_windows_leave_memory_and_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statelib.operators.window_aggregate._COMPACT_FROM_SLOTS", 4)
+    spec = WindowAggregate("w", TimeWindows(10, 10, 5), single(count()))
+    records = [Record(f"k{i % 3}", i, i) for i in range(200)]
+    chain = Chain([spec], pa.int64())
+    rows = chain.run(records, 7)
+    assert len(chain.operators[0]._slots) < 25
+    assert rows == Chain([spec], pa.int64()).run(records, 200)
+    chain.flush()
+    assert len(chain.content()["w"]) == 6  # starts 180 and 190: 190 - 15 is out
+    chain.process([Record("k0", 0, 1_000)])
+    chain.flush()
+    assert len(chain.content()["w"]) == 1
+    assert len(chain.content()["w.by-start"]) == 2  # and the header
+
+
+def test_retention_must_cover_size_and_grace() -> None:
+    with pytest.raises(ConfigurationError, match="retention"):
+        Chain([WindowAggregate("w", TimeWindows(10, 10, 5), single(count()), retention_ms=14)], pa.int64())
+
+
+def test_longer_retention_keeps_closed_windows() -> None:
+    chain = Chain([WindowAggregate("w", TimeWindows(10, 10, 0), single(count()), retention_ms=50)], pa.int64())
+    chain.run([Record("k", 1, time) for time in (0, 10, 20, 60)], 1, "restart")
+    starts = [int.from_bytes(key[1:9], "big") for key, _ in chain.content()["w"]]
+    assert starts == [20, 60]
+
+
+def test_windows_are_what_the_api_says() -> None:
+    windows = TimeWindows.of_size_and_grace(timedelta(minutes=1), timedelta(seconds=5)).advance_by(
+        timedelta(seconds=20)
+    )
+    assert windows == TimeWindows(60_000, 20_000, 5_000)
+    assert TimeWindows.of_size_with_no_grace(timedelta(seconds=1)) == TimeWindows(1_000, 1_000, 0)
+    for advance in (timedelta(minutes=2), timedelta(0), timedelta(microseconds=1)):
+        with pytest.raises(ConfigurationError):
+            windows.advance_by(advance)
+    with pytest.raises(ConfigurationError, match="nothing to aggregate"):
+        named()

@@ -1,0 +1,49 @@
+"""Time windows, a record at a time: each window remembers all that it has taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class TimeWindowed:
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+    stream_time: int = -1
+    late_windows: int = 0
+    windows: dict[tuple[Any, int], list[tuple[Any, int]]] = field(default_factory=dict)
+
+    def process(self, key: Any, value: Any, timestamp: int) -> list[tuple[int, list[Any], int]]:
+        """(start, all values so far, largest timestamp so far) of each window that takes the record."""
+        if key is None:
+            return []
+        self.stream_time = max(self.stream_time, timestamp)
+        updates = []
+        for start in range(0, timestamp + 1, self.advance_ms):
+            if start + self.size_ms <= timestamp:
+                continue
+            if start + self.size_ms <= self.stream_time - self.grace_ms:
+                self.late_windows += 1
+                continue
+            taken = self.windows.setdefault((key, start), [])
+            taken.append((value, timestamp))
+            updates.append((start, [value for value, _ in taken], max(time for _, time in taken)))
+        return updates
+
+
+def sql(values: list[dict[str, Any] | None]) -> dict[str, Any]:
+    """What the SQL functions give over field ``x``."""
+    xs = [value["x"] for value in values if value is not None and value["x"] is not None]
+    total = None
+    for x in xs:
+        total = (0 if total is None else total) + x
+    return {
+        "rows": len(values),
+        "xs": len(xs),
+        "total": total,
+        "least": min(xs, default=None),
+        "most": max(xs, default=None),
+        "mean": None if total is None else total / len(xs),
+    }

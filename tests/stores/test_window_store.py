@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.metrics import NodeMetrics
+from statelib.stores import window_codec
+from statelib.stores.backend import WriteBatch
+from statelib.stores.header import HEADER_KEY, decode_header, encode_header
+from statelib.stores.memory import MemoryBackend
+from statelib.stores.window import WindowChanges, WindowRow, WindowStore
+
+SCHEMA = pa.schema([("value", pa.int64())])
+
+
+def store_with(backend: MemoryBackend, *windows: tuple[bytes, int]) -> WindowStore:
+    store = WindowStore(backend, "w", retention_ms=100, metrics=NodeMetrics())
+    for key, start in windows:
+        write = WriteBatch()
+        store.put(key, start, b"row-" + key, start + 1, write)
+        backend.write(write)
+    return store
+
+
+def test_golden_bytes() -> None:
+    assert window_codec.encode_key(b"ab", 258) == bytes.fromhex("6162 0000000000000102 00000000")
+    assert window_codec.decode_key(bytes.fromhex("6162000000000000010200000000"), "w") == (b"ab", 258)
+    assert window_codec.encode_value(3, b"xy") == bytes.fromhex("0000000000000003 7879")
+    assert window_codec.decode_value(bytes.fromhex("00000000000000037879"), "w") == (3, b"xy")
+    assert window_codec.encode_start_key(258, b"ab") == bytes.fromhex("0000000000000102 6162")
+    assert window_codec.decode_start_key(bytes.fromhex("00000000000001026162"), "w") == (258, b"ab")
+
+
+@pytest.mark.parametrize(
+    ("decode", "raw"),
+    [(window_codec.decode_key, b"short"), (window_codec.decode_value, b"short"), (window_codec.decode_start_key, b"")],
+)
+def test_damaged_bytes_are_refused(decode, raw: bytes) -> None:
+    with pytest.raises(CorruptedDataError, match="bytes"):
+        decode(raw, "w")
+
+
+def test_an_unknown_format_is_refused() -> None:
+    raw = encode_header(1, SCHEMA)
+    assert raw[0] == 1
+    assert decode_header(raw, 1, "w") == SCHEMA
+    with pytest.raises(ConfigurationError, match="written in format 2, and this release reads format 1"):
+        decode_header(b"\x02" + raw[1:], 1, "w")
+    for damaged in (b"", raw[:40], b"\x01"):
+        with pytest.raises(CorruptedDataError, match="header"):
+            decode_header(damaged, 1, "w")
+    backend = MemoryBackend()
+    write = WriteBatch()
+    write.put("w.by-start", HEADER_KEY, b"\x07")
+    backend.write(write)
+    with pytest.raises(ConfigurationError, match="format 7"):
+        WindowStore(backend, "w", retention_ms=1)
+
+
+def test_fetch() -> None:
+    store = store_with(MemoryBackend(), (b"a", 10), (b"a", 256), (b"a", 300), (b"a\0", 10), (b"ab", 256), (b"", 300))
+    assert store.fetch(b"a", 256) == WindowRow(b"a", 256, 257, b"row-a")
+    assert store.fetch(b"a", 257) is None
+    assert [row.start_ms for row in store.fetch_range(b"a", 0, 300)] == [256, 300]  # 10 is out of retention
+    assert [row.start_ms for row in store.fetch_range(b"a", 201, 299)] == [256]
+    assert store.fetch_range(b"a", 5, 4) == []
+    assert [(row.key, row.start_ms) for row in store.all()] == [(b"", 300), (b"a", 256), (b"a", 300), (b"ab", 256)]
+
+
+def test_put_out_of_retention_is_refused_and_counted() -> None:
+    backend = MemoryBackend()
+    store = store_with(backend, (b"a", 300), (b"a", 200), (b"a", 201))
+    assert [row.start_ms for row in store.all()] == [201, 300]
+    assert store._metrics.counters == {"expired-window-record-drop": 1}
+    write = WriteBatch()
+    store.put(b"a", 201, None, 0, write)
+    backend.write(write)
+    assert store.fetch(b"a", 201) is None
+    assert len(list(backend.scan("w.by-start"))) == 1
+
+
+def test_load_looks_only_for_what_the_store_can_have() -> None:
+    backend = MemoryBackend()
+    store = store_with(backend, (b"a", 300), (b"b", 290))
+    asked: list[list[bytes]] = []
+    multi_get = backend.multi_get
+    backend.multi_get = lambda family, keys: asked.append(list(keys)) or multi_get(family, keys)
+    keys = [b"a", b"b", b"a", b"c"]
+    there, rows = store.load(lambda of: pa.array([keys[i] for i in of]), np.array([300, 290, 301, 100]))
+    assert there.tolist() == [0, 1]
+    assert rows == [(301, b"row-a"), (291, b"row-b")]
+    assert asked == [[window_codec.encode_key(b"a", 300), window_codec.encode_key(b"b", 290)]]
+    empty = WindowStore(MemoryBackend(), "w", retention_ms=100, stream_time=500)
+    assert empty.load(lambda of: pa.array([keys[i] for i in of]), np.array([450]))[0].tolist() == []
+
+
+def test_store_writes_removes_and_expires() -> None:
+    backend = MemoryBackend()
+    store = store_with(backend, (b"a", 100), (b"b", 150), (b"c", 190))
+    store.stream_time = 250
+    changes = WindowChanges(
+        keys=pa.array([b"b", b"c", b"d", b"e"]),
+        start=np.array([151, 190, 250, 250]),
+        timestamp=np.array([5, -1, 7, -1]),
+        rows=pa.array([b"B", b"C", b"D", b"E"]),
+        stored=np.array([False, True, False, False]),
+    )
+    write = WriteBatch()
+    store.store(changes, SCHEMA, write)
+    backend.write(write)
+    assert list(store.all()) == [WindowRow(b"b", 151, 5, b"B"), WindowRow(b"d", 250, 7, b"D")]
+    assert [key for key, _ in backend.scan("w")] == [
+        window_codec.encode_key(b"b", 151),
+        window_codec.encode_key(b"d", 250),
+    ]
+    index = [key for key, _ in backend.scan("w.by-start")]
+    assert index == [HEADER_KEY, window_codec.encode_start_key(151, b"b"), window_codec.encode_start_key(250, b"d")]
+    assert WindowStore(backend, "w", retention_ms=1).header.schema == SCHEMA
