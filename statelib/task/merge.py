@@ -39,6 +39,15 @@ class Merged:
     def __len__(self) -> int:
         return sum(len(ranks) for ranks in self.rank)
 
+    @property
+    def order_time(self) -> NDArray[np.int64]:
+        """int64, ascending: the order time of each place."""
+        times = np.empty(len(self), np.int64)
+        for part, rank in zip(self.parts, self.rank, strict=True):
+            if part is not None:
+                times[rank] = part.order_time
+        return times
+
 
 class _Source:
     """A source's chunks, read ahead just as far as the merge needs."""

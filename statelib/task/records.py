@@ -25,7 +25,7 @@ class Records:
         offset: int64.
         headers: list<struct<key: string, value: binary>>.
         order_time: int64, ascending: what the task merges its sources by. For a topic the running maximum of its
-            partition's timestamps; for a repartition topic the stream time of the upstream task at emission.
+            partition's timestamps; for a repartition topic the order time of the upstream task at emission.
     """
 
     key: pa.Array

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
+    from statelib.batch import Batch
+    from statelib.task.merge import Merged
     from statelib.task.records import Records
     from statelib.task.work import TaskWork
 
@@ -122,12 +123,14 @@ class _Task:
 
     def run(self, phases: _Phases, host: str) -> TaskOutcome:
         work = self._work
-        for parts, ranks, uptake in self._taken_up():
+        for merged, parts in self._taken_up():
             phases.end("read")
-            arrived = self._graph.process(parts, ranks, uptake)
+            uptake = self._clock.uptake(merged, work.planned.partition)
+            arrived = self._graph.process(parts, merged.rank, uptake)
             phases.end("process")
             for name, batches in arrived.items():
-                self._deliver(name, in_order(batches), uptake)
+                batch = in_order(batches)
+                self._deliver(name, batch, merged.order_time[batch.sequence - uptake.first_sequence])
             for rows in self._quarantine.drain():
                 timestamp = rows.column("timestamp").to_numpy()
                 self._quarantine_sink.write_columns(rows.column("key"), rows.column("value"), timestamp, None)
@@ -162,24 +165,25 @@ class _Task:
 
     def abort(self) -> None:
         """Deletes what was staged: it will never be looked at."""
-        for sink in [*self._archive_sinks.values(), self._quarantine_sink]:
-            sink.abort()
+        for archive in [*self._archive_sinks.values(), self._quarantine_sink]:
+            archive.abort()
+        for repartition in self._repartition_sinks.values():
+            repartition.abort()
 
-    def _taken_up(self) -> Iterator[tuple[list[Records], tuple[NDArray[np.int64], ...], Uptake]]:
-        """The merged order of all sources: for each run of it the rows of each source, their ranks, and the uptake."""
+    def _taken_up(self) -> Iterator[tuple[Merged, list[Records]]]:
+        """The merged order of all sources, and of each run of it the rows of each source."""
         empty = [source.empty for source in self._sources]
         for merged in merge(self._sources):
-            parts = [none if part is None else part for part, none in zip(merged.parts, empty, strict=True)]
-            yield parts, merged.rank, self._clock.uptake(merged, self._work.planned.partition)
+            yield merged, [none if part is None else part for part, none in zip(merged.parts, empty, strict=True)]
 
-    def _deliver(self, sink: str, batch: Batch, uptake: Uptake) -> None:
+    def _deliver(self, sink: str, batch: Batch, order_time: NDArray[np.int64]) -> None:
         metrics = self._graph.metrics[sink]
         metrics.records_in += len(batch)
         metrics.account("written", len(batch))
         if sink in self._archive_sinks:
             self._archive_sinks[sink].write(batch)
         else:
-            self._repartition_sinks[sink].write(batch, uptake)
+            self._repartition_sinks[sink].write(batch, order_time)
 
     def _source(self, index: int) -> TopicSource | RepartitionSource:
         node = self._work.sub_topology.all_sources[index]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.storage import Storage
     from statelib.task.work import TaskWork
     from statelib.topology import Sink
@@ -121,52 +120,75 @@ class RepartitionSink:
         self._sink = sink
         self._partitions = work.partitions[sink.topic]
         self._storage = storage
-        prefix = f"{JobLayout(work.job).staging(work.run_id)}/{sink.topic}"
+        self._prefix = f"{JobLayout(work.job).staging(work.run_id)}/{sink.topic}"
         self._name = f"{work.planned.partition:06d}-{work.planned.task_id}-{attempt}.arrow"
-        self._prefix = prefix
-        self._collected: dict[int, list[pa.RecordBatch]] = {}
+        self._home = work.planned.partition % self._partitions
+        self._files: dict[int, _RepartitionWriter] = {}
 
-    def write(self, batch: Batch, uptake: Uptake) -> None:
-        """Adds records, partitioned by key or by what the sink says."""
+    def write(self, batch: Batch, order_time: NDArray[np.int64]) -> None:
+        """Adds records, partitioned by key or by what the sink says.
+
+        Args:
+            batch: The records.
+            order_time: int64, ascending: of the record that each was caused by, in this task's merged order.
+        """
         if not len(batch):
             return
-        key = archive_key(batch)
         columns = {
-            "key": key,
+            "key": archive_key(batch),
             "value": batch.value,
             "timestamp": pa.array(batch.timestamp),
             "headers": batch.headers if batch.headers is not None else pa.nulls(len(batch), HEADERS_TYPE),
-            ORDER_TIME: pa.array(uptake.stream_time_of(batch)),
+            ORDER_TIME: pa.array(order_time),
         }
         by = batch.key
         if self._sink.partition_by is not None:
             by = evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name)
         where = partition_for(serde_for(by.type).serialize(by), self._partitions)
+        # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
+        where = np.where(np.asarray(by.is_null()), self._home, where)
         rows = pa.RecordBatch.from_pydict(columns)
-        for partition in np.unique(where):
-            chosen = rows.take(pa.array(np.flatnonzero(where == partition)))
-            self._collected.setdefault(int(partition), []).append(chosen)
+        for partition in np.unique(where).tolist():
+            if partition not in self._files:
+                path = f"{self._prefix}/{partition:06d}/{self._name}"
+                self._files[partition] = _RepartitionWriter(self._storage, path, rows.schema)
+            self._files[partition].write(rows.take(pa.array(np.flatnonzero(where == partition))))
 
     def close(self) -> tuple[RepartitionFile, ...]:
-        """Writes the files and describes them."""
-        files = []
-        for partition, batches in sorted(self._collected.items()):
-            path = f"{self._prefix}/{partition:06d}/{self._name}"
-            data = pa.BufferOutputStream()
-            with pa.ipc.new_stream(
-                data, batches[0].schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
-            ) as stream:
-                for batch in batches:
-                    stream.write_batch(batch)
-            buffer = data.getvalue()
-            self._storage.put(path, buffer)
-            rows = sum(len(batch) for batch in batches)
-            files.append(
-                RepartitionFile(
-                    topic=self._sink.topic, partition=partition, path=path, rows=rows, size_bytes=buffer.size
-                )
-            )
-        return tuple(files)
+        """Ends the files and describes them."""
+        return tuple(file.close(self._sink.topic, partition) for partition, file in sorted(self._files.items()))
+
+    def abort(self) -> None:
+        """Deletes what was written."""
+        for file in self._files.values():
+            file.abort()
+
+
+class _RepartitionWriter:
+    """One file of a repartition topic."""
+
+    def __init__(self, storage: Storage, path: str, schema: pa.Schema) -> None:
+        self._storage = storage
+        self._path = path
+        self._rows = 0
+        self._output = storage.open_output(path)
+        self._stream = pa.ipc.new_stream(self._output, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._rows += len(rows)
+        self._stream.write_batch(rows)
+
+    def close(self, topic: str, partition: int) -> RepartitionFile:
+        self._stream.close()
+        self._output.close()
+        size_bytes = self._storage.size(self._path)
+        return RepartitionFile(
+            topic=topic, partition=partition, path=self._path, rows=self._rows, size_bytes=size_bytes
+        )
+
+    def abort(self) -> None:
+        self._output.close()
+        self._storage.delete(self._path)
 
 
 def in_order(batches: Sequence[Batch]) -> Batch:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statelib.topology import Source
 
 ORDER_TIME = "order_time"
-"""The column of a repartition file that holds the upstream task's stream time at emission."""
+"""The column of a repartition file that holds the upstream task's order time at emission: see `statelib.task.merge`."""
 
 
 @dataclass(slots=True)
@@ -133,8 +133,9 @@ def _first_problem(timestamp: pa.Array, *problems: pa.Array) -> pa.Array:
 class RepartitionSource:
     """The records that upstream tasks of the same run sent to one partition of a repartition topic.
 
-    They are ordered by (stream time of the upstream task at emission, upstream partition, the upstream's own order),
-    and get offsets in that order.
+    They are ordered by (order time of the upstream task at emission, upstream partition, the upstream's own order), and
+    get offsets in that order. The order time passes through a chain of repartitions unchanged: a slice that ends at T
+    has only records below T at every stage, and the next one only records from T on.
     """
 
     def __init__(

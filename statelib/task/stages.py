@@ -107,6 +107,6 @@ def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[],
     began = clock()
     done: list[TaskOutcome] = []
     for sub_topology in stages.sub_topologies:
-        for work in stages.works(sub_topology, done):
-            done.append(run_task(work, attempt=attempt, clock=clock))
+        works = stages.works(sub_topology, done)
+        done += [run_task(work, attempt=attempt, clock=clock) for work in works]
     return Staged(run_id=plan.run_id, tasks=tuple(done), seconds=clock() - began)

@@ -1,0 +1,155 @@
+"""The same records give the same output, in however many slices, batches and bytes of memory; bad input is shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from statelib.commits.plan import NothingToDo
+from statelib.dsl import Materialized, StreamsBuilder
+from statelib.errors import ConfigurationError, InputError
+from statelib.operators.aggregations import count, mean_, sum_
+from statelib.suppressed import BufferConfig, Suppressed
+from statelib.windows import TimeWindows
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.topology import Topology
+
+VALUE = pa.struct([("id", pa.string()), ("amount", pa.float64())])
+TYPES = (pa.string(), VALUE)
+HOUR = timedelta(hours=1)
+
+
+def sales(seed: int, records: int) -> list[tuple[Any, Any, int | None]]:
+    """Out-of-order records of a few keys, some of them twice, some without key, id or value."""
+    rng = np.random.default_rng(seed)
+    time = np.maximum(0, np.arange(records) * 60_000 + rng.integers(-4_000_000, 1, records))
+    rows: list[tuple[Any, Any, int | None]] = []
+    for row in range(records):
+        if rows and rng.random() < 0.1:
+            rows.append(rows[rng.integers(len(rows))])
+            continue
+        key = None if rng.random() < 0.03 else f"key-{rng.integers(6)}"
+        name = None if rng.random() < 0.03 else f"id-{row}"
+        value = None if rng.random() < 0.03 else {"id": name, "amount": float(rng.integers(1, 100))}
+        rows.append((key, value, int(time[row])))
+    return rows
+
+
+def topology(*, over_all_partitions: bool = False) -> Topology:
+    builder = StreamsBuilder("job")
+    stream = builder.stream("sales")
+    once = (
+        stream.deduplicate("id", timedelta(hours=2))
+        if over_all_partitions
+        else stream.deduplicate_by_key_value("id", timedelta(hours=2))
+    )
+    once.to("once")
+    (
+        once.group_by_key()
+        .windowed_by(TimeWindows.of_size_and_grace(HOUR, timedelta(minutes=30)))
+        .aggregate({"sales": count(), "total": sum_("amount"), "mean": mean_("amount")}, Materialized.as_("by-hour"))
+        .suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+        .to_stream()
+        .to("by-hour")
+    )
+    return builder.build()
+
+
+def outputs(pipeline: Pipeline) -> dict[str, list[Any]]:
+    return {topic: pipeline.output(topic) for topic in ("once", "by-hour")}
+
+
+def replayed(
+    directory: Path, cuts: list[int | None], *, over_all_partitions: bool = False, **settings: Any
+) -> dict[str, list[Any]]:
+    pipeline = Pipeline(directory, topology(over_all_partitions=over_all_partitions), **settings)
+    pipeline.archive("sales", sales(1, 250), TYPES, partitions=3)
+    for cut in cuts:
+        pipeline.run(cut)
+    assert isinstance(pipeline.run(), NothingToDo)
+    return outputs(pipeline)
+
+
+@pytest.mark.parametrize("over_all_partitions", [False, True])
+def test_slices_batches_and_memory_do_not_matter(tmp_path: Path, over_all_partitions: bool) -> None:
+    whole = replayed(tmp_path / "whole", [None], over_all_partitions=over_all_partitions)
+    assert len(whole["once"]) > 180
+    assert len(whole["by-hour"]) > 10
+    hours = [int(hour * 3_600_000) for hour in (1, 1.5, 4, 4.01, 8)]
+    variants = {
+        "slices": replayed(tmp_path / "slices", [*hours, None], over_all_partitions=over_all_partitions),
+        "batches": replayed(tmp_path / "batches", [None], over_all_partitions=over_all_partitions, batch_records=1),
+        "memory": replayed(
+            tmp_path / "memory",
+            [hours[2], None],
+            over_all_partitions=over_all_partitions,
+            batch_records=7,
+            memory_budget_bytes=1,
+        ),
+    }
+    for name, variant in variants.items():
+        assert variant == whole, name
+
+
+def test_a_record_that_cannot_be_used_ends_the_run_at_its_place(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, topology())
+    pipeline.archive("sales", [("a", {"id": "1", "amount": 1.0}, 5), ("a", {"id": "2", "amount": 1.0}, -5)], TYPES)
+    with pytest.raises(
+        InputError, match=r"negative timestamp.*topic sales, partition 0, offset 1, task 0_0.*quarantine"
+    ):
+        pipeline.run()
+
+
+def test_records_that_cannot_be_used_go_to_the_quarantine_topic(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, topology(), on_bad_record="quarantine")
+    good = ("a", {"id": "1", "amount": 1.0}, 5)
+    pipeline.archive("sales", [good, ("a", {"id": "2", "amount": 1.0}, -5), ("b", None, None)], TYPES)
+    staged = pipeline.run()
+    assert not isinstance(staged, NothingToDo)
+    (task,) = staged.tasks
+    assert task.metrics["KSTREAM-SOURCE-0000000000"].accounts == {"forwarded": 1, "quarantined": 2}
+    (negative, missing) = pipeline.output("job-quarantine")
+    assert negative[3]["reason"] == "negative timestamp"
+    assert (negative[3]["topic"], negative[3]["offset"], negative[3]["timestamp"], negative[2]) == (
+        "sales",
+        1,
+        -5,
+        b"a",
+    )
+    assert (missing[3]["reason"], missing[3]["timestamp"], missing[3]["value"]) == ("no timestamp", None, None)
+    assert len(pipeline.output("once")) == 1
+
+
+def test_a_source_that_is_not_partitioned_by_key_is_refused_at_the_sink(tmp_path: Path) -> None:
+    builder = StreamsBuilder("job")
+    builder.stream("sales").to("copy")
+    pipeline = Pipeline(tmp_path, builder.build())
+    pipeline.archive("sales", [(None, {"id": "1", "amount": 1.0}, 5)] * 8, TYPES, partitions=2)
+    pipeline.run()
+    assert len(pipeline.output("copy")) == 8  # records without a key may be anywhere
+    builder = StreamsBuilder("other")
+    builder.stream("copy").select_key("id").to("keyed")
+    rekeyed = Pipeline(tmp_path, builder.build(), name="other")
+    rekeyed.run()
+    assert {record[0] for record in rekeyed.output("keyed")} != set()
+    wrong = StreamsBuilder("wrong")
+    wrong.stream("keyed").map_values("amount").to("amounts")
+    Pipeline(tmp_path, wrong.build(), name="wrong").run()
+    assert len(Pipeline(tmp_path, wrong.build(), name="wrong").output("amounts")) == 8
+
+
+def test_state_of_another_topology_is_not_used(tmp_path: Path) -> None:
+    pipeline = Pipeline(tmp_path, topology())
+    pipeline.archive("sales", sales(2, 20), TYPES)
+    pipeline.run(60_000)
+    changed = Pipeline(tmp_path, topology(over_all_partitions=True))
+    with pytest.raises(ConfigurationError, match="another topology"):
+        changed.run()
