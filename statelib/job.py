@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from statelib.topology import Topology
 
+_FILE_MODULE = "hindstream_job_"
+"""How the name of a module begins that `load_job` has loaded from a file."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -92,6 +95,11 @@ def load_job(reference: str) -> Job:
     return job
 
 
+def is_job_file(module: ModuleType) -> bool:
+    """Whether `load_job` has loaded the module from a file: no other process can import it by its name."""
+    return module.__name__.startswith(_FILE_MODULE)
+
+
 def _load_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
@@ -103,7 +111,7 @@ def _load_module(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     """Loads a file under a name made from its path, once a process."""
     path = path.resolve()
-    name = "hindstream_job_" + re.sub(r"\W", "_", str(path))
+    name = _FILE_MODULE + re.sub(r"\W", "_", str(path))
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -1,0 +1,57 @@
+"""The command line of a phase: the job, the run, and every setting under its own name."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from typing import TYPE_CHECKING, Any, get_origin
+
+from statelib.config import Settings, load_settings
+from statelib.errors import HindstreamError
+from statelib.job import load_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from statelib.job import Job
+
+
+def phase_main(
+    phase: Callable[[Job, Settings, str | None], object], argv: Sequence[str] | None, *, description: str
+) -> None:
+    """Parses ``argv`` (None: that of the process), runs a phase and says what came of it.
+
+    An error ends the process with its class's exit code and one message, without a traceback.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--job", required=True, metavar="FILE.py:NAME", help="the job, or PACKAGE.MODULE:NAME")
+    parser.add_argument("--run", metavar="RUN_ID", help="the run; without it the newest")
+    for name, field in Settings.model_fields.items():
+        repeated = {"action": "append", "metavar": "NAME=VALUE"} if _is_mapping(name) else {"metavar": "VALUE"}
+        options: dict[str, Any] = {"dest": name, "help": (field.description or "").replace("%", "%%"), **repeated}
+        parser.add_argument(f"--{name.replace('_', '-')}", **options)
+    arguments = vars(parser.parse_args(argv))
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    for library in ("py4j", "great_expectations"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+    reference, run_id = arguments.pop("job"), arguments.pop("run")
+    try:
+        settings = load_settings({name: _value(parser, name, value) for name, value in arguments.items()})
+        phase(load_job(reference), settings, run_id)
+    except HindstreamError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+
+
+def _is_mapping(setting: str) -> bool:
+    return get_origin(Settings.model_fields[setting].annotation) is dict
+
+
+def _value(parser: argparse.ArgumentParser, setting: str, given: str | list[str] | None) -> object:
+    if not isinstance(given, list):
+        return given
+    pairs = [pair.partition("=") for pair in given]
+    if odd := [name for name, equals, _ in pairs if not equals]:
+        parser.error(f"--{setting.replace('_', '-')} takes NAME=VALUE, not {odd[0]}")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,40 @@
+"""Fourth phase: makes the run true."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from spark_jobs.command import phase_main
+from spark_jobs.runs import find_plan, now_ms, open_warehouse
+from statelib.commits import commit as make_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.config import Settings
+    from statelib.job import Job
+    from statelib.manifests import Commit
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> Commit:
+    """Commits an audited run; a repeat gives the commit that is there.
+
+    Raises:
+        HindstreamError: See `statelib.commits.commit`.
+    """
+    warehouse = open_warehouse(settings)
+    made = make_commit(warehouse, find_plan(warehouse, job.name, run_id), now_ms=now_ms())
+    _log.info("%s: run %s is commit %d", job.name, made.run_id, made.commit)
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python -m spark_jobs.commit --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Commits an audited run.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Sixth phase: removes what nobody can need any more."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from spark_jobs.command import phase_main
+from spark_jobs.runs import open_warehouse
+from statelib.commits import maintain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.commits import Maintained
+    from statelib.config import Settings
+    from statelib.job import Job
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained:  # noqa: ARG001
+    """Expires old checkpoints and what dead runs left behind.
+
+    Raises:
+        HindstreamError: See `statelib.commits.maintain`.
+    """
+    done = maintain(open_warehouse(settings), job.name, keep_commits=settings.keep_commits)
+    if done.deleted_files:
+        _log.info("%s: removed %d files (%d bytes)", job.name, done.deleted_files, done.deleted_bytes)
+    if done.skipped:
+        _log.info("%s: %s", job.name, done.skipped)
+    return done
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python -m spark_jobs.maintain --job FILE.py:NAME [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Removes what nobody can need any more.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""First phase: fixes what the run will do. Makes good first what an interrupted publish has missed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from spark_jobs.command import phase_main
+from spark_jobs.runs import now_ms, open_warehouse
+from statelib.commits import NothingToDo, publish
+from statelib.commits import plan as make_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.config import Settings
+    from statelib.job import Job
+    from statelib.manifests import Plan
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | NothingToDo:  # noqa: ARG001
+    """Plans the slice that ends at ``settings.until``.
+
+    A run that was killed between commit and publish has left a commit unseen; it is published first, because the next
+    run may find nothing to do and end here.
+
+    Returns:
+        The plan, which names the run; or why there is none.
+
+    Raises:
+        HindstreamError: See `statelib.commits.plan` and `statelib.commits.publish`.
+    """
+    warehouse = open_warehouse(settings)
+    for made_good in publish(warehouse, job.name):
+        _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
+    planned = make_plan(job, warehouse, now_ms=now_ms(), until_ms=settings.until_ms)
+    if isinstance(planned, NothingToDo):
+        _log.info("%s", planned)
+    else:
+        _log.info("%s: run %s will replay %d records", job.name, planned.run_id, planned.records)
+    return planned
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python -m spark_jobs.plan --job FILE.py:NAME [--until TIME] [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Plans the slice that ends at --until.")
+
+
+if __name__ == "__main__":
+    main()

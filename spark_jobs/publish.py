@@ -1,0 +1,40 @@
+"""Fifth phase: shows the readers of the sinks what has been committed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from spark_jobs.command import phase_main
+from spark_jobs.runs import open_warehouse
+from statelib.commits import publish as publish_commits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.commits import Published
+    from statelib.config import Settings
+    from statelib.job import Job
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Published, ...]:  # noqa: ARG001
+    """Publishes every commit that the sinks' archives lack; a repeat changes nothing.
+
+    Raises:
+        HindstreamError: See `statelib.commits.publish`.
+    """
+    added = publish_commits(open_warehouse(settings), job.name)
+    for part in added:
+        _log.info("%s: commit %d added %d records to %s", job.name, part.commit, part.rows, part.topic)
+    return added
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python -m spark_jobs.publish --job FILE.py:NAME [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Publishes what has been committed.")
+
+
+if __name__ == "__main__":
+    main()

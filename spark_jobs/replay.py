@@ -1,0 +1,80 @@
+"""Second phase: replays the planned slice on Spark, one stage per sub-topology, and stages the result."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+
+from spark_jobs.command import phase_main
+from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.session import spark_session
+from spark_jobs.stage import run_stage
+from spark_jobs.task_work import TaskWorks
+from statelib.commits import read_staged, stage
+from statelib.job import is_job_file
+from statelib.manifests import Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.config import Settings
+    from statelib.job import Job
+    from statelib.manifests import RepartitionFile, TaskOutcome
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
+    """Replays a run. A run that has staged its result already is left as it is.
+
+    Args:
+        job: The job.
+        settings: See `Settings`.
+        run_id: The run; None: the newest.
+
+    Returns:
+        The result that stands, stored as the run's ``staged.json``.
+
+    Raises:
+        InputError: Records or files of the sources cannot be used; names task, topic, partition and offset.
+        HindstreamError: See `spark_jobs.stage.run_stage` and `statelib.commits.stage`.
+    """
+    warehouse = open_warehouse(settings)
+    plan = find_plan(warehouse, job.name, run_id)
+    if (standing := read_staged(warehouse, plan)) is not None:
+        _log.info("%s: run %s has been replayed already", job.name, plan.run_id)
+        return standing
+    started = time.perf_counter()
+    works = TaskWorks(job, plan, warehouse, settings)
+    spark = spark_session(settings)
+    _carry_job_files()
+    outcomes: list[TaskOutcome] = []
+    repartitions: list[RepartitionFile] = []
+    for sub in job.topology.sub_topologies:
+        name = f"{job.name}, stage {sub.index + 1} of {len(job.topology.sub_topologies)}"
+        made = run_stage(spark, works.of(sub, repartitions), name=name)
+        outcomes += made
+        repartitions += [file for outcome in made for file in outcome.repartitions]
+    seconds = time.perf_counter() - started
+    _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
+    return stage(warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds))
+
+
+def _carry_job_files() -> None:
+    """Sends functions of a job that was loaded from a file along with it: workers cannot import the file by name."""
+    for module in list(sys.modules.values()):
+        if is_job_file(module):
+            cloudpickle.register_pickle_by_value(module)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``spark-submit spark_jobs/replay.py --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Replays the planned slice on Spark and stages the result.")
+
+
+if __name__ == "__main__":
+    main()

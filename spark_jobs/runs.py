@@ -1,0 +1,44 @@
+"""What every phase begins with: the warehouse of the settings, and the run that is meant."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from statelib.commits import CommitLog, Runs
+from statelib.errors import ConfigurationError
+from statelib.storage import Storage
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+    from statelib.manifests import Plan
+
+
+def open_warehouse(settings: Settings) -> Storage:
+    """The storage that holds all durable data."""
+    return Storage(settings.warehouse, settings.storage_options)
+
+
+def find_plan(warehouse: Storage, job: str, run_id: str | None) -> Plan:
+    """The plan of a run; without a run id that of the newest run, committed or not.
+
+    Raises:
+        ConfigurationError: There is no such run.
+    """
+    runs = Runs(warehouse, job)
+    if run_id is not None:
+        plan = runs.plan(run_id)
+    else:
+        log = CommitLog(warehouse, job)
+        head = log.head()
+        tries = list(runs.attempts(head.commit + 1 if head else 1))
+        plan = tries[-1] if tries else runs.plan(head.run_id) if head else None
+    if plan is None:
+        next_step = f"plan one: hindstream plan, or look: hindstream status (warehouse {warehouse.uri('')})"
+        raise ConfigurationError("there is no such run", job=job, run=run_id, next_step=next_step)
+    return plan
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

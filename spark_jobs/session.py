@@ -1,0 +1,120 @@
+"""The Spark session of this process: made once, local unless a master is set, and quiet."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from statelib.config import Settings
+
+_LOCAL = re.compile(r"local(\[(?P<threads>\*|\d+)(,\s*(?P<failures>\d+))?\])?")
+_MAX_FAILURES = "spark.task.maxFailures"
+DEFAULT_MAX_FAILURES = 4
+"""Spark's own."""
+
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+def spark_session(settings: Settings) -> SparkSession:
+    """The session of this process; the first call makes it, with ``settings.spark_master`` and ``settings.spark_conf``.
+
+    Under ``spark-submit`` the master and the Java options are those of the submission.
+
+    Raises:
+        ConfigurationError: There is no Java, or Spark does not start.
+    """
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (a second, which not every command needs)
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    if (active := SparkSession.getActiveSession()) is not None and active.sparkContext._jsc is not None:  # noqa: SLF001
+        return active
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        _check_java()
+        if settings.spark_master.startswith("local"):
+            os.environ.pop("SPARK_HOME", None)  # another Spark's jars under this pyspark
+    conf = SparkConf()
+    for name, value in _options(settings, submitted=submitted).items():
+        conf.set(name, value)
+    try:
+        context = SparkContext.getOrCreate(conf)
+    except (PySparkException, OSError) as error:
+        next_step = "check the setting spark_master, and what Spark has written above"
+        raise ConfigurationError(f"Spark does not start: {error}", setting="spark_master", next_step=next_step) from error
+    context.setLogLevel("ERROR")
+    return SparkSession(context)
+
+
+def task_max_failures(spark: SparkSession) -> int:
+    """How many attempts Spark makes at a task: ``local[n]`` one, ``local[n,f]`` f, a cluster as configured."""
+    local = _LOCAL.fullmatch(spark.sparkContext.master)
+    if local is not None:
+        return int(local["failures"] or 1)
+    return int(spark.sparkContext.getConf().get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES)
+
+
+def _options(settings: Settings, *, submitted: bool) -> dict[str, str]:
+    """Spark's configuration; what the user sets wins."""
+    options = {
+        "spark.app.name": "hindstream",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.warehouse.dir": str(Path(settings.state_dir).absolute() / "spark-warehouse"),
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if not submitted:
+        options |= _launch_options(settings)
+    return options | dict(settings.spark_conf)
+
+
+def _launch_options(settings: Settings) -> dict[str, str]:
+    """What only a driver that is still to be started takes."""
+    local = _LOCAL.fullmatch(settings.spark_master)
+    options = {"spark.pyspark.python": sys.executable, "spark.pyspark.driver.python": sys.executable}
+    if local is None:
+        return options | {"spark.master": settings.spark_master}
+    threads = _threads(local["threads"])
+    failures = local["failures"] or settings.spark_conf.get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES
+    scratch = Path(tempfile.gettempdir()) / f"hindstream-spark-{os.getuid()}"
+    return options | {
+        "spark.master": f"local[{threads},{failures}]",  # a plain local[n] never retries a task
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(scratch),
+        "spark.sql.shuffle.partitions": str(threads),
+        "spark.ui.enabled": "false",
+        # The driver only hands out descriptions of tasks: a start in half the time is worth more than compiled speed.
+        "spark.driver.extraJavaOptions": " ".join([
+            f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Dderby.system.home=" + str(scratch),
+        ]),
+    }  # fmt: skip
+
+
+def _threads(given: str | None) -> int:
+    return len(os.sched_getaffinity(0)) if given == "*" else int(given or 1)
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home) / "bin" / "java" if home else None
+    if (java is not None and os.access(java, os.X_OK)) or (home is None and shutil.which("java")):
+        return
+    raise ConfigurationError(
+        f"Spark needs Java 17 or 21, and {java or 'java'} cannot be run",
+        setting="JAVA_HOME",
+        next_step="install one (Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME to its folder",
+    )

@@ -1,0 +1,153 @@
+"""Runs the tasks of one sub-topology as one Spark stage: a row is a task's description, never a record.
+
+How a task can end:
+
+=======================  ==============================================================================================
+a `TaskOutcome`          the row's result
+`RetryableError`, crash  Spark runs it again, up to ``spark.task.maxFailures`` attempts; the last attempt's error counts
+any other deliberate     running it again would change nothing: the stage is cancelled at once, and the driver raises
+error                    the error as the worker did, with topic, partition and offset
+=======================  ==============================================================================================
+
+A task that has failed for good is a success to Spark (it gives no row); its error travels in an accumulator, which
+reaches the driver as soon as the task ends, long before the stage does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import time
+import traceback
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from pyspark import AccumulatorParam, TaskContext, cloudpickle
+from pyspark.errors import PySparkException
+
+from py4j.protocol import Py4JError  # isort: skip
+
+from spark_jobs.progress import StageProgress
+from spark_jobs.session import task_max_failures
+from statelib.commits import attempt_name
+from statelib.errors import HindstreamError, InternalError, RetryableError
+from statelib.manifests import TaskOutcome
+from statelib.task import run_task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark import Accumulator
+    from pyspark.sql import SparkSession
+
+    from statelib.task import TaskWork
+
+    RunTask = Callable[..., TaskOutcome]
+
+
+class _ErrorList(AccumulatorParam[list[bytes]]):
+    """Pickled errors of tasks that have failed for good."""
+
+    def zero(self, value: list[bytes]) -> list[bytes]:
+        return []
+
+    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
+        value1.extend(value2)
+        return value1
+
+
+def run_stage(spark: SparkSession, works: Sequence[TaskWork], *, name: str) -> list[TaskOutcome]:
+    """Runs every task of ``works`` and waits for all of them.
+
+    Args:
+        spark: The session.
+        works: The tasks; each becomes one Spark task, those with most records first.
+        name: For Spark's and our own progress.
+
+    Returns:
+        What the winning attempts made, in the order of ``works``.
+
+    Raises:
+        HindstreamError: What a task has raised.
+        RetryableError: Spark has given up for a reason that lies outside the tasks (executors lost, cancelled).
+    """
+    if not works:
+        return []
+    context = spark.sparkContext
+    payloads = [cloudpickle.dumps(work) for work in sorted(works, key=_records, reverse=True)]
+    errors = context.accumulator([], _ErrorList())
+    attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], max_failures=task_max_failures(spark))
+    group = f"hindstream-{works[0].run_id}-{uuid.uuid4().hex[:8]}"
+    rows = context.parallelize(payloads, len(payloads)).mapPartitions(attempt)
+    context.setJobGroup(group, name, interruptOnCancel=True)
+    try:
+        with StageProgress(context, group, name, tasks=len(works), has_failed=lambda: bool(errors.value)):
+            results = rows.collect()
+    except (Py4JError, PySparkException) as error:
+        if not errors.value:
+            raise _spark_error(error, works[0]) from error
+        results = []
+    finally:
+        context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
+    if errors.value:
+        raise pickle.loads(errors.value[0])  # noqa: S301 - from our own workers
+    outcomes = {outcome.task_id: outcome for outcome in map(TaskOutcome.model_validate_json, results)}
+    return [outcomes[work.planned.task_id] for work in works]
+
+
+class _Attempt:
+    """Runs in a worker: one attempt at one task."""
+
+    def __init__(self, errors: Accumulator[list[bytes]], *, nonce: str, max_failures: int) -> None:
+        self._errors = errors
+        self._nonce = nonce
+        self._max_failures = max_failures
+
+    def __call__(self, payloads: Iterator[bytes]) -> Iterator[bytes]:
+        for payload in payloads:
+            try:
+                yield self._run(pickle.loads(payload))  # noqa: S301 - from our own driver
+            except HindstreamError as error:
+                if isinstance(error, RetryableError) and not self._is_last():
+                    raise
+                self._errors.add([pickle.dumps(error)])
+            except Exception as error:
+                if not self._is_last():
+                    raise
+                traceback.print_exc(file=sys.stderr)
+                what = f"a task failed with {type(error).__name__}: {error}"
+                next_step = "look at the traceback in the log of Spark's executor, and report it"
+                self._errors.add([pickle.dumps(InternalError(what, next_step=next_step))])
+
+    def _run(self, work: TaskWork) -> bytes:
+        spark_task = _task_context()
+        host = socket.gethostname()
+        unique = f"{self._nonce}-{spark_task.taskAttemptId()}-{os.getpid()}"
+        attempt = attempt_name(work.job, work.run_id, work.planned.task_id, unique)
+        outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=host)
+        return outcome.model_dump_json().encode()
+
+    def _is_last(self) -> bool:
+        return _task_context().attemptNumber() + 1 >= self._max_failures
+
+
+def _task_context() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise InternalError("a task runs outside Spark")
+    return context
+
+
+def _records(work: TaskWork) -> int:
+    return sum(s.records for s in work.planned.sources) + sum(file.rows for file in work.repartitions)
+
+
+def _spark_error(error: Exception, work: TaskWork) -> RetryableError:
+    """The first line of what Spark says, without the stacks of two languages."""
+    java: Any = getattr(error, "java_exception", None)
+    reason = (java.getMessage() if java is not None else None) or str(error)
+    first = next((line.strip() for line in reason.splitlines() if line.strip()), type(error).__name__)
+    next_step = "run the same command again; the log of Spark's executors says more"
+    return RetryableError(f"Spark has given up: {first}", job=work.job, run=work.run_id, next_step=next_step)
