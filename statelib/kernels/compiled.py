@@ -79,7 +79,9 @@ def helper(function: Function) -> Function:
 
     A helper that kernels of other modules use belongs into one of the `SHARED` modules.
     """
-    decorated: Function = njit(nogil=True, error_model="numpy", boundscheck=False)(function)
+    decorated: Function = njit(
+        nogil=True, error_model="numpy", boundscheck=False, forceinline=True
+    )(function)
     return decorated
 
 

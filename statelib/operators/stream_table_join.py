@@ -23,8 +23,8 @@ from statelib.batch import NULL_KEY
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.row_pool import RowPool
 from statelib.operators.table_source import TableSource, load_versions
-from statelib.operators.value_rows import ValueRows
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class RunningStreamTableJoin:
         del uptake
         stream, table = inputs
         if self._working_set is None:  # opened here, after the last flush has been written
-            self._working_set = _WorkingSet(self._spec.table, self._context)
+            self._working_set = _WorkingSet(self._spec.table, table.value.type, self._context)
         codes = key_codes(stream, self._context)
         rows = self._working_set.meet(stream, codes, table)
 
@@ -96,7 +96,7 @@ class RunningStreamTableJoin:
         matched = (rows != NO_ROW) & has_value
         emitted = has_value if self._spec.left else matched
         left = stream.filter(emitted)
-        right = self._working_set.values.take(rows[emitted], table.value.type)
+        right = self._working_set.values_of(rows[emitted])
         value = evaluate(self._spec.joiner, _columns(left, right), self._context.node)
         self._account(len(stream), codes, has_value, matched, len(left))
         return replace(left, value=value, prior=None)
@@ -131,30 +131,36 @@ class RunningStreamTableJoin:
 class _WorkingSet:
     """The versions that may be met, over the table's store."""
 
-    def __init__(self, table: TableSource, context: OperatorContext) -> None:
+    def __init__(self, table: TableSource, value_type: pa.DataType, context: OperatorContext) -> None:
         self._context = context
+        self._value_type = value_type
         self._store: VersionedKeyValueStore = table.open(context)
         self._store_is_empty = all(context.backend.is_empty(family) for family in table.families())
         self._timelines = Timelines(table.history_retention_ms, self._store.stream_time, kip=context.semantics == "kip")
         self._loaded = np.zeros(0, dtype=np.bool_)
-        self.values = ValueRows()
+        self._values = RowPool(pa.schema([("value", value_type)]))
+        self._append(pa.nulls(1, value_type))  # row 0 is what a look-up without a match gives
 
     def meet(self, stream: Batch, codes: NDArray[np.int64], table: Batch) -> NDArray[np.int64]:
-        """Puts the updates and looks up the records, in order; gives each record's row of `values`, or `NO_ROW`."""
+        """Puts the updates and looks up the records, in order; gives each record's version, or `NO_ROW`."""
         table_codes = key_codes(table, self._context)
         self._timelines.make_room(len(self._context.keys))
-        self._load(np.concatenate([table_codes, codes]), table.value.type)
-        first_row = self.values.append(table.value)
+        self._load(np.concatenate([table_codes, codes]))
+        first_row = self._append(table.value)
         rows = np.where(np.asarray(table.value.is_valid()), first_row + np.arange(len(table)), NO_ROW)
         return self._timelines.apply(
             (table.sequence, table_codes, table.timestamp, rows), (stream.sequence, codes, stream.timestamp)
         )
 
+    def values_of(self, rows: NDArray[np.int64]) -> pa.Array:
+        """The values of versions, null for `NO_ROW`."""
+        return self._values.take(np.maximum(rows, 0)).column(0)
+
     def memory_bytes(self) -> int:
         """Timelines and values."""
-        return self._timelines.memory_bytes() + self._loaded.nbytes + self.values.memory_bytes()
+        return self._timelines.memory_bytes() + self._loaded.nbytes + self._values.memory_bytes()
 
-    def _load(self, codes: NDArray[np.int64], value_type: pa.DataType) -> None:
+    def _load(self, codes: NDArray[np.int64]) -> None:
         """Gets the stored versions of keys that are named for the first time."""
         if self._store_is_empty:
             return
@@ -165,9 +171,12 @@ class _WorkingSet:
         wanted = np.unique(codes[~self._loaded[codes]])
         if len(wanted):
             versions = self._store.load(self._context.keys.take(wanted).to_pylist())
-            first_row = self.values.append(serde_for(value_type).deserialize(versions.values))
+            first_row = self._append(serde_for(self._value_type).deserialize(versions.values))
             load_versions(self._timelines, wanted, versions, first_row=first_row)
             self._loaded[wanted] = True
+
+    def _append(self, values: pa.Array) -> int:
+        return self._values.append(pa.RecordBatch.from_arrays([values], schema=self._values.schema))
 
 
 def _columns(left: Batch, right: pa.Array) -> pa.RecordBatch:
