@@ -1,0 +1,79 @@
+"""Hindstream's engine: describe a topology as for Kafka Streams, replay archived topics through it.
+
+This is the whole public API. Jobs are made of it (`StreamsBuilder`, `Job`), stores are looked into with it, and
+everything else in the package may change.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from statelib.dsl import (
+        Deduplicated,
+        Grouped,
+        Joined,
+        KGroupedStream,
+        KStream,
+        KTable,
+        Materialized,
+        Named,
+        Produced,
+        Repartitioned,
+        Stores,
+        StreamsBuilder,
+        TimeWindowedKStream,
+        VersionedBytesStoreSupplier,
+        WindowedKTable,
+    )
+    from statelib.errors import (
+        ConfigurationError,
+        CorruptedDataError,
+        FencedError,
+        HindstreamError,
+        InputError,
+        InternalError,
+        RetryableError,
+    )
+    from statelib.job import Expectation, Job, expect, load_job
+    from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
+    from statelib.operators.mapping import per_record
+    from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
+    from statelib.topology import Consumed, Topology, describe
+    from statelib.windows import TimeWindows
+
+_HOMES = {
+    "statelib.dsl": (
+        "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
+        "Repartitioned", "Stores", "StreamsBuilder", "TimeWindowedKStream", "VersionedBytesStoreSupplier",
+        "WindowedKTable",
+    ),
+    "statelib.errors": (
+        "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
+        "RetryableError",
+    ),
+    "statelib.job": ("Expectation", "Job", "expect", "load_job"),
+    "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
+    "statelib.operators.mapping": ("per_record",),
+    "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
+    "statelib.topology": ("Consumed", "Topology", "describe"),
+    "statelib.windows": ("TimeWindows",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Aggregation", "BufferConfig", "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated",
+    "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
+    "Job", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
+    "RetryableError", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TimeWindowedKStream",
+    "TimeWindows", "Topology", "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect",
+    "load_job", "max_", "mean_", "min_", "per_record", "sum_",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Loads a name where it is first used: a command that needs none of the engine does not pay for its compiler."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)

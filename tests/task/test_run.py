@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from statelib.commits.plan import NothingToDo
-from statelib.dsl import Materialized, StreamsBuilder
+from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators.aggregations import count, mean_, sum_
 from statelib.suppressed import BufferConfig, Suppressed
@@ -97,6 +97,42 @@ def test_slices_batches_and_memory_do_not_matter(tmp_path: Path, over_all_partit
     }
     for name, variant in variants.items():
         assert variant == whole, name
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_temporal_join_does_not_depend_on_slices(tmp_path: Path, left: bool) -> None:
+    def joined(directory: Path, cuts: list[int | None]) -> list[Any]:
+        builder = StreamsBuilder("job")
+        store = Stores.persistent_versioned_key_value_store("prices", timedelta(hours=3))
+        prices = builder.table("prices", Materialized.as_(store))
+        stream = builder.stream("sales")
+        join = stream.left_join if left else stream.join
+        join(prices, {"id": "left.id", "price": "right.amount"}).to("priced")
+        pipeline = Pipeline(directory, builder.build())
+        pipeline.archive("sales", sales(3, 200), TYPES, partitions=2)
+        pipeline.archive("prices", sales(4, 200), TYPES, partitions=2)
+        for cut in cuts:
+            pipeline.run(cut)
+        return pipeline.output("priced")
+
+    whole = joined(tmp_path / "whole", [None])
+    assert any(value["price"] is not None for _, _, _, value, _ in whole)
+    assert any(value["price"] is None for _, _, _, value, _ in whole) == left
+    assert joined(tmp_path / "slices", [*range(1_000_000, 12_000_000, 2_000_000), None]) == whole
+
+
+def test_the_example_of_kip_889_through_archives(tmp_path: Path) -> None:
+    builder = StreamsBuilder("job")
+    store = Stores.persistent_versioned_key_value_store("b", timedelta(seconds=1))
+    table = builder.table("B", Materialized.as_(store))
+    builder.stream("A").join(table, {"a": "left", "b": "right"}).to("out")
+    pipeline = Pipeline(tmp_path, builder.build())
+    texts = (pa.string(), pa.string())
+    pipeline.archive("B", [("k", "b0", 0), ("k", "b3", 3)], texts)
+    pipeline.archive("A", [("k", "a1", 1), ("k", "a4", 4), ("k", "a2", 2)], texts)
+    pipeline.run()
+    values = [tuple(value.values()) for _, _, _, value, _ in pipeline.output("out")]
+    assert values == [("a1", "b0"), ("a4", "b3"), ("a2", "b0")]
 
 
 def test_a_record_that_cannot_be_used_ends_the_run_at_its_place(tmp_path: Path) -> None:

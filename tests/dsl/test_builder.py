@@ -1,0 +1,140 @@
+"""The DSL makes the nodes, sub-topologies and repartition topics that Kafka Streams would."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import statelib
+from statelib import (
+    BufferConfig,
+    ConfigurationError,
+    Deduplicated,
+    Grouped,
+    Joined,
+    Materialized,
+    Named,
+    Produced,
+    Repartitioned,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    count,
+)
+
+DAY = timedelta(days=1)
+
+
+def versioned(name: str = "rates") -> Materialized:
+    return Materialized.as_(Stores.persistent_versioned_key_value_store(name, DAY))
+
+
+def test_every_public_name_is_there() -> None:
+    missing = [name for name in statelib.__all__ if not hasattr(statelib, name)]
+    assert not missing
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = statelib.nothing  # type: ignore[attr-defined]
+
+
+def test_joined_and_windowed_without_repartition() -> None:
+    builder = StreamsBuilder("app")
+    rates = builder.table("rates", versioned())
+    (
+        builder.stream("sales")
+        .deduplicate_by_key_value("id", DAY, Deduplicated.as_("once"))
+        .join(rates, {"amount": "left.amount", "rate": "right.rate"}, Joined.as_("priced"))
+        .group_by_key()
+        .windowed_by(TimeWindows.of_size_with_no_grace(DAY))
+        .count(Materialized.as_("daily").with_retention(timedelta(days=3)), Named.as_("counting"))
+        .suppress(Suppressed.until_window_closes(BufferConfig.unbounded()).with_name("final"))
+        .to_stream()
+        .to("daily-counts", Produced.with_partitions(4).with_name("out"))
+    )
+    topology = builder.build()
+    (sub,) = topology.sub_topologies
+    assert sub.sources == ("rates", "sales")
+    assert [node.name for node in sub.processors] == [
+        "KTABLE-SOURCE-0000000001",
+        "once",
+        "priced",
+        "counting",
+        "final",
+    ]
+    assert [node.stores for node in sub.processors] == [
+        ("rates",),
+        ("once-STORE",),
+        ("rates",),
+        ("daily",),
+        ("final-store",),
+    ]
+    assert sub.all_sinks[0].name == "out"
+    assert sub.stateful
+
+
+def test_a_changed_key_is_repartitioned_before_what_needs_it_and_nowhere_else() -> None:
+    builder = StreamsBuilder("app")
+    rekeyed = builder.stream("sales").select_key("customer").map_values("amount")
+    rekeyed.group_by_key(Grouped.as_("by-customer")).windowed_by(TimeWindows.of_size_with_no_grace(DAY)).count()
+    first, second = builder.build().sub_topologies
+    assert [sink.topic for sink in first.all_sinks] == ["app-by-customer-repartition"]
+    assert second.repartition_sources == ("app-by-customer-repartition",)
+
+
+@pytest.mark.parametrize("operator", ["deduplicate_by_key", "deduplicate_by_key_value"])
+def test_deduplication_after_a_key_changing_operator_repartitions_under_its_name(operator: str) -> None:
+    builder = StreamsBuilder("app")
+    stream = builder.stream("sales").select_key("customer")
+    if operator == "deduplicate_by_key":
+        stream.deduplicate_by_key(DAY, Deduplicated.as_("once")).to("out")
+    else:
+        stream.deduplicate_by_key_value("id", DAY, Deduplicated.as_("once")).to("out")
+    first, second = builder.build().sub_topologies
+    assert [sink.topic for sink in first.all_sinks] == ["app-once-repartition"]
+    assert second.sinks == ("out",)
+
+
+def test_deduplication_over_all_partitions_repartitions_by_id_and_its_output_by_key_again() -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("sales").deduplicate("id", DAY, Deduplicated.with_(store_name="ids")).to("out")
+    first, second, third = builder.build().sub_topologies
+    assert first.all_sinks[0].partition_by is not None
+    assert second.processors[0].stores == ("ids",)
+    assert third.repartition_sources == ("out-repartition",)
+    assert third.sinks == ("out",)
+
+
+def test_repartition_says_its_name_and_partitions() -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("sales").repartition(Repartitioned.as_("wide").with_number_of_partitions(12)).to("out")
+    topology = builder.build()
+    assert topology.repartition_partitions({"sales": 2}) == {"app-wide-repartition": 12}
+
+
+def test_names_that_collide_and_tables_without_versions_are_refused() -> None:
+    builder = StreamsBuilder("app")
+    builder.table("rates", versioned())
+    with pytest.raises(ConfigurationError, match=r"two stores have one name.*rates"):
+        builder.table("other-rates", versioned())
+    with pytest.raises(ConfigurationError, match="needs a versioned store"):
+        builder.table("more", Materialized.as_("plain"))
+
+
+def test_the_fingerprint_knows_every_operator_parameter() -> None:
+    def fingerprint(interval: timedelta, path: str = "id") -> str:
+        builder = StreamsBuilder("app")
+        builder.stream("sales").deduplicate_by_key_value(path, interval).to("out")
+        return builder.build().fingerprint
+
+    assert fingerprint(DAY) == fingerprint(DAY)
+    assert len({fingerprint(DAY), fingerprint(2 * DAY), fingerprint(DAY, "other")}) == 3
+
+
+def test_aggregations_are_nodes_of_the_dsl() -> None:
+    builder = StreamsBuilder("app")
+    windows = builder.stream("sales").group_by("customer").windowed_by(TimeWindows.of_size_with_no_grace(DAY))
+    windows.aggregate({"sales": count()}).to_stream().to("out")
+    described = statelib.describe(builder.build())
+    assert "KSTREAM-AGGREGATE" in described
+    assert "Sub-topology: 1" in described
