@@ -160,16 +160,19 @@ def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome])
 
 def _sink_rows(sub: SubTopology, tasks: Iterable[TaskOutcome]) -> Iterator[LedgerRow]:
     for outcome in tasks:
+        rows: Counter[str] = Counter()
+        for sunk in outcome.sinks:
+            rows[sunk.topic] += sunk.file.rows
+        for file in outcome.repartitions:
+            rows[file.topic] += file.rows
         for sink in sub.all_sinks:
-            files = outcome.repartitions if sink.internal else [s.file for s in outcome.sinks if s.topic == sink.topic]
-            rows = [file.rows for file in files if not sink.internal or getattr(file, "topic", None) == sink.topic]
             yield LedgerRow(
                 check="sink",
                 task_id=outcome.task_id,
                 node=sink.name,
                 topic=sink.topic,
                 expected=_metrics(outcome, sink.name).accounts.get("written", 0),
-                actual=sum(rows),
+                actual=rows[sink.topic],
             )
 
 

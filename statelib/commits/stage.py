@@ -75,6 +75,7 @@ def check_complete(plan: Plan, staged: Staged) -> None:
             if reached != end:
                 what = f"the task ended at offset {reached} of {place}, planned was {end}"
                 raise InternalError(what, run=plan.run_id, task=outcome.task_id)
+        _check_sinks(plan, outcome)
 
 
 def _check_position(plan: Plan, outcome: TaskOutcome) -> None:
@@ -84,3 +85,13 @@ def _check_position(plan: Plan, outcome: TaskOutcome) -> None:
     if found != expected:
         what = f"the task's position says (task, commit, topology) {found}, expected is {expected}"
         raise InternalError(what, run=plan.run_id, task=outcome.task_id)
+
+
+def _check_sinks(plan: Plan, outcome: TaskOutcome) -> None:
+    """The position has to know of every topic that was written to: publishing goes by it."""
+    for sink in outcome.sinks:
+        place = f"{sink.topic}/{sink.file.partition}"
+        after = outcome.position.sink_offsets.get(place, 0)
+        if after <= sink.file.last_offset:
+            what = f"the next offset of {place} is {after}, after a file that goes up to {sink.file.last_offset}"
+            raise InternalError(what, run=plan.run_id, task=outcome.task_id)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.commits import CommitLog, JobLayout, Runs
+from statelib.commits.layout import parse_run_id, run_id
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.manifests import Commit
+from statelib.storage import Storage
+
+
+def a_commit(n: int) -> Commit:
+    return Commit(
+        job="j", commit=n, run_id=run_id(n, 1), fingerprint="f", until_ms=None, sources=(), tasks={}, sinks=(),
+        created_at_ms=n,
+    )  # fmt: skip
+
+
+class Counting(Storage):
+    """A storage that counts its requests and cannot list."""
+
+    requests = 0
+
+    def get(self, path):
+        self.requests += 1
+        return super().get(path)
+
+    def size(self, path):
+        self.requests += 1
+        return super().size(path)
+
+    def list(self, prefix=""):
+        raise AssertionError("the head is found without a listing")
+
+
+def log_of(commits: int) -> tuple[Counting, CommitLog]:
+    storage = Counting("memory://")
+    log = CommitLog(storage, "j")
+    for n in range(1, commits + 1):
+        assert log.create(a_commit(n))
+    storage.requests = 0
+    return storage, log
+
+
+@given(st.integers(0, 70), st.one_of(st.none(), st.integers(-3, 100), st.sampled_from([b"", b"{", b"[]", b"null"])))
+def test_head_is_found_whatever_the_hint_says(commits, hint):
+    storage, log = log_of(commits)
+    if isinstance(hint, bytes):
+        storage.put(JobLayout("j").head_hint, hint)
+    elif hint is not None:
+        log.advise_head(hint)
+    head = log.head()
+    assert (head.commit if head else 0) == commits
+    assert storage.requests <= 2 * math.log2(commits + 1) + 6
+
+
+def test_a_good_hint_costs_four_requests():
+    storage, log = log_of(50)
+    log.advise_head(50)
+    assert log.head() == a_commit(50)
+    assert storage.requests == 4  # the hint, the commit that it names, the one after, and reading the head
+
+
+def test_history_is_newest_first():
+    _, log = log_of(5)
+    assert [commit.commit for commit in log.history()] == [5, 4, 3, 2, 1]
+    assert [commit.commit for commit in log.history(2)] == [5, 4]
+    assert list(log_of(0)[1].history(3)) == []
+
+
+def test_a_number_is_given_once():
+    _, log = log_of(1)
+    other = a_commit(1).model_copy(update={"created_at_ms": 7})
+    assert not log.create(other)
+    assert log.read(1) == a_commit(1)
+
+
+def test_a_missing_commit_names_the_file():
+    _, log = log_of(1)
+    with pytest.raises(CorruptedDataError, match=r"commit 2 of job j is missing .*/00000000000000000002.json"):
+        log.read(2)
+
+
+def test_damaged_documents_are_told_from_newer_ones():
+    storage, log = log_of(1)
+    path = log.layout.commit(1)
+    good = storage.get(path)
+    storage.put(path, good[:-20])
+    with pytest.raises(CorruptedDataError, match=r"not JSON.*00000001.json"):
+        log.read(1)
+    storage.put(path, good.replace(b'"created_at_ms"', b'"created"'))
+    with pytest.raises(CorruptedDataError, match="damaged"):
+        log.read(1)
+    storage.put(path, good.replace(b'"format_version": 1', b'"format_version": 2'))
+    with pytest.raises(ConfigurationError, match=r"format version 2.*install the newer"):
+        log.read(1)
+
+
+def test_commit_bytes():
+    """What an older Hindstream has written stays readable: these bytes never change for version 1."""
+    assert a_commit(3).encode() == (
+        b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n "job": "j",\n'
+        b' "run_id": "00000003-1",\n "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
+    )
+
+
+@given(st.integers(1, 10**10), st.integers(1, 10**6))
+def test_run_ids_round_trip(commit, attempt):
+    assert parse_run_id(run_id(commit, attempt)) == (commit, attempt)
+
+
+@pytest.mark.parametrize("name", ["", "1-1", "00000001", "00000001-0", "00000001-01x", "x00000001-1"])
+def test_other_names_are_no_run_ids(name):
+    assert parse_run_id(name) is None
+
+
+def test_a_run_without_documents():
+    runs = Runs(Storage("memory://"), "j")
+    assert runs.plan("00000001-1") is None
+    assert runs.staged("00000001-1") is None
+    assert runs.audit("00000001-1") is None
+    assert list(runs.attempts(1)) == []
