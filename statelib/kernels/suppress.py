@@ -4,7 +4,7 @@ Three structures share one array of slots, a record a buffered key:
 
 * a hash table with linear probing finds the slot of a key; its words are those of `statelib.kernels.windows`, and a
   removal moves later words back, so that no graves are left;
-* a binary heap of slot numbers gives the oldest; each slot knows its place in the heap, so that it can move;
+* a binary heap gives the oldest; each slot knows its place in the heap, so that it can move;
 * a stack of free slot numbers.
 
 A key of the buffer is a record key and 0, 1 or 2 *suffix words*, the 64-bit integers that Kafka writes behind the key's
@@ -47,6 +47,13 @@ SLOT = np.dtype(
         ("stored_time", np.int64),  # the buffer time under which the store has the key, else NOT_STORED
         ("changed", np.int64),  # 1: the store does not have the latest record
         ("heap_index", np.int64),
+    ]
+)
+HEAP = np.dtype(
+    [
+        ("time", np.int64),  # as the slot's, to decide most comparisons without it
+        ("prefix", np.uint64),
+        ("slot", np.int64),
     ]
 )
 FIGURES = np.dtype(
@@ -99,7 +106,9 @@ def _records(dtype: Any) -> Any:
     return types.Array(from_dtype(dtype), 1, "C")
 
 
-_Slots, _Figures, _Emissions, _Policy, _Inputs = (_records(dtype) for dtype in (SLOT, FIGURES, EMISSION, POLICY, INPUT))
+_Slots, _Heap, _Figures, _Emissions, _Policy, _Inputs = (
+    _records(dtype) for dtype in (SLOT, HEAP, FIGURES, EMISSION, POLICY, INPUT)
+)
 
 _SLOT_MASK = (1 << 32) - 1
 _MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
@@ -148,12 +157,8 @@ def _prefix(slot: Any, data: NDArray[np.uint8], offsets: NDArray[np.int64], word
 
 
 @helper
-def _before(a: Any, b: Any, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int) -> bool:
-    """Whether slot ``a`` leaves before slot ``b``."""
-    if a.time != b.time:
-        return bool(a.time < b.time)
-    if a.prefix != b.prefix:
-        return bool(a.prefix < b.prefix)
+def _key_before(a: Any, b: Any, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int) -> bool:
+    """Whether the serialised key of slot ``a`` comes before that of slot ``b``, bytewise."""
     a_length = _length(a, offsets, words)
     b_length = _length(b, offsets, words)
     for position in range(min(a_length, b_length)):
@@ -166,28 +171,65 @@ def _before(a: Any, b: Any, data: NDArray[np.uint8], offsets: NDArray[np.int64],
 
 @helper
 def _sift(
-    index: int, slots: Any, heap: Any, count: int, data: NDArray[np.uint8], offsets: NDArray[np.int64], words: int
+    index: int,
+    time: int,
+    number: int,
+    slots: Any,
+    heap: Any,
+    count: int,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    words: int,
 ) -> None:
-    """Moves the element at ``index`` of a heap of ``count`` up or down to where it belongs."""
-    moved = heap[index]
+    """Puts a slot into the hole at ``index`` of a heap of ``count``, or rather where it belongs above or below it."""
+    prefix = slots[number].prefix
     while index > 0:
         parent = (index - 1) >> 1
-        if not _before(slots[moved], slots[heap[parent]], data, offsets, words):
+        above = heap[parent]
+        if above.time < time or (above.time == time and above.prefix < prefix):
             break
-        heap[index] = heap[parent]
-        slots[heap[index]].heap_index = index
+        if (
+            above.time == time
+            and above.prefix == prefix
+            and not _key_before(slots[number], slots[above.slot], data, offsets, words)
+        ):
+            break
+        _move(parent, index, slots, heap)
         index = parent
     while 2 * index + 1 < count:
         child = 2 * index + 1
-        if child + 1 < count and _before(slots[heap[child + 1]], slots[heap[child]], data, offsets, words):
-            child += 1
-        if not _before(slots[heap[child]], slots[moved], data, offsets, words):
+        if child + 1 < count:
+            left, right = heap[child], heap[child + 1]
+            if right.time < left.time or (right.time == left.time and right.prefix < left.prefix):
+                child += 1
+            elif right.time == left.time and right.prefix == left.prefix:
+                child += _key_before(slots[right.slot], slots[left.slot], data, offsets, words)
+        below = heap[child]
+        if below.time > time or (below.time == time and below.prefix > prefix):
             break
-        heap[index] = heap[child]
-        slots[heap[index]].heap_index = index
+        if (
+            below.time == time
+            and below.prefix == prefix
+            and not _key_before(slots[below.slot], slots[number], data, offsets, words)
+        ):
+            break
+        _move(child, index, slots, heap)
         index = child
-    heap[index] = moved
-    slots[moved].heap_index = index
+    hole = heap[index]
+    hole.time = time
+    hole.prefix = prefix
+    hole.slot = number
+    slots[number].heap_index = index
+
+
+@helper
+def _move(source: int, target: int, slots: Any, heap: Any) -> None:
+    """Copies an element of the heap to another index."""
+    moved, hole = heap[source], heap[target]
+    hole.time = moved.time
+    hole.prefix = moved.prefix
+    hole.slot = moved.slot
+    slots[moved.slot].heap_index = target
 
 
 @helper
@@ -227,7 +269,7 @@ def _slot_bytes(slot: Any, old_bytes: int, old_code: int) -> int:
 
 
 @compiled(
-    several(i64, 2)(_Inputs, i64, _Policy, Bytes, Int64s, _Slots, Int64sOut, Int64sOut, Int64sOut, _Figures, _Emissions)
+    several(i64, 2)(_Inputs, i64, _Policy, Bytes, Int64s, _Slots, Int64sOut, _Heap, Int64sOut, _Figures, _Emissions)
 )
 def run(
     inputs: Any,
@@ -237,7 +279,7 @@ def run(
     offsets: NDArray[np.int64],
     slots: Any,
     places: NDArray[np.int64],
-    heap: NDArray[np.int64],
+    heap: Any,
     free: NDArray[np.int64],
     figures: Any,
     emissions: Any,
@@ -252,7 +294,7 @@ def run(
         offsets: int64, where each key begins, as in `KeyTable`.
         slots: `SLOT`.
         places: int64, the hash table; a power of two, at least twice as many as slots.
-        heap: int64, as many as slots.
+        heap: `HEAP`, as many as slots.
         free: int64, as many as slots.
         figures: `FIGURES`, one element.
         emissions: Out, `EMISSION`: room for all records and all slots.
@@ -289,7 +331,6 @@ def run(
             slot.prior_code = record.old_code
             slot.stored_time = NOT_STORED
             slot.heap_index = state.records
-            heap[state.records] = number
             state.records += 1
         before = slot.bytes if known else i64(0)
         slot.bytes = record.bytes
@@ -299,16 +340,16 @@ def run(
         slot.changed = 1
         if not known or policy.restart:
             slot.time = record.time
-            _sift(slot.heap_index, slots, heap, state.records, data, offsets, words)
+            _sift(slot.heap_index, record.time, number, slots, heap, state.records, data, offsets, words)
         state.max_records = max(state.max_records, state.records)
         state.max_bytes = max(state.max_bytes, state.bytes)
         while state.records > 0:
-            oldest = slots[heap[0]]
-            if oldest.time > state.stream_time - policy.wait:
+            if heap[0].time > state.stream_time - policy.wait:
                 if state.records <= policy.max_records and state.bytes <= policy.max_bytes:
                     break
                 if policy.strict:
                     return emitted, row
+            oldest = slots[heap[0].slot]
             emission = emissions[emitted]
             emission.row = oldest.row
             emission.first_row = oldest.first_row
@@ -319,21 +360,21 @@ def run(
             emission.stored_time = oldest.stored_time
             emitted += 1
             _vacate(_find(oldest.tag, oldest.key_code, oldest.start, oldest.end, slots, places), places)
-            free[state.free] = heap[0]
+            free[state.free] = heap[0].slot
             state.free += 1
             state.records -= 1
             state.bytes -= oldest.bytes
-            heap[0] = heap[state.records]
             if state.records > 0:
-                _sift(0, slots, heap, state.records, data, offsets, words)
+                last = heap[state.records]
+                _sift(0, last.time, last.slot, slots, heap, state.records, data, offsets, words)
     return emitted, NO_ROW
 
 
 @compiled(nothing(_Slots, Int64s, Int64sOut))
-def place_slots(slots: Any, heap: NDArray[np.int64], places: NDArray[np.int64]) -> None:
-    """Fills an empty table (all `EMPTY`, at least twice the slots) with the slots that are in the heap."""
+def place_slots(slots: Any, numbers: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+    """Fills an empty table (all `EMPTY`, at least twice the slots) with the slots ``numbers``."""
     mask = len(places) - 1
-    for number in heap:
+    for number in numbers:
         place = slots[number].tag & mask
         while places[place] != EMPTY:
             place = (place + 1) & mask

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.suppress import EMISSION, EMPTY, FIGURES, NO_LIMIT, NO_ROW, POLICY, SLOT, place_slots, run
+from statelib.kernels.suppress import EMISSION, EMPTY, FIGURES, HEAP, NO_LIMIT, NO_ROW, POLICY, SLOT, place_slots, run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class SuppressionBuffer:
         self._figures = np.zeros(1, dtype=FIGURES)
         self._figures["stream_time"] = stream_time
         self._slots = np.empty(0, dtype=SLOT)
-        self._heap = np.empty(0, dtype=np.int64)
+        self._heap = np.empty(0, dtype=HEAP)
         self._free = np.empty(0, dtype=np.int64)
         self._places = np.empty(0, dtype=np.int64)
 
@@ -53,11 +53,11 @@ class SuppressionBuffer:
     @property
     def oldest_time(self) -> int | None:
         """The smallest buffer time, ms; None if the buffer is empty."""
-        return int(self._slots["time"][self._heap[0]]) if self.figure("records") else None
+        return int(self._heap["time"][0]) if self.figure("records") else None
 
     def held(self) -> NDArray[np.int64]:
         """The numbers of the slots in use, in no order that means anything."""
-        return self._heap[: self.figure("records")]
+        return np.ascontiguousarray(self._heap["slot"][: self.figure("records")])
 
     @property
     def slots(self) -> NDArray[Any]:
@@ -113,7 +113,7 @@ class SuppressionBuffer:
         slots = np.empty(new, dtype=SLOT)
         slots[:old] = self._slots
         self._slots = slots
-        self._heap = np.concatenate([self._heap, np.empty(new - old, dtype=np.int64)])
+        self._heap = np.concatenate([self._heap, np.empty(new - old, dtype=HEAP)])
         free = self.figure("free")
         self._free = np.concatenate(
             [self._free[:free], np.arange(new - 1, old - 1, -1), np.empty(old - free, np.int64)]

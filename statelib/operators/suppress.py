@@ -149,7 +149,8 @@ class RunningSuppress:
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
         rows = self._rows_of(batch)
-        first_row = self._pool_for(rows.schema).append(rows)
+        pool = self._pool_for(rows.schema)
+        first_row = pool.append(rows)
         replaced = self._buffer.figure("replaced")
         emissions, failed = self._buffer.put(self._inputs(batch, rows, uptake), first_row, self._context.keys)
         self._metrics.account("replaced", self._buffer.figure("replaced") - replaced)
@@ -158,7 +159,7 @@ class RunningSuppress:
         if failed is not None:
             self._shut_down(int(batch.sequence[failed]) - uptake.first_sequence, uptake)
         self._removed += [emissions[emissions["stored_time"] != NOT_STORED]]
-        result = self._emit(emissions, batch)
+        result = self._emit(emissions, batch, pool)
         self._compact()
         return result
 
@@ -234,9 +235,8 @@ class RunningSuppress:
             offset=int(uptake.offset[record]),
         )
 
-    def _emit(self, emissions: NDArray[Any], batch: Batch) -> Batch:
+    def _emit(self, emissions: NDArray[Any], batch: Batch, pool: RowPool) -> Batch:
         """The records that leave, in order."""
-        pool = self._pool_for(self._rows_of(batch).schema)
         rows = pool.take(emissions["row"])
         if self._spec.suppressed.final_results and rows.column("value").null_count:
             keep = np.asarray(rows.column("value").is_valid())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import struct
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,11 +13,15 @@ from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Reduce, count, single
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
+from statelib.stores.rocksdb import RocksDbBackend
 from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
 from statelib.windows import TimeWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.suppress import Buffer, FullError
 from tests.reference.window_aggregate import TimeWindowed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KEYS = st.sampled_from(["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b", "a\0", "é"])
 VALUES = st.none() | st.text("xy", max_size=4)
@@ -91,7 +95,7 @@ def test_time_limit_like_the_reference(
 def test_state_does_not_depend_on_batches_or_restarts(
     records: list[Record], wait: int, max_records: int | None, clock: Any, semantics: Any, one: int, other: int
 ) -> None:
-    suppressed = Suppressed.until_time_limit(ms(wait), config(max_records, 400), clock=clock)
+    suppressed = Suppressed.until_time_limit(ms(wait), config(max_records, 150), clock=clock)
     results = []
     for size, between in ((one, "nothing"), (other, "flush"), (other, "restart")):
         chain = Chain([Suppress("s", suppressed)], pa.string(), table=True, semantics=semantics)
@@ -194,6 +198,22 @@ def test_metrics() -> None:
         "suppression-buffer-size_max": 9,
     }
     assert (metrics.records_in, metrics.records_out, metrics.held_after, metrics.unaccounted) == (6, 3, 1, 0)
+
+
+def test_state_in_rocksdb_outlives_the_process(tmp_path: Path) -> None:
+    windows = TimeWindows(10, 5, 5)
+    closes = Suppress("s", Suppressed.until_window_closes(BufferConfig.unbounded()), windows)
+    by_window = [WindowAggregate("w", windows, single(count())), closes]
+    by_key = [Suppress("s", Suppressed.until_time_limit(ms(20), BufferConfig.unbounded()))]
+    records = [Record(["", "a", "ab"][i % 3], str(i), i) for i in range(60)]
+    for name, specs in (("windows", by_window), ("keys", by_key)):
+        expected = Chain(specs, pa.string())
+        rows = expected.run(records, 60)
+        expected.flush()
+        chain = Chain(specs, pa.string(), backend=RocksDbBackend(tmp_path / name))
+        assert chain.run(records, 11, "restart") == rows
+        assert chain.content() == expected.content()
+        chain.backend.close()
 
 
 def test_rows_nobody_waits_for_leave_memory(monkeypatch: pytest.MonkeyPatch) -> None:
