@@ -15,24 +15,26 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError, RetryableError
+from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
-from statelib.topics.files import ArchiveFile
-from statelib.topics.partitioner import partition_for
+from statelib.topics.files import files_from_log
 from statelib.topics.reader import PartitionReader, files_in_range
-from statelib.topics.schema import TIMESTAMP
-from statelib.topics.schema import topic_schema as topic_schema
-from statelib.topics.writer import FileLimits, PartitionWriter
+from statelib.topics.schema import topic_schema
+from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from statelib.topics.files import ArchiveFile
+    from statelib.topics.writer import FileLimits
+
+__all__ = ["FORMAT_VERSION", "TopicArchive", "topic_schema"]
 
 FORMAT_VERSION = 1
 
@@ -41,7 +43,6 @@ _PARTITIONS_KEY = "hindstream.partitions"
 _STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
 _LOG_CHECKPOINT_INTERVAL = 50  # commits; what comes after the last checkpoint is read one by one
 _COMMIT_TRIES = 50
-_APPEND_MEMORY = 512 << 20
 
 
 class TopicArchive:
@@ -68,7 +69,7 @@ class TopicArchive:
         self.schema_json = table.schema().to_json()
         self.storage = Storage(uri, options)
         self._table = table
-        self._options = options
+        self._options = dict(options or {})
 
     def __repr__(self) -> str:
         return f"TopicArchive({self.uri!r}, version={self.version})"
@@ -136,16 +137,7 @@ class TopicArchive:
             ConfigurationError: There is none, it lacks the version, is no topic archive or that of a newer Hindstream.
             RetryableError: The store did not answer.
         """
-        try:
-            table = DeltaTable(uri, version=version, storage_options=dict(options or {}))
-        except TableNotFoundError:
-            step = "check the warehouse's address, or archive the topic first"
-            raise ConfigurationError("there is no topic archive", file=uri, next_step=step) from None
-        except (DeltaError, OSError, ValueError) as error:
-            if version is not None and version > cls.open(uri, options=options).version:
-                raise ConfigurationError(f"the topic archive has no version {version} yet", file=uri) from None
-            raise _store_error("open the topic archive", uri, options, error) from None
-        return cls(table, uri, options)
+        return cls(_load(uri, version, options), uri, options)
 
     @classmethod
     def ensure(
@@ -220,6 +212,11 @@ class TopicArchive:
         """The version that ``app_id`` committed last; None: it has committed nothing."""
         return self._table.transaction_version(app_id)
 
+    def has_committed(self, app_id: str, app_version: int) -> bool:
+        """Whether ``app_id`` has committed ``app_version`` or a later one."""
+        last = self.last_transaction(app_id)
+        return last is not None and last >= app_version
+
     def reader(
         self,
         partition: int,
@@ -270,7 +267,7 @@ class TopicArchive:
             RetryableError: The store did not answer, or there are too many writers at once.
         """
         self._check_present(files)
-        actions = [
+        actions: list[AddAction | RemoveAction] = [
             AddAction(
                 file.path, file.size_bytes, {"partition": str(file.partition)}, modification_time_ms, True,
                 file.delta_statistics,
@@ -280,18 +277,14 @@ class TopicArchive:
         transaction = CommitProperties(app_transactions=[Transaction(app_id, app_version)], max_commit_retries=0)
         lost: Exception | None = None
         for _ in range(_COMMIT_TRIES):
-            newest = self.refresh()
-            last = newest.last_transaction(app_id)
-            if last is not None and last >= app_version:
+            table = _load(self.uri, None, self._options)
+            newest = TopicArchive(table, self.uri, self._options)
+            if newest.has_committed(app_id, app_version):
                 return False
-            newest._check_follows(files)
+            _check_follows(newest, files)
             try:
-                newest._table.create_write_transaction(
-                    actions,
-                    "append",
-                    newest._table.schema(),
-                    partition_by=["partition"],
-                    commit_properties=transaction,
+                table.create_write_transaction(
+                    actions, "append", table.schema(), partition_by=["partition"], commit_properties=transaction
                 )
             except CommitFailedError as error:
                 lost = error
@@ -300,61 +293,6 @@ class TopicArchive:
             else:
                 return True
         raise _store_error("commit to the topic archive", self.uri, self._options, lost or RuntimeError())
-
-    def append(
-        self,
-        records: pa.Table | Iterable[pa.RecordBatch],
-        *,
-        attempt: str,
-        app_id: str,
-        app_version: int,
-        modification_time_ms: int = 0,
-        limits: FileLimits | None = None,
-    ) -> bool:
-        """Archives any records in the order given, in one Delta commit.
-
-        Each goes to the partition that Kafka's partitioner gives its key (serialised by `serde_for` its type), and gets
-        the next offset there; the n-th null key of the call goes to partition ``n mod partitions``.
-
-        Args:
-            records: Columns ``key``, ``value``, ``timestamp`` and, if there are any, ``headers``.
-            attempt: Unique to this call: it is part of the files' names.
-            app_id: As for `commit`.
-            app_version: As for `commit`.
-            modification_time_ms: As for `commit`.
-            limits: See `FileLimits`; None: row groups small enough that all partitions together take 512 MB.
-
-        Returns:
-            False, and nothing has changed, if ``app_id`` has committed ``app_version`` or a later one already.
-
-        Raises:
-            ConfigurationError: Columns do not fit the archive.
-            RetryableError: Another writer was quicker, or the store did not answer.
-        """
-        newest = self.refresh()
-        last = newest.last_transaction(app_id)
-        if last is not None and last >= app_version:
-            return False
-        if limits is None:
-            limits = FileLimits(row_group_bytes=min(FileLimits().row_group_bytes, _APPEND_MEMORY // self.partitions))
-        writers = {p: newest.writer(p, attempt=attempt, limits=limits) for p in range(self.partitions)}
-        try:
-            newest._distribute(records.to_batches() if isinstance(records, pa.Table) else records, writers)
-            files = [file for writer in writers.values() for file in writer.close()]
-        except BaseException:
-            _abort(writers)
-            raise
-        try:
-            added = self.commit(
-                files, app_id=app_id, app_version=app_version, modification_time_ms=modification_time_ms
-            )
-        except ConfigurationError as error:
-            _abort(writers)
-            what = "another writer appended to the topic at the same time"
-            raise RetryableError(what, topic=self.topic, next_step="run the same command again") from error
-        if not added:
-            _abort(writers)
-        return added
 
     def checkpoint(self) -> None:
         """Sums up the Delta log as of this version, so that opening it reads one file instead of all commits.
@@ -369,66 +307,7 @@ class TopicArchive:
     @cached_property
     def _files(self) -> dict[int, list[ArchiveFile]]:
         """All files, by partition."""
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        count = actions.num_rows
-
-        def column(name: str) -> list[int | None]:
-            found: pa.ChunkedArray = actions[name] if name in actions.column_names else pa.nulls(count)
-            if pa.types.is_timestamp(found.type):
-                found = found.cast(TIMESTAMP, safe=False)
-            values: list[int | None] = found.cast(pa.int64()).to_pylist()
-            return values
-
-        files: dict[int, list[ArchiveFile]] = {}
-        for path, size, partition, rows, first, last, least, most in zip(
-            actions["path"].to_pylist(),
-            actions["size_bytes"].to_pylist(),
-            column("partition.partition"),
-            column("num_records"),
-            column("min.offset"),
-            column("max.offset"),
-            column("min.timestamp"),
-            column("max.timestamp"),
-            strict=True,
-        ):
-            if partition is None or rows is None or first is None or last is None:
-                what = "a file of the topic archive has no statistics of its offsets in the Delta log"
-                step = "archive the topic again: its files must be written by Hindstream"
-                raise InputError(what, topic=self.topic, file=self.storage.uri(path), next_step=step)
-            files.setdefault(partition, []).append(
-                ArchiveFile(
-                    path=path,
-                    partition=partition,
-                    rows=rows,
-                    size_bytes=size,
-                    first_offset=first,
-                    last_offset=last,
-                    min_timestamp_ms=least,
-                    max_timestamp_ms=most,
-                )
-            )
-        return files
-
-    def _distribute(self, batches: Iterable[pa.RecordBatch], writers: Mapping[int, PartitionWriter]) -> None:
-        """Gives each record to its partition's writer, with the next offset."""
-        from statelib.serdes import serde_for
-
-        next_offset = np.array(list(self.end_offsets().values()), np.int64)
-        null_keys = 0
-        for batch in batches:
-            key = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
-            where = partition_for(serde_for(key.type).serialize(key), self.partitions, null_keys_before=null_keys)
-            null_keys += key.null_count
-            order = np.argsort(where, kind="stable")
-            counts = np.bincount(where, minlength=self.partitions)
-            grouped = batch.take(pa.array(order))
-            starts = np.cumsum(counts) - counts
-            for partition in np.flatnonzero(counts):
-                count = int(counts[partition])
-                offsets = np.arange(next_offset[partition], next_offset[partition] + count)
-                records = grouped.slice(int(starts[partition]), count).append_column("offset", pa.array(offsets))
-                writers[int(partition)].write(records)
-            next_offset += counts
+        return files_from_log(pa.table(self._table.get_add_actions(flatten=True)), topic=self.topic, uri=self.uri)
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self.partitions:
@@ -437,6 +316,7 @@ class TopicArchive:
 
     def _check_present(self, files: Sequence[ArchiveFile]) -> None:
         for file in files:
+            self._check_partition(file.partition)
             try:
                 size = self.storage.size(file.path)
             except ObjectNotFoundError:
@@ -446,25 +326,33 @@ class TopicArchive:
                 step = "run the slice again: it writes its files anew"
                 raise CorruptedDataError(what, topic=self.topic, file=self.storage.uri(file.path), next_step=step)
 
-    def _check_follows(self, files: Sequence[ArchiveFile]) -> None:
-        """Checks that in each partition the files come after what is there and after each other."""
-        ends = self.end_offsets()
-        for file in sorted(files, key=lambda file: file.first_offset):
-            self._check_partition(file.partition)
-            if file.first_offset < ends[file.partition]:
-                raise ConfigurationError(
-                    f"the topic has offsets up to {ends[file.partition] - 1} already: somebody else writes to it",
-                    topic=self.topic,
-                    partition=file.partition,
-                    offset=file.first_offset,
-                    next_step="let each job write to topics of its own",
-                )
-            ends[file.partition] = file.last_offset + 1
+
+def _check_follows(archive: TopicArchive, files: Sequence[ArchiveFile]) -> None:
+    """Checks that in each partition the files come after what is there and after each other."""
+    ends = archive.end_offsets()
+    for file in sorted(files, key=lambda file: file.first_offset):
+        if file.first_offset < ends[file.partition]:
+            raise ConfigurationError(
+                f"the topic has offsets up to {ends[file.partition] - 1} already: somebody else writes to it",
+                topic=archive.topic,
+                partition=file.partition,
+                offset=file.first_offset,
+                next_step="let each job write to topics of its own",
+            )
+        ends[file.partition] = file.last_offset + 1
 
 
-def _abort(writers: Mapping[int, PartitionWriter]) -> None:
-    for writer in writers.values():
-        writer.abort()
+def _load(uri: str, version: int | None, options: Mapping[str, str] | None) -> DeltaTable:
+    try:
+        return DeltaTable(uri, version=version, storage_options=dict(options or {}))
+    except TableNotFoundError:
+        step = "check the warehouse's address, or archive the topic first"
+        raise ConfigurationError("there is no topic archive", file=uri, next_step=step) from None
+    except (DeltaError, OSError, ValueError) as error:
+        if version is not None and version > _load(uri, None, options).version():
+            step = "use the newest version, or restore the archive's log"
+            raise ConfigurationError(f"the topic archive has no version {version}", file=uri, next_step=step) from None
+        raise _store_error("open the topic archive", uri, options, error) from None
 
 
 def _check_format(schema: pa.Schema, uri: str) -> None:

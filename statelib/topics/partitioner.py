@@ -9,7 +9,7 @@ For a null key Kafka's producer picks partitions by load and by chance. Here the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,12 +46,13 @@ def hash_keys(keys: pa.Array) -> NDArray[np.int64]:
     Args:
         keys: As for `partition_for`.
     """
+    spans_type: type[np.int32 | np.int64] = np.int64
     if not (pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)):
         keys = keys.cast(pa.binary())
-    _, spans_buffer, data_buffer = keys.buffers()
+        spans_type = np.int32
     hashes = np.empty(len(keys), np.int64)
     if len(keys):
-        width = np.int64 if pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type) else np.int32
-        spans = np.frombuffer(spans_buffer, width)[keys.offset : keys.offset + len(keys) + 1]
+        _, spans_buffer, data_buffer = keys.buffers()
+        spans: NDArray[Any] = np.frombuffer(spans_buffer, spans_type)[keys.offset : keys.offset + len(keys) + 1]
         murmur2(np.frombuffer(data_buffer or b"", np.uint8), spans, hashes)
     return hashes

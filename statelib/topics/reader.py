@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class PartitionReader:
-    """The records of one partition with offsets from ``start_offset`` (inclusive) to ``end_offset`` (exclusive).
+    """The records of one partition from ``start_offset`` (inclusive) to ``end_offset`` (exclusive).
 
-    Iterating gives record batches; it can be done again. Memory is bounded by a batch and the row group that it is from.
+    Iterating gives record batches; it can be done again. Memory is bounded by a row group and a batch.
 
     Args:
         storage: Where the files' paths begin: the archive's root.
@@ -98,7 +98,9 @@ class PartitionReader:
             with self._storage.open_input(file.path) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
-                with pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=self._is_remote) as parquet:
+                with pq.ParquetFile(
+                    source, page_checksum_verification=True, pre_buffer=not self._storage.is_local
+                ) as parquet:
                     yield from self._read_parquet(parquet, file)
         except ObjectNotFoundError:
             self._fail("is missing", file)
@@ -156,10 +158,6 @@ class PartitionReader:
         if offsets[-1] > file.last_offset:
             self._fail(f"has offsets after {file.last_offset}, its last one", file, offset=int(offsets[-1]))
         return int(offsets[-1])
-
-    @property
-    def _is_remote(self) -> bool:
-        return self._storage.local_path("partition") is None
 
     def _fail(
         self, what: str, file: ArchiveFile, *, offset: int | None = None, cause: Exception | None = None

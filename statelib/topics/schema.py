@@ -56,27 +56,35 @@ def topic_schema(key: pa.DataType, value: pa.DataType) -> pa.Schema:
 
 
 def _storable(type_: pa.DataType, path: str) -> pa.DataType:
-    if type_ in _AS_THEY_ARE or pa.types.is_decimal128(type_):
-        return type_
+    if pa.types.is_map(type_):
+        return pa.map_(_storable(type_.key_type, f"{path}.key"), _storable(type_.item_type, f"{path}.value"))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return pa.list_(_storable(type_.value_type, f"{path}.element"))
     if pa.types.is_dictionary(type_):
         return _storable(type_.value_type, path)
+    if pa.types.is_struct(type_) and type_.num_fields:
+        twice = [name for name, count in Counter(field.name.lower() for field in type_).items() if count > 1]
+        if not twice:
+            return pa.struct([(field.name, _storable(field.type, f"{path}.{field.name}")) for field in type_])
+        raise ConfigurationError(f"Delta cannot tell two fields named {twice[0]} apart", field=path)
+    scalar = _storable_scalar(type_)
+    if scalar is None:
+        step = "cast the field, for example to int64, string or timestamp[us]"
+        raise ConfigurationError(f"a topic archive cannot hold {type_}", field=path, next_step=step)
+    return scalar
+
+
+def _storable_scalar(type_: pa.DataType) -> pa.DataType | None:
+    """The type of Delta's that holds the same values; None: there is none."""
+    if type_ in _AS_THEY_ARE or pa.types.is_decimal128(type_):
+        return type_
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return pa.string()
     if pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_) or pa.types.is_binary_view(type_):
         return pa.binary()
     if pa.types.is_timestamp(type_) and type_.unit != "ns":
         return pa.timestamp("us", "UTC" if type_.tz else None)
-    if pa.types.is_map(type_):
-        return pa.map_(_storable(type_.key_type, f"{path}.key"), _storable(type_.item_type, f"{path}.value"))
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
-        return pa.list_(_storable(type_.value_type, f"{path}.element"))
-    if pa.types.is_struct(type_) and type_.num_fields:
-        twice = [name for name, count in Counter(field.name.lower() for field in type_).items() if count > 1]
-        if not twice:
-            return pa.struct([(field.name, _storable(field.type, f"{path}.{field.name}")) for field in type_])
-        raise ConfigurationError(f"Delta cannot tell two fields named {twice[0]} apart", field=path)
-    what = f"a topic archive cannot hold {type_}"
-    raise ConfigurationError(what, field=path, next_step="cast the field, for example to int64, string or timestamp[us]")
+    return None
 
 
 def conform(records: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:

@@ -27,8 +27,10 @@ from statelib.topics.files import ArchiveFile
 from statelib.topics.schema import conform
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer, Iterator
+    from collections.abc import Iterator
     from types import TracebackType
+
+    from typing_extensions import Buffer
 
     from statelib.storage import Storage
 
@@ -260,7 +262,7 @@ class _DigestingFile(io.RawIOBase):
     def write(self, data: Buffer, /) -> int:
         self._target.write(data)
         self._hash.update(data)
-        written = memoryview(data).nbytes
+        written: int = memoryview(data).nbytes
         self.size += written
         return written
 
@@ -296,5 +298,5 @@ def payload_bytes(array: pa.Array) -> int:
     if pa.types.is_map(type_) or pa.types.is_list(type_):
         return 4 * len(array) + payload_bytes(array.drop_null().flatten())
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
-        return 4 * len(array) + (pc.sum(pc.binary_length(array)).as_py() or 0)
-    return len(array) * max(type_.bit_width, 8) // 8
+        return 4 * len(array) + int(pc.sum(pc.binary_length(array)).as_py() or 0)
+    return len(array) * max(int(type_.bit_width), 8) // 8

@@ -1,4 +1,4 @@
-"""Objects by path, on local disk, in memory or in an object store: everything that is not a Delta log.
+"""The objects below one root.
 
 A thin layer over obstore. A path is relative to the root, with ``/`` between its parts, and names an object, never a
 directory. What an object store guarantees holds everywhere: a reader sees a whole object or none, and of several
@@ -15,30 +15,25 @@ import io
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-    UnknownConfigurationKeyError,
-)
+from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore, MemoryStore, from_url
 
-from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
+from statelib.errors import ConfigurationError, InputError
+from statelib.storage.errors import ObjectNotFoundError, mapped_errors
+from statelib.storage.streams import Output, RangedInput, sync_directory, sync_file
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from obstore import WritableFile
     from obstore.store import ClientConfig, ObjectStore
 
 _CLIENT_OPTIONS = frozenset({
@@ -52,10 +47,6 @@ _DELTA_OPTIONS = ("aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "delt
 
 _PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
 """Characters that no store encodes, so that a path has the same name everywhere."""
-
-
-class ObjectNotFoundError(InputError):
-    """There is no object at the path. Callers who know what it means for the user say so instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,7 @@ class Storage:
 
     Args:
         root_uri: A local directory (path or ``file://`` URL; made if absent), ``memory://`` (tests: each instance has
-            its own objects, shared with its `within`), ``s3://bucket/prefix``, ``gs://...``, ``az://...``, ``abfss://...``.
+            its own objects, shared with its `within`), ``s3://bucket/prefix``, ``gs://...``, ``az://...``, ``abfss://``.
         options: See the module's docstring.
 
     Raises:
@@ -101,16 +92,20 @@ class Storage:
     def within(self, prefix: str) -> Storage:
         """The storage whose root is ``prefix`` below this one's, over the same connection."""
         inner = Storage.__new__(Storage)
-        inner.__dict__.update(self.__dict__)
-        inner._prefix = f"{self._key(prefix)}/"
+        inner.__dict__.update(self.__dict__, _prefix=f"{self._key(prefix)}/")
         return inner
 
     def uri(self, path: str) -> str:
         """The full address of ``path`` (`""`: of the root): a plain path on local disk, else a URL."""
         return f"{self.root_uri}/{self._prefix}{path}".rstrip("/")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the root is a local directory."""
+        return self._directory is not None
+
     def local_path(self, path: str) -> Path | None:
-        """Where ``path`` is on local disk, for memory-mapping and hard links; None if the root is not a local directory."""
+        """Where ``path`` is on local disk, for memory-mapping and hard links; None if the storage is elsewhere."""
         return None if self._directory is None else self._directory / self._key(path)
 
     def put(self, path: str, data: bytes) -> None:
@@ -195,7 +190,7 @@ class Storage:
     def delete(self, paths: str | Sequence[str]) -> None:
         """Removes objects; one that is not there is no error."""
         keys = [self._key(path) for path in ([paths] if isinstance(paths, str) else paths)]
-        with self._errors("delete", paths if isinstance(paths, str) else None):
+        with self._errors("delete", paths if isinstance(paths, str) else ""):
             if not isinstance(self._store, LocalStore):
                 obstore.delete(self._store, keys)
                 return
@@ -219,18 +214,18 @@ class Storage:
         Raises:
             ObjectNotFoundError: There is no object at ``path``.
         """
-        partial = local_path.with_name(f".{local_path.name}.{os.getpid()}-{threading.get_ident()}.part")
-        partial.parent.mkdir(parents=True, exist_ok=True)
+        part = local_path.with_name(f".{local_path.name}.{os.getpid()}-{threading.get_ident()}.part")
+        part.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with self._errors("download", path), partial.open("wb") as file:
+            with self._errors("download", path), part.open("wb") as file:
                 for chunk in obstore.get(self._store, self._key(path)).stream():
                     file.write(chunk)
                 file.flush()
                 os.fsync(file.fileno())
-            partial.replace(local_path)
+            part.replace(local_path)
         finally:
-            partial.unlink(missing_ok=True)
-        _sync_directory(local_path.parent)
+            part.unlink(missing_ok=True)
+        sync_directory(local_path.parent)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Opens an object for random access: memory-mapped on local disk, by ranges elsewhere.
@@ -242,7 +237,7 @@ class Storage:
             local = self.local_path(path)
             if local is not None:
                 return pa.memory_map(str(local))
-            return pa.PythonFile(_Ranges(self, path), mode="r")
+            return pa.PythonFile(RangedInput(self.size(path), partial(self.get_range, path)), mode="r")
 
     def open_output(self, path: str) -> io.RawIOBase:
         """Opens a new object for writing in bounded memory, under a name that nobody else writes.
@@ -257,13 +252,14 @@ class Storage:
             if self.exists(path):
                 raise InputError("there is such an object already", file=self.uri(path))
             local = self.local_path(path)
+            errors = partial(self._errors, "write", path)
             if local is None:
-                return _Output(self, path, obstore.open_writer(self._store, self._key(path)))
+                return Output(obstore.open_writer(self._store, self._key(path)), errors)
             local.parent.mkdir(parents=True, exist_ok=True)
-            return _Output(self, path, io.FileIO(local, "x"))
+            return Output(io.FileIO(local, "x"), errors)
 
     def _key(self, path: str) -> str:
-        if not _PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
+        if not _PATH.fullmatch(path) or any(part in {".", ".."} for part in path.split("/")):
             what = f"{path!r} is no path that every store can hold"
             raise ConfigurationError(what, next_step="use letters, digits and . _ = + @ , : ~ - in names")
         return self._prefix + path
@@ -288,129 +284,21 @@ class Storage:
         """Brings what was just written to the disk, if it is a file: obstore leaves that to the system."""
         local = self.local_path(path)
         if local is not None:
-            with self._errors("write", path), local.open("rb") as file:
-                os.fsync(file.fileno())
-            _sync_directory(local.parent)
+            with self._errors("write", path):
+                sync_file(local)
 
-    @contextmanager
-    def _errors(self, verb: str, path: str | None = None) -> Iterator[None]:
-        """Maps a store's errors to Hindstream's.
-
-        The original is not chained: its text may hold a signed URL or a header.
-        """
-        try:
-            yield
-        except HindstreamError:
-            raise
-        except FileNotFoundError as error:
-            if verb in ("write", "create", "upload", "list"):
-                raise self._problem(ConfigurationError, verb, path, error) from None
-            raise ObjectNotFoundError("there is no such object", file=self.uri(path or "")) from None
-        except (PermissionError, PermissionDeniedError, UnauthenticatedError) as error:
-            step = "check the credentials in the storage options or the environment, and the bucket's policy"
-            raise self._problem(ConfigurationError, verb, path, error, step) from None
-        except (UnknownConfigurationKeyError, ValueError) as error:
-            raise self._problem(ConfigurationError, verb, path, error, "check the storage options") from None
-        except (BaseError, OSError) as error:
-            kind = RetryableError if path is not None else ConfigurationError
-            raise self._problem(kind, verb, path, error, "run the same command again") from None
-
-    def _problem(
-        self,
-        kind: type[HindstreamError],
-        verb: str,
-        path: str | None,
-        error: Exception,
-        next_step: str | None = None,
-    ) -> HindstreamError:
-        what = f"cannot {verb}: {reason_without_secrets(error, self.options)}"
-        return kind(what, file=self.uri(path or ""), next_step=next_step)
-
-
-def reason_without_secrets(error: BaseException, options: Mapping[str, str]) -> str:
-    """The first line of a store's error, without option values and signed queries.
-
-    The lines after it are a dump of the request.
-    """
-    reason = re.sub(r"\?[^\s\"')]*", "?...", str(error).split("\n", 1)[0][:400])
-    for value in options.values():
-        reason = reason.replace(value, "...") if len(value) > 3 else reason
-    return reason
-
-
-class _Ranges(io.RawIOBase):
-    """An object as a file: each read is one request for a range."""
-
-    def __init__(self, storage: Storage, path: str) -> None:
-        self._storage = storage
-        self._path = path
-        self._length = storage.size(path)
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._length}[whence]
-        self._position = origin + offset
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        left = max(self._length - self._position, 0)
-        length = left if size is None or size < 0 else min(size, left)
-        data = self._storage.get_range(self._path, self._position, length) if length else b""
-        self._position += len(data)
-        return data
-
-
-class _Output(io.RawIOBase):
-    """What `Storage.open_output` gives: writes and closes ``target``, and maps the store's errors."""
-
-    def __init__(self, storage: Storage, path: str, target: io.FileIO | WritableFile) -> None:
-        self._storage = storage
-        self._path = path
-        self._target = target
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Buffer, /) -> int:
-        with self._storage._errors("write", self._path):
-            return self._target.write(data)
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        super().close()
-        with self._storage._errors("write", self._path):
-            if isinstance(self._target, io.FileIO):
-                os.fsync(self._target.fileno())
-                _sync_directory(Path(str(self._target.name)).parent)
-            self._target.close()
-
-
-def _sync_directory(directory: Path) -> None:
-    """Brings a directory's entries to the disk, so that a new name outlives a power cut."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    def _errors(self, verb: str, path: str = "") -> AbstractContextManager[None]:
+        return mapped_errors(verb, self.uri(path), self.options)
 
 
 def _normalise(root_uri: str) -> tuple[str, Path | None]:
     """The root without a trailing slash, and the directory that it names if it is a local one."""
     parts = urlsplit(root_uri)
-    if parts.scheme in ("", "file"):
+    if parts.scheme in {"", "file"}:
         directory = Path(unquote(parts.path) if parts.scheme else root_uri).expanduser().resolve()
         return str(directory), directory
-    if parts.username is not None and parts.scheme not in ("abfs", "abfss") or parts.password or parts.query:
+    names_a_user = parts.username is not None and parts.scheme not in {"abfs", "abfss"}  # there it is the container
+    if names_a_user or parts.password or parts.query:
         what = f"the {parts.scheme} address holds credentials"
         raise ConfigurationError(what, next_step="pass them as storage options or in the environment")
     return root_uri.rstrip("/"), None

@@ -1,0 +1,6 @@
+"""Objects by path, on local disk, in memory or in an object store: everything that is not a Delta log."""
+
+from statelib.storage.errors import ObjectNotFoundError, reason_without_secrets
+from statelib.storage.storage import Storage, StoredObject
+
+__all__ = ["ObjectNotFoundError", "Storage", "StoredObject", "reason_without_secrets"]

@@ -1,0 +1,69 @@
+"""What a store's errors mean to the user."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError
+
+from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LONGEST_REASON = 400
+_SHORTEST_SECRET = 4
+"""Shorter option values (``true``, ``3s``) are no secrets, and taking them out would garble the message."""
+
+_CREDENTIALS = "check the credentials in the storage options or the environment, and the bucket's policy"
+
+
+class ObjectNotFoundError(InputError):
+    """There is no object at the path. Callers who know what that means for the user say so instead."""
+
+
+@contextmanager
+def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Maps the errors of obstore and of the file system to Hindstream's.
+
+    The original is not chained: its text may hold a signed URL or a header.
+
+    Args:
+        verb: What is being done, as in "cannot read".
+        address: Full address of the object.
+        options: The store's options; none of their values gets into a message.
+    """
+
+    def problem(kind: type[HindstreamError], error: Exception, next_step: str) -> HindstreamError:
+        return kind(f"cannot {verb}: {reason_without_secrets(error, options)}", file=address, next_step=next_step)
+
+    try:
+        yield
+    except HindstreamError:
+        raise
+    except FileNotFoundError as error:
+        if verb in {"read", "open", "look up", "download"}:
+            raise ObjectNotFoundError("there is no such object", file=address) from None
+        raise problem(ConfigurationError, error, "check the address: its bucket or directory is not there") from None
+    except (PermissionError, PermissionDeniedError, UnauthenticatedError) as error:
+        raise problem(ConfigurationError, error, _CREDENTIALS) from None
+    except (UnknownConfigurationKeyError, ValueError) as error:
+        raise problem(ConfigurationError, error, "check the address and the storage options") from None
+    except (BaseError, OSError) as error:
+        if verb == "open the storage":
+            raise problem(ConfigurationError, error, "check the address and the storage options") from None
+        raise problem(RetryableError, error, "run the same command again") from None
+
+
+def reason_without_secrets(error: BaseException, options: Mapping[str, str]) -> str:
+    """The first line of a store's error, without option values and signed queries.
+
+    The lines after it are a dump of the request.
+    """
+    reason = re.sub(r"\?[^\s\"')]*", "?...", str(error).split("\n", 1)[0][:_LONGEST_REASON])
+    for value in options.values():
+        if len(value) > _SHORTEST_SECRET:
+            reason = reason.replace(value, "...")
+    return reason
