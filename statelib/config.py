@@ -246,9 +246,9 @@ def _check_known(name: str, *, place: str) -> None:
 def _invalid(error: ValidationError, origins: Mapping[str, str]) -> ConfigurationError:
     first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0])
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return ConfigurationError(
-        f"the value of {name} cannot be used: {reason[:1].lower()}{reason[1:]}",
+        f"the value of {name} cannot be used: {reason}",
         place=origins.get(name, "default"),
         next_step=f"{name} is {Settings.model_fields[name].description}",
     )

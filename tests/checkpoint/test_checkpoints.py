@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import hashlib
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statelib.checkpoint import Checkpoints, checkpoints
+from statelib.checkpoint.retention import oldest_kept, unneeded_files
+from statelib.errors import CorruptedDataError, InternalError
+from statelib.manifests import StateFile, StateManifest
+from statelib.storage import Storage, StoredObject
+from statelib.stores.backend import WriteBatch
+from statelib.stores.rocksdb import RocksDbBackend
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREFIX = "jobs/j/state/0_0"
+
+
+class Task:
+    """A task's state on one host, commit after commit."""
+
+    def __init__(self, storage: Storage, host: Path) -> None:
+        self.storage = storage
+        self.host = host
+        self.checkpoints = Checkpoints(storage, PREFIX, host / "cache")
+        self.manifest: StateManifest | None = None
+        self.attempts = 0
+
+    def slice(self, **changes: str) -> StateManifest:
+        """Restores the last checkpoint, writes some changes, saves the next one."""
+        self.attempts += 1
+        directory = self.host / f"attempt{self.attempts}"
+        if self.manifest:
+            self.checkpoints.restore(self.manifest, directory)
+        backend = RocksDbBackend(directory)
+        batch = WriteBatch()
+        for key, value in changes.items():
+            batch.put("store", key.encode(), value.encode() * 1000)
+        backend.write(batch)
+        backend.flush()
+        backend.checkpoint(self.host / f"snapshot{self.attempts}")
+        self.manifest = self.checkpoints.save(self.host / f"snapshot{self.attempts}", self.manifest)
+        backend.close()
+        return self.manifest
+
+
+@pytest.fixture
+def storage(tmp_path) -> Storage:
+    return Storage(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def task(storage, tmp_path) -> Task:
+    return Task(storage, tmp_path / "host")
+
+
+@pytest.fixture
+def requests(storage, monkeypatch):
+    """Files that were hashed, uploaded and downloaded since the test looked last."""
+    seen: dict[str, list[str]] = {"hashed": [], "uploaded": [], "downloaded": []}
+    sha256, upload, download = checkpoints._sha256, storage.upload, storage.download
+    monkeypatch.setattr(checkpoints, "_sha256", lambda path: seen["hashed"].append(path.name) or sha256(path))
+    monkeypatch.setattr(
+        storage, "upload", lambda local, path: seen["uploaded"].append(local.name) or upload(local, path)
+    )
+    monkeypatch.setattr(storage, "download", lambda path, to: seen["downloaded"].append(to.name) or download(path, to))
+
+    def take():
+        taken = {name: sorted(names) for name, names in seen.items()}
+        for names in seen.values():
+            names.clear()
+        return taken
+
+    return take
+
+
+def contents(directory: Path) -> dict[str, str]:
+    backend = RocksDbBackend(directory, create=False)
+    found = {key.decode(): value.decode() for key, value in backend.scan("store")}
+    backend.close()
+    return found
+
+
+def ssts(manifest: StateManifest) -> list[str]:
+    return sorted(file.name for file in manifest.files if file.name.endswith(".sst"))
+
+
+def test_a_restored_state_is_what_was_saved(task, storage, tmp_path):
+    first = task.slice(a="1", b="2")
+    second = task.slice(b="3")
+    elsewhere = Checkpoints(storage, PREFIX, tmp_path / "other")
+    elsewhere.restore(first, tmp_path / "first")
+    elsewhere.restore(second, tmp_path / "second")
+    assert contents(tmp_path / "first") == {"a": "1" * 1000, "b": "2" * 1000}
+    assert contents(tmp_path / "second") == {"a": "1" * 1000, "b": "3" * 1000}
+
+
+def test_files_are_stored_under_the_hash_of_their_content(task, storage):
+    manifest = task.slice(a="1")
+    assert [file.name for file in manifest.files] == sorted(file.name for file in manifest.files)
+    assert {entry.path.rpartition("/")[2] for entry in storage.list(PREFIX)} == {f.sha256 for f in manifest.files}
+    for file in manifest.files:
+        data = storage.get(f"{PREFIX}/{file.sha256}")
+        assert (hashlib.sha256(data).hexdigest(), len(data)) == (file.sha256, file.size_bytes)
+
+
+def test_diary_and_lock_are_no_state(task):
+    names = {file.name for file in task.slice(a="1").files}
+    assert "CURRENT" in names
+    assert not [name for name in names if name.startswith(("LOG", "LOCK"))]
+
+
+def test_only_new_files_are_uploaded_and_hashed(task, requests):
+    first = task.slice(a="1")
+    assert requests()["uploaded"] == sorted(file.name for file in first.files)
+    second = task.slice(b="2")
+    new = sorted(set(ssts(second)) - set(ssts(first)))
+    assert set(ssts(first)) < set(ssts(second))
+    seen = requests()
+    assert [name for name in seen["uploaded"] if name.endswith(".sst")] == new
+    # each file that was there is hashed once, when it is restored, and not again when it is saved
+    assert sorted(name for name in seen["hashed"] if name.endswith(".sst")) == sorted(ssts(first) + new)
+    assert not [name for name in seen["downloaded"] if name.endswith(".sst")]
+
+
+def test_a_host_fetches_only_what_it_lacks(task, storage, tmp_path, requests):
+    first = task.slice(a="1")
+    other = Checkpoints(storage, PREFIX, tmp_path / "other")
+    other.restore(first, tmp_path / "one")
+    requests()
+    second = task.slice(b="2")
+    requests()
+    other.restore(second, tmp_path / "two")
+    downloaded = [name for name in requests()["downloaded"] if name.endswith(".sst")]
+    assert downloaded == sorted(set(ssts(second)) - set(ssts(first)))
+
+
+def test_a_lost_cache_costs_downloads_only(task, tmp_path):
+    task.slice(a="1")
+    shutil.rmtree(task.host / "cache")
+    task.slice(b="2")
+    task.checkpoints.restore(task.manifest, tmp_path / "there")
+    assert contents(tmp_path / "there").keys() == {"a", "b"}
+
+
+def test_an_impostor_with_the_same_name_and_size_is_noticed(task, storage, tmp_path):
+    """Two attempts from one checkpoint give different files the same name: only the inode proves which one it is."""
+    first = task.slice(a="1")
+    name = ssts(first)[0]
+    snapshot = tmp_path / "snapshot"
+    task.checkpoints.restore(first, snapshot)
+    content = (snapshot / name).read_bytes()
+    (snapshot / name).unlink()
+    (snapshot / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    second = task.checkpoints.save(snapshot, first)
+    told = {file.name: file for file in second.files}[name]
+    assert told.size_bytes == len(content)
+    assert told.sha256 == hashlib.sha256((snapshot / name).read_bytes()).hexdigest()
+    assert storage.exists(f"{PREFIX}/{told.sha256}")
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "longer"])
+def test_damage_in_the_warehouse_is_never_used(task, storage, tmp_path, damage):
+    manifest = task.slice(a="1", b="2")
+    for number, file in enumerate(manifest.files):
+        path = f"{PREFIX}/{file.sha256}"
+        good = storage.get(path)
+        if not good:
+            continue
+        harm(storage, path, good, damage)
+        checkpoints_elsewhere = Checkpoints(storage, PREFIX, tmp_path / f"cache{number}")
+        target = tmp_path / f"target{number}"
+        with pytest.raises(CorruptedDataError, match=f"{file.name} is (missing|damaged).*{file.sha256}.*Next: restore"):
+            checkpoints_elsewhere.restore(manifest, target)
+        assert not target.exists()
+        storage.put(path, good)
+        checkpoints_elsewhere.restore(manifest, target)
+        assert contents(target).keys() == {"a", "b"}
+
+
+def harm(storage, path, good, damage):
+    match damage:
+        case "missing":
+            storage.delete(path)
+        case "truncated":
+            storage.put(path, good[:-1])
+        case "flipped":
+            storage.put(path, good[:-1] + bytes([good[-1] ^ 0x10]))
+        case "longer":
+            storage.put(path, good + b"\0")
+
+
+def test_damage_in_the_cache_is_mended_from_the_warehouse(task, tmp_path):
+    manifest = task.slice(a="1")
+    for cached in (task.host / "cache").iterdir():
+        data = cached.read_bytes()
+        cached.unlink()
+        cached.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    task.checkpoints.restore(manifest, tmp_path / "there")
+    assert contents(tmp_path / "there") == {"a": "1" * 1000}
+    for cached in (task.host / "cache").iterdir():
+        assert hashlib.sha256(cached.read_bytes()).hexdigest() == cached.name
+
+
+def test_what_the_database_writes_does_not_reach_the_cache(task, tmp_path):
+    task.slice(a="1")
+    for number in range(3):
+        task.slice(**{f"k{number}": "x"})
+        for cached in (task.host / "cache").iterdir():
+            assert hashlib.sha256(cached.read_bytes()).hexdigest() == cached.name
+
+
+def test_the_cache_keeps_two_checkpoints(task):
+    manifests = [task.slice(**{f"k{number}": "x"}) for number in range(3)]
+    kept = {file.sha256 for manifest in manifests[1:] for file in manifest.files if file.name.endswith(".sst")}
+    assert {entry.name for entry in (task.host / "cache").iterdir()} == kept
+
+
+def test_without_hard_links_files_are_copied(task, tmp_path, monkeypatch):
+    def refuse(self, target):
+        raise OSError("no hard links here")
+
+    first = task.slice(a="1")
+    monkeypatch.setattr("pathlib.Path.hardlink_to", refuse)
+    task.checkpoints.restore(first, tmp_path / "copied")
+    assert contents(tmp_path / "copied") == {"a": "1" * 1000}
+    again = task.checkpoints.save(tmp_path / "copied", first)
+    assert {file for file in first.files if file.name.endswith(".sst")} <= set(again.files)
+
+
+def test_an_interrupted_restore_leaves_nothing_that_counts(task, storage, tmp_path):
+    manifest = task.slice(a="1")
+    victim = f"{PREFIX}/{manifest.files[-1].sha256}"
+    data = storage.get(victim)
+    storage.delete(victim)
+    target = tmp_path / "there"
+    with pytest.raises(CorruptedDataError):
+        task.checkpoints.restore(manifest, target)
+    (tmp_path / "there.partial" / "rubbish.sst").write_bytes(b"rubbish")
+    storage.put(victim, data)
+    task.checkpoints.restore(manifest, target)
+    assert contents(target) == {"a": "1" * 1000}
+    assert not (target / "rubbish.sst").exists()
+    assert not (tmp_path / "there.partial").exists()
+
+
+def test_a_directory_that_is_there_is_not_written_over(task, tmp_path):
+    manifest = task.slice(a="1")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(InternalError, match="exists already"):
+        task.checkpoints.restore(manifest, tmp_path / "there")
+
+
+@pytest.mark.parametrize("name", ["../escape", "a/b", "", ".", ".."])
+def test_a_file_stays_in_its_directory(task, tmp_path, name):
+    manifest = StateManifest(files=(StateFile(name=name, sha256="0" * 64, size_bytes=1),))
+    with pytest.raises(CorruptedDataError, match="cannot be a file of a checkpoint"):
+        task.checkpoints.restore(manifest, tmp_path / "there")
+
+
+def test_inodes_are_shared(task, tmp_path):
+    """One copy on disk for the cache, the directory of the database and RocksDB's own checkpoint."""
+    manifest = task.slice(a="1")
+    task.checkpoints.restore(manifest, tmp_path / "there")
+    (name,) = ssts(manifest)
+    sha256 = {file.name: file.sha256 for file in manifest.files}[name]
+    assert (tmp_path / "there" / name).samefile(task.host / "cache" / sha256)
+
+
+@pytest.mark.parametrize(("head", "keep", "oldest"), [(0, 3, 1), (1, 3, 1), (3, 3, 1), (4, 3, 2), (9, 1, 9), (9, 0, 9)])
+def test_oldest_kept(head, keep, oldest):
+    assert oldest_kept(head, keep) == oldest
+
+
+def test_unneeded_files_are_told_apart_by_task():
+    manifest = StateManifest(files=(StateFile(name="x", sha256="aa", size_bytes=1),))
+    stored = [StoredObject(path, 1, 0) for path in ("s/0_0/aa", "s/0_0/bb", "s/0_1/aa")]
+    unneeded = unneeded_files(stored, [{"0_0": manifest}], "s")
+    assert [entry.path for entry in unneeded] == ["s/0_0/bb", "s/0_1/aa"]
+    assert unneeded_files(stored, [{"0_0": manifest, "0_1": manifest}], "s") == stored[1:2]

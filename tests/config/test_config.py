@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from statelib.config import NOT_SETTINGS, Settings, load_settings
+from statelib.errors import ConfigurationError
+
+SECRET = "wJalrXUtnFEMI"
+
+
+@pytest.fixture
+def in_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def toml(in_empty_directory):
+    def write(text):
+        path = in_empty_directory / "hindstream.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def load(command_line=None, **environ):
+    return load_settings(command_line, environ=environ)
+
+
+def test_defaults(in_empty_directory):
+    settings = load()
+    assert (settings.warehouse, settings.semantics, settings.until_ms) == ("warehouse", "kip", None)
+    assert settings.memory_budget_bytes == 512 * 2**20
+    assert all(settings.origin(name) == "default" for name in Settings.model_fields)
+
+
+def test_order_of_places(toml):
+    path = toml('keep_commits = 1\nbatch_records = 1\nwarehouse = "file"\n')
+    environ = {"HINDSTREAM_KEEP_COMMITS": "2", "HINDSTREAM_BATCH_RECORDS": "2"}
+    settings = load({"keep_commits": 3, "warehouse": None}, **environ)
+    assert (settings.keep_commits, settings.batch_records, settings.warehouse) == (3, 2, "file")
+    assert settings.origin("keep_commits") == "command line"
+    assert settings.origin("batch_records") == "environment HINDSTREAM_BATCH_RECORDS"
+    assert settings.origin("warehouse") == f"file {path.name}"
+    assert settings.origin("semantics") == "default"
+
+
+def test_the_process_environment_is_the_default(in_empty_directory, monkeypatch):
+    monkeypatch.setenv("HINDSTREAM_WAREHOUSE", "s3://bucket/prefix")
+    assert load_settings().warehouse == "s3://bucket/prefix"
+
+
+@pytest.mark.parametrize("value", ["1359676800000", "2013-02-01T00:00:00Z", "2013-02-01T01:00:00+01:00"])
+def test_instants(in_empty_directory, value):
+    assert load(HINDSTREAM_UNTIL=value).until_ms == 1_359_676_800_000
+
+
+def test_instants_of_toml(toml):
+    toml("until = 2013-02-01T00:00:00Z")
+    assert load().until_ms == 1_359_676_800_000
+
+
+def test_sizes(in_empty_directory):
+    assert load(HINDSTREAM_MEMORY_BUDGET_BYTES="1.5GiB").memory_budget_bytes == 3 * 2**29
+    assert load({"memory_budget_bytes": 2**21}).memory_budget_bytes == 2**21
+
+
+def test_tables(toml):
+    toml('[spark_conf]\n"spark.driver.memory" = "2g"\n')
+    assert load().spark_conf == {"spark.driver.memory": "2g"}
+    assert load(HINDSTREAM_SPARK_CONF='{"a": "b"}').spark_conf == {"a": "b"}
+
+
+def test_another_file(toml, in_empty_directory):
+    toml("keep_commits = 1")
+    other = in_empty_directory / "other.toml"
+    other.write_text("keep_commits = 7")
+    assert load_settings(environ={}, file=other).keep_commits == 7
+    assert load(HINDSTREAM_CONFIG=str(other)).keep_commits == 7
+
+
+def test_a_file_that_was_named_must_be_there(in_empty_directory):
+    with pytest.raises(ConfigurationError, match=r"no such settings file \(file nowhere.toml\)"):
+        load(HINDSTREAM_CONFIG="nowhere.toml")
+
+
+class TestUnknown:
+    def test_on_the_command_line(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match=r"no setting keep_comits \(place command line --keep-comits\)"):
+            load({"keep_comits": 3})
+
+    def test_in_the_environment(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match=r"HINDSTREAM_WAREHUSE\). Next: did you mean warehouse\?"):
+            load(HINDSTREAM_WAREHUSE="x")
+
+    def test_in_the_file(self, toml):
+        toml("memory_budget = 3")
+        with pytest.raises(ConfigurationError, match=r"file hindstream.toml.*did you mean memory_budget_bytes"):
+            load()
+
+    def test_without_likeness(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match="the settings are: warehouse, "):
+            load(HINDSTREAM_ZZZ="x")
+
+    def test_variables_of_the_dev_script_are_none(self, in_empty_directory):
+        load(**dict.fromkeys(NOT_SETTINGS - {"HINDSTREAM_CONFIG"}, "x"))
+
+    def test_every_variable_of_the_dev_script_is_known(self):
+        read = set(re.findall(r"HINDSTREAM_[A-Z_]+", (Path(__file__).parents[2] / "dev").read_text()))
+        assert read <= NOT_SETTINGS
+
+
+class TestWrong:
+    @pytest.mark.parametrize(
+        ("name", "value", "reason"),
+        [
+            ("keep_commits", "0", "greater than or equal to 1"),
+            ("keep_commits", "many", "valid integer"),
+            ("semantics", "kafka", "'kip' or 'kafka-4.3'"),
+            ("until", "2013-02-01", "no time zone"),
+            ("until", "tomorrow", "isoformat"),
+            ("memory_budget_bytes", "1KiB", "greater than or equal to"),
+            ("memory_budget_bytes", "lots", "byte"),
+            ("warehouse", "", "at least 1 character"),
+        ],
+    )
+    def test_names_setting_and_place(self, in_empty_directory, name, value, reason):
+        with pytest.raises(ConfigurationError) as raised:
+            load(**{f"HINDSTREAM_{name.upper()}": value})
+        assert f"the value of {name} cannot be used" in str(raised.value)
+        assert f"place environment HINDSTREAM_{name.upper()}" in str(raised.value)
+        assert reason in str(raised.value)
+
+    def test_json(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match=r"not JSON \(setting environment HINDSTREAM_SPARK_CONF\)"):
+            load(HINDSTREAM_SPARK_CONF="{")
+
+    def test_toml(self, toml):
+        toml("keep_commits = ")
+        with pytest.raises(ConfigurationError, match=r"not TOML: Invalid value .*\(file hindstream.toml\)"):
+            load()
+
+
+class TestCredentials:
+    @pytest.mark.parametrize(
+        "name",
+        ["aws_secret_access_key", "AWS_SESSION_TOKEN", "azure_storage_account_key", "access_key_id", "sas_token"],
+    )
+    def test_are_no_settings(self, in_empty_directory, name):
+        with pytest.raises(ConfigurationError, match=f"{name} is a credential") as raised:
+            load({"storage_options": {name: SECRET}})
+        assert SECRET not in str(raised.value)
+        assert raised.value.__cause__ is None
+        assert raised.value.__suppress_context__
+
+    def test_not_in_spark_s_configuration(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match="is a credential"):
+            load({"spark_conf": {"spark.hadoop.fs.s3a.secret.key": SECRET}})
+
+    @pytest.mark.parametrize("address", ["s3://me:{}@bucket", "abfss://box@account/?sig={}"])
+    def test_not_in_the_address(self, in_empty_directory, address):
+        with pytest.raises(ConfigurationError, match="the address holds credentials") as raised:
+            load(HINDSTREAM_WAREHOUSE=address.format(SECRET))
+        assert SECRET not in str(raised.value)
+
+    def test_ordinary_options_stay(self, in_empty_directory):
+        options = {"aws_endpoint_url": "http://localhost:9000", "aws_region": "eu-central-1", "allow_http": "true"}
+        assert load({"storage_options": options}).storage_options == options
+
+
+def test_explain_says_value_and_place(toml):
+    toml("keep_commits = 4")
+    lines = load(HINDSTREAM_MEMORY_BUDGET_BYTES="1GiB").explain().splitlines()
+    assert [line.split()[0] for line in lines] == list(Settings.model_fields)
+    assert ["memory_budget_bytes", "1.0GiB", "environment", "HINDSTREAM_MEMORY_BUDGET_BYTES"] in map(str.split, lines)
+    assert ["keep_commits", "4", "file", "hindstream.toml"] in map(str.split, lines)
+    assert ["semantics", "kip", "default"] in map(str.split, lines)
+
+
+def test_settings_travel(in_empty_directory):
+    settings = load({"keep_commits": 3})
+    copy = pickle.loads(pickle.dumps(settings))
+    assert copy == settings
+    assert copy.origin("keep_commits") == "command line"
+
+
+def test_settings_do_not_change(in_empty_directory):
+    with pytest.raises(ValueError, match="frozen"):
+        load().keep_commits = 3
