@@ -109,7 +109,9 @@ class Settings(BaseSettings):
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
-    audit_engine: Literal["spark", "pandas"] = Field(default="spark", description="what Great Expectations runs on")
+    audit_engine: Literal["auto", "spark", "pandas"] = Field(
+        default="auto", description="what Great Expectations runs on; auto: Spark for many rows, this process for few"
+    )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
