@@ -1,0 +1,48 @@
+"""Ledgers balance, figures of tasks add up, lateness falls into the right bucket."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
+
+
+def test_a_record_in_no_account_is_seen() -> None:
+    metrics = NodeMetrics(records_in=5, held_before=2, held_after=1)
+    metrics.account("forwarded", 4)
+    metrics.account("late", 1)
+    assert metrics.unaccounted == 1
+    metrics.account("duplicate", 1)
+    assert metrics.unaccounted == 0
+
+
+def test_nothing_leaves_no_trace() -> None:
+    metrics = NodeMetrics()
+    metrics.account("late", 0)
+    metrics.count("events", 0)
+    assert metrics == NodeMetrics()
+
+
+def test_tasks_add_up_and_maxima_stay_maxima() -> None:
+    first, second = NodeMetrics(records_in=1), NodeMetrics(records_in=2, records_out=3)
+    first.account("forwarded", 1)
+    second.account("forwarded", 2)
+    first.gauge_max("size_max", 7)
+    second.gauge_max("size_max", 5)
+    first.gauges["size"] = 1
+    second.gauges["size"] = 2
+    second.lateness.observe(np.array([5]))
+    first.add(second)
+    assert (first.records_in, first.records_out, first.accounts) == (3, 3, {"forwarded": 3})
+    assert first.gauges == {"size_max": 7, "size": 3}
+    assert (first.lateness.total_ms, first.lateness.max_ms, sum(first.lateness.counts)) == (5, 5, 1)
+
+
+def test_lateness_buckets_include_their_upper_bound() -> None:
+    lateness = Lateness()
+    lateness.observe(np.array([0, 1, 1_000, 1_001, LATENESS_BOUNDS_MS[-1], LATENESS_BOUNDS_MS[-1] + 1]))
+    assert lateness.counts[:3] == [1, 2, 1]
+    assert lateness.counts[-2:] == [1, 1]
+    assert lateness.max_ms == LATENESS_BOUNDS_MS[-1] + 1
+    lateness.observe(np.empty(0, np.int64))
+    assert sum(lateness.counts) == 6
