@@ -123,11 +123,11 @@ class RunningWindowAggregate:
             key_code = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
         rows, slots = self._accept(batch, key_code)
         self._context.clocks["stream_time"] = self._stream_time
+        self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
             nothing = pa.nulls(0, self._aggregator.result_type)
             prior = nothing if self._spec.needs_prior else None
             return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
-        self._aggregator.prepare(batch)
         self._reserve_and_load()
         priors = self._priors(slots) if self._spec.needs_prior else None
         result, removed = self._aggregator.walk(rows, slots)
