@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.storage.s3 import s3_options as s3_options  # noqa: PLC0414

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.storage import ObjectNotFoundError, Storage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def storage(request, tmp_path: Path) -> Storage:
+    if request.param == "s3":
+        return Storage(f"s3://warehouse/{tmp_path.name}", request.getfixturevalue("s3_options"))
+    return Storage(str(tmp_path / "root") if request.param == "local" else "memory://")
+
+
+def test_put_and_get(storage):
+    storage.put("a/b.json", b"1")
+    storage.put("a/b.json", b"22")
+    assert storage.get("a/b.json") == b"22"
+    assert storage.get_if_present("a/b.json") == b"22"
+    assert storage.get_range("a/b.json", 1, 1) == b"2"
+    assert storage.size("a/b.json") == 2
+    assert storage.exists("a/b.json")
+
+
+def test_what_is_absent(storage):
+    assert storage.get_if_present("a/b") is None
+    assert not storage.exists("a/b")
+    for call in (storage.get, storage.size, storage.open_input):
+        with pytest.raises(ObjectNotFoundError, match="no such object"):
+            call("a/b")
+    storage.delete("a/b")
+    storage.delete(["a/b", "a/c"])
+    assert storage.list() == []
+
+
+def test_put_if_absent(storage):
+    assert storage.put_if_absent("commits/1", b"mine")
+    assert not storage.put_if_absent("commits/1", b"theirs")
+    assert storage.get("commits/1") == b"mine"
+
+
+def test_list_is_ordered_and_does_not_mistake_a_name_for_a_folder(storage):
+    for path in ("b/2", "b/1", "b/deep/er/3", "bb/4", "a"):
+        storage.put(path, b"123")
+    assert [entry.path for entry in storage.list("b")] == ["b/1", "b/2", "b/deep/er/3"]
+    assert [entry.path for entry in storage.list()] == ["a", "b/1", "b/2", "b/deep/er/3", "bb/4"]
+    assert {entry.size_bytes for entry in storage.list()} == {3}
+    storage.delete(["b/1", "b/deep/er/3"])
+    assert [entry.path for entry in storage.list("b")] == ["b/2"]
+
+
+def test_within_shares_the_objects(storage):
+    inner = storage.within("topics/flights")
+    inner.put("x", b"1")
+    assert storage.get("topics/flights/x") == b"1"
+    assert [entry.path for entry in inner.list()] == ["x"]
+    assert inner.uri("x") == storage.uri("topics/flights/x")
+
+
+def test_upload_and_download(storage, tmp_path):
+    content = os.urandom(12 << 20)  # more than one part of an upload
+    (tmp_path / "from").write_bytes(content)
+    storage.upload(tmp_path / "from", "state/file")
+    storage.download("state/file", tmp_path / "deep" / "to")
+    assert (tmp_path / "deep" / "to").read_bytes() == content
+    with pytest.raises(ObjectNotFoundError):
+        storage.download("state/other", tmp_path / "deep" / "other")
+    assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["to"]
+
+
+def test_files(storage):
+    with storage.open_output("a/file") as output:
+        for _ in range(3):
+            output.write(b"0123456789" * (1 << 19))
+    with storage.open_input("a/file") as source:
+        assert source.size() == 15 << 20
+        source.seek(5_000_005)
+        assert source.read(10) == b"5678901234"
+    with pytest.raises(InputError, match="already"):
+        storage.open_output("a/file")
+
+
+@pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "../a", "a/../b", "a b", "ü", "a#1", "a%20b", "."])
+def test_paths_that_not_every_store_can_hold_are_refused(storage, path):
+    with pytest.raises(ConfigurationError, match="every store"):
+        storage.put(path, b"")
+
+
+def test_local_paths(tmp_path):
+    storage = Storage(f"file://{tmp_path}/root")
+    storage.within("a").put("b", b"1")
+    assert storage.is_local
+    assert storage.within("a").local_path("b") == tmp_path / "root" / "a" / "b"
+    assert storage.uri("a/b") == str(tmp_path / "root" / "a" / "b")
+    assert (tmp_path / "root" / "a" / "b").read_bytes() == b"1"
+    assert Storage("memory://").local_path("b") is None
+
+
+def test_pickling_keeps_the_place(tmp_path):
+    storage = Storage(str(tmp_path)).within("a")
+    storage.put("b", b"1")
+    assert pickle.loads(pickle.dumps(storage)).get("b") == b"1"
+    with pytest.raises(ConfigurationError, match="process"):
+        pickle.dumps(Storage("memory://"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "options"),
+    [
+        ("floppy://a", {}),
+        ("s3://warehouse/x", {"no_such_option": "1"}),
+        ("s3://user:password@warehouse/x", {}),
+        ("s3://warehouse/x?token=1", {}),
+    ],
+)
+def test_addresses_and_options_that_cannot_be(uri, options):
+    with pytest.raises(ConfigurationError) as error:
+        Storage(uri, options)
+    assert "password" not in str(error.value)
+
+
+def test_no_message_tells_a_secret():
+    options = {
+        "aws_endpoint_url": "http://127.0.0.1:1",
+        "aws_access_key_id": "the-key-id",
+        "aws_secret_access_key": "the-secret",
+        "aws_session_token": "the-token",
+        "aws_region": "us-east-1",
+        "allow_http": "true",
+    }
+    storage = Storage("s3://warehouse", options)
+    storage._store = type(storage._store).from_url(
+        "s3://warehouse", config=dict(list(options.items())[:-1]), client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )  # fmt: skip
+    with pytest.raises(RetryableError, match="cannot read") as error:
+        storage.get("a")
+    assert not re.search("the-(key-id|secret|token)", f"{error.value} {error.value.__cause__} {storage!r}")
+
+
+def test_a_bucket_that_is_not_there(s3_options):
+    storage = Storage("s3://another-bucket", s3_options)
+    with pytest.raises(ConfigurationError, match="cannot write"):
+        storage.put("a", b"")
+
+
+def test_permissions(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    storage = Storage(str(tmp_path))
+    tmp_path.chmod(0o500)
+    with pytest.raises(ConfigurationError):
+        storage.put("a", b"")
+
+
+def test_a_parent_that_is_an_object_is_an_error_not_a_loss(tmp_path):
+    storage = Storage(str(tmp_path))
+    storage.put("a", b"1")
+    with pytest.raises(RetryableError, match="cannot write"):
+        storage.put("a/b", b"2")
+    assert storage.get("a") == b"1"
+
+
+def _create(root: str, options: dict[str, str], barrier: threading.Barrier, won: list[int], who: int) -> None:
+    storage = Storage(root, options)
+    for n in range(20):
+        barrier.wait()
+        if storage.put_if_absent(f"commits/{n}", str(who).encode()):
+            won.append(n)
+
+
+@pytest.mark.parametrize("place", ["local", "s3"])
+def test_one_of_many_creators_wins(place, tmp_path, request):
+    """Each object is created by exactly one of four, and holds what that one wrote."""
+    options = request.getfixturevalue("s3_options") if place == "s3" else {}
+    root = f"s3://warehouse/{tmp_path.name}" if place == "s3" else str(tmp_path)
+    barrier = threading.Barrier(4)
+    won: list[list[int]] = [[] for _ in range(4)]
+    threads = [threading.Thread(target=_create, args=(root, options, barrier, won[i], i)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(n for numbers in won for n in numbers) == list(range(20))
+    for who, numbers in enumerate(won):
+        assert all(Storage(root, options).get(f"commits/{n}") == str(who).encode() for n in numbers)
+
+
+_WRITE_FOR_EVER = """
+import sys
+from statelib.storage import Storage
+storage = Storage(sys.argv[1])
+n = 0
+while True:
+    storage.put("head", b"%08d" % n * 5000)
+    storage.put_if_absent(f"commits/{n}", b"%08d" % n * 5000)
+    print(n, flush=True)
+    n += 1
+"""
+
+
+def test_kill_leaves_whole_objects_and_nothing_acknowledged_is_lost(tmp_path):
+    writer = subprocess.Popen([sys.executable, "-c", _WRITE_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE)
+    acknowledged = 0
+    for line in writer.stdout:
+        acknowledged = int(line)
+        if acknowledged == 40:
+            break
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    writer.stdout.close()
+    storage = Storage(str(tmp_path))
+    contents = {entry.path: storage.get(entry.path) for entry in storage.list()}
+    assert all(content == content[:8] * 5000 for content in contents.values())
+    assert {f"commits/{n}" for n in range(acknowledged + 1)} <= contents.keys()
+    assert int(contents["head"][:8]) >= acknowledged
+
+
+def test_what_is_written_by_ranges_can_be_read_as_parquet(storage):
+    table = pa.table({"a": range(1000)})
+    with storage.open_output("t.parquet") as output:
+        pq.write_table(table, output)
+    with storage.open_input("t.parquet") as source:
+        assert pq.read_table(source).equals(table)
+
+
+def test_an_output_that_is_closed_twice_is_closed_once(storage):
+    output = storage.open_output("a")
+    output.write(b"1")
+    output.close()
+    output.close()
+    assert isinstance(output, io.RawIOBase)
+    assert storage.get("a") == b"1"
