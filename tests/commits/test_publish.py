@@ -7,6 +7,7 @@ import pytest
 from statelib.commits import CommitLog, Published, commit, plan, publish, published_through, record_audit, stage
 from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.topics.append import append
 from tests.commits import toy
 from tests.commits.toy import DAY
 
@@ -90,10 +91,8 @@ def test_a_commit_without_files_moves_the_topic_on(warehouse, events, commit_sli
 def test_files_of_another_writer_are_not_published_over(warehouse, events, commit_slice):
     commit_slice(DAY)
     publish(warehouse, "counting")
-    archive = open_archive(warehouse, "counts")
-    archive.append(
-        open_archive(warehouse, "events").reader(0).read_all().drop(["offset"]), attempt="x", app_id="x", app_version=1
-    )
+    strange = open_archive(warehouse, "events").reader(0).read_all().drop(["offset"])
+    append(open_archive(warehouse, "counts"), strange, attempt="x", app_id="x", app_version=1)
     commit_slice(2 * DAY)
     with pytest.raises(ConfigurationError, match="somebody else writes to it"):
         publish(warehouse, "counting")
