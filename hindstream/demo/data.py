@@ -11,10 +11,10 @@ order       actual departure; a cancelled flight at its    by hour
 records     336,776 of 2013, and redelivered ones          26,115 of 2013, and tombstones
 ==========  =============================================  ====================================================
 
-So records of ``flights`` are out of order exactly as far as the flights were. Two things are made up, and always the same
-way: 2 % of the flights are delivered a second time, up to six hours later, because the tables have no duplicates and an
-at-least-once log does; and an hour without an observation becomes a tombstone, so that a flight is not joined with the
-weather of the day before.
+So records of ``flights`` are out of order exactly as far as the flights were. Two things are made up, always in the
+same way: 2 % of the flights are delivered a second time, up to six hours later, as an at-least-once log does and the
+tables do not; and an hour without an observation becomes a tombstone, so that a flight is not joined with the weather
+of the day before.
 
 The package itself cannot be imported (it needs ``pkg_resources``); only its files are read.
 """
@@ -57,7 +57,7 @@ _FLIGHT_FIELDS = {
     "air_time": pa.int32(),
     "distance": pa.int32(),
 }
-"""Of the value; delays and air time in minutes, distance in miles. ``dep_delay`` is null if the flight was cancelled."""
+"""Of the value; delays and air time in minutes, distance in miles. No ``dep_delay``: the flight was cancelled."""
 
 _WEATHER_FIELDS = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib")
 
