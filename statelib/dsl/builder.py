@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import KTable
 from statelib.errors import ConfigurationError
 from statelib.operators.table_source import TableSource
+from statelib.operators.window_aggregate import WindowAggregate
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
 
 if TYPE_CHECKING:
@@ -104,6 +106,12 @@ class StreamsBuilder:
         sink = Sink(f"{generated}-SINK", (parent,), topic, partitions, partition_by=by, internal=True)
         self._nodes.append(sink)
         return self.add_source("KSTREAM-SOURCE", topic, internal=True)
+
+    def request_prior_values(self, node: str) -> None:
+        """Makes a windowed aggregation say with each update what it replaces."""
+        for index, known in enumerate(self._nodes):
+            if isinstance(known, Processor) and known.name == node and isinstance(known.spec, WindowAggregate):
+                self._nodes[index] = replace(known, spec=replace(known.spec, needs_prior=True))
 
     def claim_store(self, name: str) -> str:
         """Makes sure that a store's name is used once.

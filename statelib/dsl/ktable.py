@@ -40,6 +40,8 @@ class WindowedKTable:
         kind = "KTABLE-SUPPRESS"
         name = suppressed.name or self._builder.new_name(kind)
         store = self._builder.claim_store(f"{name}-store")
+        if suppressed.buffer.byte_limit is not None:
+            self._builder.request_prior_values(self._node)  # as shipped, they count too
         spec = Suppress(store, suppressed, self._windows)
         node = self._builder.add_processor(kind, [self._node], spec, name=name, stores=[store])
         return WindowedKTable(self._builder, node, windows=self._windows)

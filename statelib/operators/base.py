@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from statelib.batch import NO_TIMESTAMP
 
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.kernels.key_table import KeyTable
     from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
-
-Semantics = Literal["kip", "kafka-4.3"]
-"""``kip`` keeps what the KIPs promise, ``kafka-4.3`` does what the shipped library does (docs/semantics.md)."""
 
 
 @dataclass(slots=True)

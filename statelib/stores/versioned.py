@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
-    from statelib.operators.base import Semantics
+    from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
 
 VALID_TO_UNDEFINED = -1

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Uptake
-    from statelib.operators.base import Operator, Semantics
+    from statelib.operators.base import Operator
+    from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.task.records import Records
     from statelib.topology import SubTopology
@@ -32,7 +33,7 @@ class Graph:
         sub_topology: What to run.
         backend: The task's stores.
         clocks: The operators' clocks as of the last commit, by node; kept up to date as the task goes on.
-        semantics: See `statelib.operators.base.Semantics`.
+        semantics: See `Semantics`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Graph:
                 self.metrics[processor.name],
                 self.clocks[processor.name],
                 semantics,
+                [source.topic for source in sub_topology.all_sources],
             )
             self._operators[processor.name] = processor.spec.build(context)
 

@@ -18,7 +18,7 @@ from statelib.task.sources import Progress, TopicSource, no_records
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.operators.base import Semantics
+    from statelib.semantics import Semantics
     from statelib.task.records import Records
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Source, SubTopology, Topology

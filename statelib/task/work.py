@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.manifests import CommittedTask, PlannedTask, RepartitionFile
-    from statelib.operators.base import Semantics
+    from statelib.semantics import Semantics
     from statelib.topology import SubTopology
 
 
@@ -25,7 +25,7 @@ class TaskSettings:
         state_dir: A local directory for the working copies of state.
         memory_budget_bytes: Past it a task's working sets are written to RocksDB and emptied.
         batch_records: How many records are taken up at a time; no effect on results.
-        semantics: See `statelib.operators.base.Semantics`.
+        semantics: See `Semantics`.
         on_bad_record: ``fail``: a record that cannot be used ends the run; ``quarantine``: it goes to the topic
             ``<job>-quarantine``, is counted and shown.
     """

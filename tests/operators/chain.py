@@ -19,7 +19,8 @@ from statelib.stores.memory import MemoryBackend
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.operators.base import Operator, OperatorSpec, Semantics
+    from statelib.operators.base import Operator, OperatorSpec
+    from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
 
 TOPIC = "in"

@@ -20,7 +20,8 @@ from statelib.stores.memory import MemoryBackend
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.operators.base import Operator, OperatorSpec, Semantics
+    from statelib.operators.base import Operator, OperatorSpec
+    from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
 
 
@@ -96,13 +97,13 @@ class Task:
         self.backend.write(write)
         self.clocks = dict(self.context.clocks)
 
-    def run(self, records: Sequence[Record], cuts: Sequence[int] = (), *, flush: bool = False) -> list[Batch]:
-        """All records, cut into batches before the indices ``cuts``, with a flush and a restart there if asked."""
+    def run(self, records: Sequence[Record], cuts: Sequence[int] = (), *, flush_every: int = 0) -> list[Batch]:
+        """All records, cut into batches before the indices ``cuts``; a flush and restart after so many batches."""
         results = []
         bounds = [0, *sorted(cut for cut in set(cuts) if 0 < cut < len(records)), len(records)]
-        for start, end in itertools.pairwise(bounds):
+        for number, (start, end) in enumerate(pairwise(bounds), start=1):
             results.append(self.process(records[start:end]))
-            if flush:
+            if flush_every and number % flush_every == 0:
                 self.flush()
                 self.restart()
         self.flush()

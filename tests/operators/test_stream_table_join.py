@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch
     from statelib.metrics import NodeMetrics
-    from statelib.operators.base import OperatorSpec, Semantics
+    from statelib.operators.base import OperatorSpec
+    from statelib.semantics import Semantics
 
 LEFT = pa.struct([("n", pa.int64())])
 RIGHT = pa.struct([("wind", pa.int64())])
@@ -76,9 +77,9 @@ def values(results: Iterable[Batch]) -> list[dict[str, object]]:
 @given(records=histories(), retention_ms=st.sampled_from([0, 1, 10, 100]), cuts=st.lists(st.integers(1, 39)))
 def test_the_models_answer_in_every_cut(left: bool, records: list[Record], retention_ms: int, cuts: list[int]) -> None:
     expected = model(retention_ms, records, left=left)
-    for where, flush in [([], False), (cuts, False), (cuts, True), (range(40), True)]:
+    for where, flush_every in [([], 0), (cuts, 0), (cuts, 1), (range(40), 1), (range(40), 3)]:
         run = task(retention_ms, left=left)
-        results = run.run(records, list(where), flush=flush)
+        results = run.run(records, list(where), flush_every=flush_every)
         assert values(results) == expected
         assert [int(time) for result in results for time in result.timestamp] == [value["at"] for value in expected]
         assert run.metrics.unaccounted == 0
@@ -98,7 +99,7 @@ def test_batches_and_single_puts_lead_to_the_same_bytes(
         if record.key is not None:
             store.put(record.key.encode(), value, record.timestamp)
     run = task(retention_ms, semantics=semantics)
-    run.run(records, cuts, flush=True)
+    run.run(records, cuts, flush_every=1)
     for family in run.spec.families():
         assert list(run.backend.scan(family)) == list(backend.scan(family))
 
@@ -148,8 +149,8 @@ def test_many_versions_in_any_order() -> None:
         )
     ]
     expected = model(2_000, records, left=True)
-    for every, flush in ((6_000, False), (700, False), (900, True)):
-        assert values(task(2_000, left=True).run(records, range(0, 6_000, every), flush=flush)) == expected
+    for every, flush_every in ((6_000, 0), (700, 0), (900, 1), (300, 4)):
+        assert values(task(2_000, left=True).run(records, range(0, 6_000, every), flush_every=flush_every)) == expected
 
 
 def test_the_working_set_is_forgotten() -> None:
