@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from statelib.config import Settings, load_settings
 from statelib.storage import Storage
+from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 
@@ -47,5 +48,5 @@ def archive_orders(settings: Settings, table: pa.Table, version: int = 1) -> Top
     """Appends orders to the topic, which is made if absent."""
     uri = Storage(settings.warehouse).uri("topics/orders")
     archive = TopicArchive.ensure(uri, topic_schema(pa.string(), VALUE), PARTITIONS)
-    archive.append(table, attempt=f"test-{version}", app_id="test", app_version=version)
+    append(archive, table, attempt=f"test-{version}", app_id="test", app_version=version)
     return archive.refresh()

@@ -1,0 +1,198 @@
+"""Third phase: looks at what a run has staged, before anything of it becomes visible.
+
+Audited are the records of every sink, the staged files, and the ledger that accounts for every record. A run that fails
+is in quarantine: its files are never published, state does not move, and the next plan makes a fresh try.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_jobs.checks import files_frame, files_suite, ledger_frame, ledger_suite, topic_suite
+from spark_jobs.command import phase_main
+from spark_jobs.frames import PandasFrame, pandas_frame, spark_frame
+from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.session import spark_session
+from spark_jobs.task_work import sink_types
+from statelib.commits import CommitLog, JobLayout, Runs, quarantine_topic, read_staged, reconcile, record_audit
+from statelib.commits.archives import open_archive_if_present
+from statelib.errors import ConfigurationError, InputError
+from statelib.manifests import Audit
+from statelib.topics.schema import topic_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from spark_jobs.checks import Suite
+    from spark_jobs.frames import Frame
+    from spark_jobs.validation import Validated
+    from statelib.config import Settings
+    from statelib.job import Job
+    from statelib.manifests import AuditCheck, Plan, Staged
+    from statelib.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+SPARK_FROM_ROWS = 1_000_000
+"""``audit_engine = "auto"``: a sink with more staged records than this is audited on Spark, where each query costs
+tenths of a second whatever its size; smaller ones in this process."""
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
+    """Audits a run that has staged its result; the outcome is stored as the run's ``audit.json``.
+
+    A run that has been audited already is not audited again: the outcome that stands counts.
+
+    Raises:
+        InputError: A check has failed; the failing rows are in the log and in ``audit.json``.
+        ConfigurationError: The run has staged nothing.
+    """
+    warehouse = open_warehouse(settings)
+    plan = find_plan(warehouse, job.name, run_id)
+    audit = Runs(warehouse, job.name).audit(plan.run_id)
+    if audit is None:
+        staged = read_staged(warehouse, plan)
+        if staged is None:
+            next_step = "replay it first: hindstream replay"
+            raise ConfigurationError("the run has staged nothing", job=job.name, run=plan.run_id, next_step=next_step)
+        audit = record_audit(warehouse, plan, _audit(job, settings, warehouse, plan, staged))
+    if not audit.success:
+        raise _failure(job, warehouse, audit)
+    _log.info("%s: run %s passed %d checks in %.1f s", job.name, audit.run_id, len(audit.checks), audit.seconds)
+    return audit
+
+
+def _audit(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged) -> Audit:
+    from spark_jobs.validation import Validator  # noqa: PLC0415  (importing Great Expectations takes two seconds)
+
+    started = time.perf_counter()
+    layout = JobLayout(job.name)
+    with _local_folder(warehouse, f"{layout.root}/great_expectations") as folder:
+        validator = Validator(folder)
+        validated = [
+            validator.validate(suite, frame, run=plan.run_id)
+            for suite, frame in _audited(job, settings, warehouse, plan, staged)
+        ]
+        page = _page(validated, folder)
+    checks = tuple(check for part in validated for check in part.checks)
+    return Audit(
+        run_id=plan.run_id,
+        success=all(check.success for check in checks),
+        checks=checks,
+        data_docs=f"great_expectations/{page}" if page else None,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _audited(
+    job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged
+) -> Iterator[tuple[Suite, Frame]]:
+    """Each table of the run with its suite; a table is released before the next is made."""
+    schemas = _schemas(job, settings, warehouse, plan, staged)
+    sinks = [sink for outcome in staged.tasks for sink in outcome.sinks]
+    for topic in job.topology.sink_topics:
+        files = [sink.file for sink in sinks if sink.topic == topic]
+        suite = topic_suite(job, topic, schemas[topic])
+        rows = sum(file.rows for file in files)
+        if settings.audit_engine == "spark" or (settings.audit_engine == "auto" and rows > SPARK_FROM_ROWS):
+            frame = spark_frame(spark_session(settings), warehouse, topic, schemas[topic], files)
+            yield suite, frame
+            frame.data.unpersist()
+        else:
+            yield suite, pandas_frame(warehouse, topic, schemas[topic], files)
+    before = CommitLog(warehouse, job.name).read(plan.commit - 1).tasks if plan.commit > 1 else {}
+    yield files_suite(), PandasFrame(files_frame(warehouse, sinks, schemas, before))
+    yield ledger_suite(), PandasFrame(ledger_frame(reconcile(job.topology, plan, staged)))
+
+
+def _schemas(
+    job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged
+) -> dict[str, pa.Schema]:
+    """By topic, the columns that its files must have: its archive's, or what the topology gives if there is none yet."""
+    types = sink_types(job, plan, warehouse, settings)
+    topics = {*job.topology.sink_topics, *(sink.topic for outcome in staged.tasks for sink in outcome.sinks)}
+    schemas = {}
+    for topic in topics:
+        archive = open_archive_if_present(warehouse, topic)
+        if archive is not None:
+            schemas[topic] = archive.schema
+        elif topic in types:
+            schemas[topic] = topic_schema(types[topic].field("key").type, types[topic].field("value").type)
+    return schemas
+
+
+def _page(validated: Sequence[Validated], folder: Path) -> str | None:
+    """The page to look at, below ``folder``: that of the first table that failed, else of the first."""
+    failed = [part for part in validated if not all(check.success for check in part.checks)]
+    page = (failed or list(validated))[0].page
+    return str(page.relative_to(folder.resolve())) if page else None
+
+
+@contextmanager
+def _local_folder(warehouse: Storage, path: str) -> Iterator[Path]:
+    """The folder ``path`` on local disk; for a warehouse elsewhere, a copy that is uploaded at the end."""
+    local = warehouse.local_path(path)
+    if local is not None:
+        yield local
+        return
+    with tempfile.TemporaryDirectory(prefix="hindstream-audit-") as name:
+        folder = Path(name).resolve()
+        known = {entry.path: entry for entry in warehouse.list(path)}
+        for entry in known.values():
+            warehouse.download(entry.path, folder / entry.path.removeprefix(f"{path}/"))
+        downloaded = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+        yield folder
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and downloaded.get(file) != file.stat().st_mtime_ns:
+                warehouse.upload(file, f"{path}/{file.relative_to(folder)}")
+
+
+def _failure(job: Job, warehouse: Storage, audit: Audit) -> InputError:
+    """Logs every failed check with its failing rows, and makes the error of the phase."""
+    failed = [check for check in audit.checks if not check.success]
+    for check in failed:
+        _log.error("%s", describe(check))
+    root = JobLayout(job.name).root
+    page = warehouse.uri(f"{root}/{audit.data_docs}") if audit.data_docs else None
+    return InputError(
+        f"the audit failed, {len(failed)} of {len(audit.checks)} checks: {summary(failed[0])}",
+        job=job.name,
+        run=audit.run_id,
+        data_docs=page,
+        next_step="mend the cause and run the same slice again: this run stays in quarantine, state has not moved",
+    )
+
+
+def summary(check: AuditCheck) -> str:
+    """A check in one line."""
+    parameters = ", ".join(f"{name}={json.dumps(value)}" for name, value in check.parameters.items())
+    text = f"{check.topic}: {check.expectation}({parameters})"
+    if check.error:
+        return f"{text} could not be evaluated: {check.error}"
+    if check.unexpected_count:
+        return f"{text} has {check.unexpected_count} unexpected rows"
+    return f"{text} observed {json.dumps(check.observed)}"
+
+
+def describe(check: AuditCheck) -> str:
+    """A failed check with its failing rows, one a line."""
+    rows = [f"    {json.dumps(row)}" for row in check.unexpected_rows]
+    return "\n".join([summary(check), *rows])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``spark-submit spark_jobs/audit.py --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Audits what a run has staged.")
+
+
+if __name__ == "__main__":
+    main()

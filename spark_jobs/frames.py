@@ -1,0 +1,183 @@
+"""Staged records as flat tables for Great Expectations.
+
+Great Expectations' Spark engine reads a dot in a column's name as a step into a struct, and not everywhere the same way;
+so nested fields get ``__`` for the dots in the table (``key__window_start``), and dots again in what a person sees
+(``key.window_start``). Binary fields are hexadecimal text. Lists and maps (headers among them) are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from statelib.commits import topic_path
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+    from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
+
+SEPARATOR = "__"
+_PARTITION = pa.field("partition", pa.int32())
+_SMALL_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One flat column: ``path`` names the fields from the outside in."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+    @property
+    def name(self) -> str:
+        """In the frame."""
+        return SEPARATOR.join(self.path)
+
+    @property
+    def dotted(self) -> str:
+        """For people."""
+        return ".".join(self.path)
+
+
+class Frame(Protocol):
+    """Rows that an expectation suite is run over."""
+
+    engine: str
+    data: Any
+
+    def rows(self, at: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Whole rows whose columns have the values of one of ``at`` (all with the same columns)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PandasFrame:
+    """Rows in this process."""
+
+    data: pd.DataFrame
+    engine: str = "pandas"
+
+    def rows(self, at: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """See `Frame`."""
+        if not at:
+            return []
+        names = list(at[0])
+        wanted = {tuple(place[name] for name in names) for place in at}
+        places = zip(*(self.data[name] for name in names), strict=True)
+        found = self.data[[place in wanted for place in places]]
+        return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFrame:
+    """Rows on Spark."""
+
+    data: DataFrame
+    engine: str = "spark"
+
+    def rows(self, at: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """See `Frame`."""
+        from pyspark.sql import functions as f  # noqa: PLC0415
+
+        if not at:
+            return []
+        wanted = f.lit(False)  # noqa: FBT003
+        for place in at:
+            same = f.lit(True)  # noqa: FBT003
+            for name, value in place.items():
+                same &= f.col(name).eqNullSafe(f.lit(value))
+            wanted |= same
+        return [row.asDict() for row in self.data.filter(wanted).collect()]
+
+
+def flat_columns(schema: pa.Schema) -> list[Column]:
+    """The columns of a topic's frame, ``partition`` last.
+
+    Raises:
+        ConfigurationError: Two fields would get one name (``a.b`` and ``a__b``).
+    """
+    columns = [column for field in [*schema, _PARTITION] for column in _leaves(field, ())]
+    seen: dict[str, Column] = {}
+    for column in columns:
+        if column.name in seen:
+            what = f"the fields {column.dotted} and {seen[column.name].dotted} cannot be told apart in an audit"
+            raise ConfigurationError(what, next_step=f"rename one of them: {SEPARATOR} stands for a dot there")
+        seen[column.name] = column
+    return columns
+
+
+def _leaves(field: pa.Field, outer: tuple[str, ...]) -> Iterator[Column]:
+    path = (*outer, field.name)
+    if pa.types.is_struct(field.type):
+        for inner in field.type:
+            yield from _leaves(inner, path)
+    elif not pa.types.is_nested(field.type):
+        yield Column(path, field.type)
+
+
+def pandas_frame(warehouse: Storage, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile]) -> PandasFrame:
+    """A topic's staged records in this process."""
+    columns = flat_columns(schema)
+    names = [field.name for field in schema if any(column.path[0] == field.name for column in columns)]
+    tables = [_read(warehouse, topic, file, names) for file in files]
+    empty = pa.schema([*(schema.field(name) for name in names), _PARTITION]).empty_table()
+    table = pa.concat_tables([empty, *tables], promote_options="permissive")
+    flat = pa.table({column.name: _leaf(table, column.path) for column in columns})
+    frame = flat.to_pandas()
+    for column in columns:
+        if pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type):
+            frame[column.name] = frame[column.name].map(lambda value: None if value is None else value.hex().upper())
+    return PandasFrame(frame)
+
+
+def _read(warehouse: Storage, topic: str, file: ArchiveFile, names: list[str]) -> pa.Table:
+    with warehouse.open_input(f"{topic_path(topic)}/{file.path}") as opened:
+        table = pq.read_table(opened, columns=names, partitioning=None)
+    partition = pa.repeat(pa.scalar(file.partition, _PARTITION.type), len(table))
+    return table.append_column(_PARTITION, partition)
+
+
+def _leaf(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    """A nested field; null where a struct around it is."""
+    outer, *inner = path
+    return pc.struct_field(table.column(outer), inner) if inner else table.column(outer)
+
+
+def spark_frame(
+    spark: SparkSession, warehouse: Storage, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile]
+) -> SparkFrame:
+    """A topic's staged records on Spark, cached: each expectation is a query of its own."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    columns = flat_columns(schema)
+    root = spark_uri(warehouse.uri(topic_path(topic)))
+    if files:
+        frame = spark.read.option("basePath", root).parquet(*(f"{root}/{file.path}" for file in files))
+    else:
+        frame = spark.createDataFrame([], from_arrow_schema(pa.schema([*schema, _PARTITION])))
+    selected = [_spark_column(f.col(".".join(f"`{name}`" for name in c.path)), c, f) for c in columns]
+    flat = frame.select(*selected)
+    if sum(file.rows for file in files) <= _SMALL_ROWS:
+        flat = flat.coalesce(1)  # a query over little data costs its tasks, not its rows
+    return SparkFrame(flat.cache())
+
+
+def _spark_column(column: Any, of: Column, f: Any) -> Any:
+    if pa.types.is_binary(of.type) or pa.types.is_fixed_size_binary(of.type):
+        column = f.hex(column)
+    return column.alias(of.name)
+
+
+def spark_uri(uri: str) -> str:
+    """An address in the spelling of Hadoop's file systems."""
+    return f"s3a://{uri.removeprefix('s3://')}" if uri.startswith("s3://") else uri

@@ -1,0 +1,158 @@
+"""Great Expectations, kept quiet and on disk: runs a suite over a frame, with a page in Data Docs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from statelib.manifests import AuditCheck
+
+os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells nobody
+logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import logs hundreds of lines
+
+import great_expectations as gx  # noqa: E402
+from great_expectations.checkpoint import UpdateDataDocsAction  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
+    from great_expectations.core.batch_definition import BatchDefinition
+    from great_expectations.data_context import FileDataContext
+
+    from spark_jobs.checks import Check, Suite
+    from spark_jobs.frames import Frame
+
+SAMPLE_ROWS = 20
+"""Failing rows of a check that are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What came of a suite.
+
+    Attributes:
+        checks: In the order of the suite.
+        page: The page in Data Docs.
+    """
+
+    checks: tuple[AuditCheck, ...]
+    page: Path | None
+
+
+class Validator:
+    """A file-backed context of Great Expectations in ``folder``, made if absent."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._context: FileDataContext = gx.get_context(mode="file", project_root_dir=folder)
+        bars = {"globally": False, "metric_calculations": False}
+        if self._context.variables.progress_bars != bars:
+            self._context.variables.progress_bars = bars
+            self._context.variables.save()
+
+    def validate(self, suite: Suite, frame: Frame, *, run: str) -> Validated:
+        """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs."""
+        checks = [{"type": check.type, "kwargs": dict(check.kwargs), "meta": {"check": n}} for n, check in enumerate(suite.checks)]
+        stored = self._context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=checks))
+        definition = self._context.validation_definitions.add_or_update(
+            gx.ValidationDefinition(name=suite.name, data=self._batch_definition(suite.name, frame.engine), suite=stored)
+        )
+        checkpoint = self._context.checkpoints.add_or_update(
+            gx.Checkpoint(
+                name=suite.name,
+                validation_definitions=[definition],
+                actions=[UpdateDataDocsAction(name="data docs")],
+                result_format={
+                    "result_format": "SUMMARY",
+                    "unexpected_index_column_names": list(suite.place),
+                    "partial_unexpected_count": SAMPLE_ROWS,
+                },
+            )
+        )
+        outcome = checkpoint.run(batch_parameters={"dataframe": frame.data}, run_id=gx.RunIdentifier(run_name=run))
+        ((identifier, result),) = outcome.run_results.items()
+        return Validated(_audit_checks(suite, frame, result), self._page(identifier))
+
+    def _batch_definition(self, name: str, engine: str) -> BatchDefinition[Any]:
+        # A data source of its own for each table: adding one again drops all its assets.
+        sources, source_name = self._context.data_sources, f"{name}-on-{engine}"
+        source: Any
+        if engine == "spark":
+            source = sources.add_or_update_spark(source_name, persist=False)
+        else:
+            source = sources.add_or_update_pandas(source_name)
+        return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("staged")  # type: ignore[no-any-return]
+
+    def _page(self, identifier: Any) -> Path | None:  # noqa: ANN401
+        sites = self._context.get_docs_sites_urls(resource_identifier=identifier)
+        address = sites[0]["site_url"] if sites else None
+        return Path(unquote(urlsplit(address).path)) if address else None
+
+
+def _audit_checks(suite: Suite, frame: Frame, result: ExpectationSuiteValidationResult) -> tuple[AuditCheck, ...]:
+    """Each check's result, in the order of the suite: Great Expectations answers in an order of its own."""
+    results = {entry.expectation_config.meta["check"]: entry for entry in result.results if entry.expectation_config}
+    return tuple(_audit_check(suite, frame, check, results[n]) for n, check in enumerate(suite.checks))
+
+
+def _audit_check(suite: Suite, frame: Frame, check: Check, entry: ExpectationValidationResult) -> AuditCheck:
+    error = _error(entry.exception_info)
+    details: Mapping[str, Any] = entry.result or {}
+    places: Sequence[Mapping[str, Any]] = details.get("partial_unexpected_index_list") or ()
+    found = [] if entry.success else frame.rows([{name: place[name] for name in suite.place} for place in places])
+    rows = tuple({suite.names.get(name, name): plain(value) for name, value in row.items()} for row in found)
+    return AuditCheck(
+        topic=suite.name,
+        expectation=check.type,
+        parameters=plain(dict(check.shown)),
+        success=bool(entry.success) and error is None,
+        observed=_shown(plain(details.get("observed_value")), suite.names),
+        unexpected_count=int(details.get("unexpected_count") or 0),
+        unexpected_rows=rows[:SAMPLE_ROWS],
+        error=error,
+    )
+
+
+def _shown(observed: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
+    """What was observed, with the names of columns that a person uses."""
+    if isinstance(observed, list):
+        return [names.get(name, name) if isinstance(name, str) else name for name in observed]
+    return observed
+
+
+def _error(exception_info: Mapping[str, Any]) -> str | None:
+    """What kept an expectation from being evaluated: one entry, or one by metric."""
+    entries = [exception_info] if "raised_exception" in exception_info else list(exception_info.values())
+    messages = [str(entry.get("exception_message")) for entry in entries if entry.get("raised_exception")]
+    return "; ".join(dict.fromkeys(messages)) or None
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401
+    """A value as JSON data: times in ISO 8601, anything unknown as text, and what is missing as None."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
+        case dict():
+            return {str(name): plain(inner) for name, inner in value.items()}
+        case list() | tuple() | set():
+            return [plain(inner) for inner in value]
+        case bytes():
+            return value.hex()
+        case datetime() | date() | time():
+            return None if value != value else value.isoformat()  # noqa: PLR0124
+        case Decimal() | timedelta():
+            return str(value)
+    if hasattr(value, "item"):  # a numpy scalar
+        return plain(value.item())
+    text = str(value)
+    return None if text in {"NaT", "<NA>", "nan"} else text
