@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import tempfile
 import time
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from spark_jobs.frames import PandasFrame, pandas_frame, spark_frame
 from spark_jobs.runs import find_plan, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.task_work import sink_types
-from statelib.commits import CommitLog, JobLayout, Runs, quarantine_topic, read_staged, reconcile, record_audit
+from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors import ConfigurationError, InputError
 from statelib.manifests import Audit
@@ -114,10 +113,8 @@ def _audited(
     yield ledger_suite(), PandasFrame(ledger_frame(reconcile(job.topology, plan, staged)))
 
 
-def _schemas(
-    job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged
-) -> dict[str, pa.Schema]:
-    """By topic, the columns that its files must have: its archive's, or what the topology gives if there is none yet."""
+def _schemas(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged) -> dict[str, pa.Schema]:
+    """By topic, the columns of its files: those of its archive, or what the topology gives if there is none yet."""
     types = sink_types(job, plan, warehouse, settings)
     topics = {*job.topology.sink_topics, *(sink.topic for outcome in staged.tasks for sink in outcome.sinks)}
     schemas = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from statelib.commits import LedgerRow
-    from statelib.job import Expectation, Job
+    from statelib.job import Job
     from statelib.manifests import CommittedTask, SinkFile
     from statelib.storage import Storage
     from statelib.topology import Topology
@@ -81,9 +81,7 @@ def topic_suite(job: Job, topic: str, schema: pa.Schema) -> Suite:
     ]
     if _has_final_results(job.topology, topic):
         key = [column.dotted for column in columns if column.path[0] == "key"]
-        checks.append(
-            _check(columns, "expect_compound_columns_to_be_unique", column_list=key, ignore_row_if="never")
-        )
+        checks.append(_check(columns, "expect_compound_columns_to_be_unique", column_list=key, ignore_row_if="never"))
     checks += [_check(columns, declared.type, **declared.kwargs) for declared in job.expectations.get(topic, ())]
     names = {column.name: column.dotted for column in columns}
     return Suite(topic, tuple(checks), ("partition", "offset"), names)
@@ -104,14 +102,14 @@ def _has_final_results(topology: Topology, topic: str) -> bool:
     )
 
 
-def _check(columns: Sequence[Column], type_: str, /, **kwargs: Any) -> Check:  # noqa: ANN401
+def _check(columns: Sequence[Column], type_: str, /, **kwargs: Any) -> Check:
     """Translates the dotted names in the parameters that hold names of columns, or text about columns."""
     names = {column.dotted: column.name for column in columns}
     translated = {name: _translated(name, value, names) for name, value in kwargs.items()}
     return Check(type_, translated, kwargs)
 
 
-def _translated(parameter: str, value: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _translated(parameter: str, value: Any, names: Mapping[str, str]) -> Any:
     if parameter.startswith("column"):
         if isinstance(value, str):
             return names.get(value, value)
@@ -126,34 +124,37 @@ def _translated(parameter: str, value: Any, names: Mapping[str, str]) -> Any:  #
 def ledger_suite() -> Suite:
     """Of the run's ledger: wherever records were counted twice, the counts agree."""
     columns = tuple(field.name for field in LEDGER_SCHEMA)
-    agrees = {"column": "difference", "min_value": 0, "max_value": 0}
+    agrees: dict[str, Any] = {"column": "difference", "min_value": 0, "max_value": 0}
     check = Check("expect_column_values_to_be_between", agrees, agrees)
     return Suite(LEDGER, (check,), columns, {})
 
 
 def ledger_frame(rows: Iterable[LedgerRow]) -> pd.DataFrame:
     """One row for each `LedgerRow`."""
-    return ledger_table(rows).to_pandas(types_mapper=_NULLABLE.get)
+    frame: pd.DataFrame = ledger_table(rows).to_pandas(types_mapper=_NULLABLE.get)
+    return frame
 
 
-FILES_SCHEMA = pa.schema([
-    ("topic", pa.string()),
-    ("partition", pa.int32()),
-    ("path", pa.string()),
-    ("rows", pa.int64()),
-    ("first_offset", pa.int64()),
-    ("expected_first_offset", pa.int64()),
-    ("offsets", pa.int64()),
-    ("min_timestamp_ms", pa.int64()),
-    ("columns", pa.string()),
-    ("expected_columns", pa.string()),
-])
+FILES_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("path", pa.string()),
+        ("rows", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("expected_first_offset", pa.int64()),
+        ("offsets", pa.int64()),
+        ("min_timestamp_ms", pa.int64()),
+        ("columns", pa.string()),
+        ("expected_columns", pa.string()),
+    ]
+)
 """Columns of `files_frame`: ``offsets`` is how many there are from the first to the last of the file."""
 
 
 def files_suite() -> Suite:
     """Of the staged files: the archive's columns, and offsets that go on where the last commit ended, without holes."""
-    checks = [
+    checks: list[tuple[str, dict[str, Any]]] = [
         ("expect_column_pair_values_to_be_equal", {"column_A": "first_offset", "column_B": "expected_first_offset"}),
         ("expect_column_pair_values_to_be_equal", {"column_A": "rows", "column_B": "offsets"}),
         ("expect_column_values_to_be_between", {"column": "min_timestamp_ms", "min_value": 0}),
@@ -195,7 +196,8 @@ def files_frame(
             "expected_columns": _columns(schemas[sink.topic]),
         })  # fmt: skip
         ends[place] = file.last_offset + 1
-    return pa.Table.from_pylist(rows, schema=FILES_SCHEMA).to_pandas(types_mapper=_NULLABLE.get)
+    frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=FILES_SCHEMA).to_pandas(types_mapper=_NULLABLE.get)
+    return frame
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -1,14 +1,14 @@
 """Staged records as flat tables for Great Expectations.
 
-Great Expectations' Spark engine reads a dot in a column's name as a step into a struct, and not everywhere the same way;
-so nested fields get ``__`` for the dots in the table (``key__window_start``), and dots again in what a person sees
-(``key.window_start``). Binary fields are hexadecimal text. Lists and maps (headers among them) are left out.
+Great Expectations' Spark engine takes a dot in a column's name for a step into a struct, and loses the way in some
+expectations; so nested fields get ``__`` for the dots in the table (``key__window_start``), and dots again in what a
+person sees (``key.window_start``). Binary fields are hexadecimal text. Lists and maps (headers among them) are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,16 +49,6 @@ class Column:
         return ".".join(self.path)
 
 
-class Frame(Protocol):
-    """Rows that an expectation suite is run over."""
-
-    engine: str
-    data: Any
-
-    def rows(self, at: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Whole rows whose columns have the values of one of ``at`` (all with the same columns)."""
-
-
 @dataclass(frozen=True, slots=True)
 class PandasFrame:
     """Rows in this process."""
@@ -67,7 +57,7 @@ class PandasFrame:
     engine: str = "pandas"
 
     def rows(self, at: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """See `Frame`."""
+        """Whole rows whose columns have the values of one of ``at`` (all with the same columns)."""
         if not at:
             return []
         names = list(at[0])
@@ -85,18 +75,22 @@ class SparkFrame:
     engine: str = "spark"
 
     def rows(self, at: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """See `Frame`."""
+        """As that of `PandasFrame`."""
         from pyspark.sql import functions as f  # noqa: PLC0415
 
         if not at:
             return []
-        wanted = f.lit(False)  # noqa: FBT003
+        wanted = f.lit(False)
         for place in at:
-            same = f.lit(True)  # noqa: FBT003
+            same = f.lit(True)
             for name, value in place.items():
                 same &= f.col(name).eqNullSafe(f.lit(value))
             wanted |= same
         return [row.asDict() for row in self.data.filter(wanted).collect()]
+
+
+Frame = PandasFrame | SparkFrame
+"""Rows that a suite is run over."""
 
 
 def flat_columns(schema: pa.Schema) -> list[Column]:

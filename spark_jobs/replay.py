@@ -68,7 +68,7 @@ def _carry_job_files() -> None:
     """Sends functions of a job that was loaded from a file along with it: workers cannot import the file by name."""
     for module in list(sys.modules.values()):
         if is_job_file(module):
-            cloudpickle.register_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

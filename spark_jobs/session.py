@@ -51,14 +51,16 @@ def spark_session(settings: Settings) -> SparkSession:
         context = SparkContext.getOrCreate(conf)
     except (PySparkException, OSError) as error:
         next_step = "check the setting spark_master, and what Spark has written above"
-        raise ConfigurationError(f"Spark does not start: {error}", setting="spark_master", next_step=next_step) from error
+        raise ConfigurationError(
+            f"Spark does not start: {error}", setting="spark_master", next_step=next_step
+        ) from error
     context.setLogLevel("ERROR")
     return SparkSession(context)
 
 
 def task_max_failures(spark: SparkSession) -> int:
     """How many attempts Spark makes at a task: ``local[n]`` one, ``local[n,f]`` f, a cluster as configured."""
-    local = _LOCAL.fullmatch(spark.sparkContext.master)
+    local = _LOCAL.fullmatch(str(spark.sparkContext.master))
     if local is not None:
         return int(local["failures"] or 1)
     return int(spark.sparkContext.getConf().get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES)

@@ -37,20 +37,18 @@ from statelib.manifests import TaskOutcome
 from statelib.task import run_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
     from statelib.task import TaskWork
 
-    RunTask = Callable[..., TaskOutcome]
-
 
 class _ErrorList(AccumulatorParam[list[bytes]]):
     """Pickled errors of tasks that have failed for good."""
 
-    def zero(self, value: list[bytes]) -> list[bytes]:
+    def zero(self, value: list[bytes]) -> list[bytes]:  # noqa: ARG002 - Spark's signature
         return []
 
     def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
@@ -76,7 +74,8 @@ def run_stage(spark: SparkSession, works: Sequence[TaskWork], *, name: str) -> l
     if not works:
         return []
     context = spark.sparkContext
-    payloads = [cloudpickle.dumps(work) for work in sorted(works, key=_records, reverse=True)]
+    largest_first = sorted(works, key=_records, reverse=True)
+    payloads = [cloudpickle.dumps(work) for work in largest_first]  # type: ignore[no-untyped-call]
     errors = context.accumulator([], _ErrorList())
     attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], max_failures=task_max_failures(spark))
     group = f"hindstream-{works[0].run_id}-{uuid.uuid4().hex[:8]}"
@@ -105,7 +104,7 @@ class _Attempt:
         self._nonce = nonce
         self._max_failures = max_failures
 
-    def __call__(self, payloads: Iterator[bytes]) -> Iterator[bytes]:
+    def __call__(self, payloads: Iterable[bytes]) -> Iterator[bytes]:
         for payload in payloads:
             try:
                 yield self._run(pickle.loads(payload))  # noqa: S301 - from our own driver

@@ -1,4 +1,4 @@
-"""Turns a plan into descriptions of tasks, stage by stage: a stage's tasks read what the stages before have repartitioned."""
+"""Turns a plan into descriptions of tasks, stage by stage: a stage reads what those before have repartitioned."""
 
 from __future__ import annotations
 

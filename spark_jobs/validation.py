@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import math
 import os
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pandas as pd
 
 from statelib.manifests import AuditCheck
 
@@ -18,14 +20,15 @@ os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells n
 logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import logs hundreds of lines
 
 import great_expectations as gx  # noqa: E402
-from great_expectations.checkpoint import UpdateDataDocsAction  # noqa: E402
+from great_expectations.checkpoint.actions import UpdateDataDocsAction  # noqa: E402
+from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
-    from great_expectations.data_context import FileDataContext
+    from great_expectations.data_context.data_context.file_data_context import FileDataContext
 
     from spark_jobs.checks import Check, Suite
     from spark_jobs.frames import Frame
@@ -53,17 +56,21 @@ class Validator:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._context: FileDataContext = gx.get_context(mode="file", project_root_dir=folder)
-        bars = {"globally": False, "metric_calculations": False}
-        if self._context.variables.progress_bars != bars:
-            self._context.variables.progress_bars = bars
+        if not self._context.variables.progress_bars:
+            self._context.variables.progress_bars = ProgressBarsConfig(globally=False)
             self._context.variables.save()
 
     def validate(self, suite: Suite, frame: Frame, *, run: str) -> Validated:
         """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs."""
-        checks = [{"type": check.type, "kwargs": dict(check.kwargs), "meta": {"check": n}} for n, check in enumerate(suite.checks)]
+        checks = [
+            {"type": check.type, "kwargs": dict(check.kwargs), "meta": {"check": n}}
+            for n, check in enumerate(suite.checks)
+        ]
         stored = self._context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=checks))
         definition = self._context.validation_definitions.add_or_update(
-            gx.ValidationDefinition(name=suite.name, data=self._batch_definition(suite.name, frame.engine), suite=stored)
+            gx.ValidationDefinition(
+                name=suite.name, data=self._batch_definition(suite.name, frame.engine), suite=stored
+            )
         )
         checkpoint = self._context.checkpoints.add_or_update(
             gx.Checkpoint(
@@ -91,7 +98,7 @@ class Validator:
             source = sources.add_or_update_pandas(source_name)
         return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("staged")  # type: ignore[no-any-return]
 
-    def _page(self, identifier: Any) -> Path | None:  # noqa: ANN401
+    def _page(self, identifier: Any) -> Path | None:
         sites = self._context.get_docs_sites_urls(resource_identifier=identifier)
         address = sites[0]["site_url"] if sites else None
         return Path(unquote(urlsplit(address).path)) if address else None
@@ -121,7 +128,7 @@ def _audit_check(suite: Suite, frame: Frame, check: Check, entry: ExpectationVal
     )
 
 
-def _shown(observed: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _shown(observed: Any, names: Mapping[str, str]) -> Any:
     """What was observed, with the names of columns that a person uses."""
     if isinstance(observed, list):
         return [names.get(name, name) if isinstance(name, str) else name for name in observed]
@@ -135,24 +142,18 @@ def _error(exception_info: Mapping[str, Any]) -> str | None:
     return "; ".join(dict.fromkeys(messages)) or None
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401
-    """A value as JSON data: times in ISO 8601, anything unknown as text, and what is missing as None."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
-        case dict():
-            return {str(name): plain(inner) for name, inner in value.items()}
-        case list() | tuple() | set():
-            return [plain(inner) for inner in value]
-        case bytes():
-            return value.hex()
-        case datetime() | date() | time():
-            return None if value != value else value.isoformat()  # noqa: PLR0124
-        case Decimal() | timedelta():
-            return str(value)
-    if hasattr(value, "item"):  # a numpy scalar
-        return plain(value.item())
-    text = str(value)
-    return None if text in {"NaT", "<NA>", "nan"} else text
+def plain(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
+    """A value as JSON data: times in ISO 8601, anything unknown as text, what is missing (NaN, NaT, <NA>) as None."""
+    if isinstance(value, dict):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (bool, int, str)) or value is None:
+        return value
+    if pd.isna(value):
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    return plain(value.item()) if isinstance(value, np.generic) else str(value)
