@@ -22,5 +22,7 @@ def test_deduplicate(case: dict[str, Any], every: int) -> None:
     records = [
         Record(step["key"], {"id": step["id"]}, step["timestamp"], step.get("offset", NO_OFFSET)) for step in steps
     ]
-    got = forwarded(case["operator"], case["interval_ms"], records, range(0, len(steps), every), flush=every == 1)
+    got = forwarded(
+        case["operator"], case["interval_ms"], records, range(0, len(steps), every), flush_every=int(every == 1)
+    )
     assert [row in got for row in range(len(steps))] == [step["forwarded"] for step in steps]

@@ -24,6 +24,8 @@ def test_temporal_join(case: dict[str, Any], every: int) -> None:
         for row, (side, time, value, _) in enumerate(case["steps"])
     ]
     join = JoinedTable(mapper({"left": "left", "right": "right"}), retention_ms=1_000)
-    results = Task(join, pa.string(), [pa.string()] * 2).run(records, range(0, len(records), every), flush=every == 1)
+    results = Task(join, pa.string(), [pa.string()] * 2).run(
+        records, range(0, len(records), every), flush_every=int(every == 1)
+    )
     values = [[value["left"], value["right"]] for result in results for value in result.value.to_pylist()]
     assert values == [step[3] for step in case["steps"] if step[3] is not None]

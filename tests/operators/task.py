@@ -101,7 +101,7 @@ class Task:
         """All records, cut into batches before the indices ``cuts``; a flush and restart after so many batches."""
         results = []
         bounds = [0, *sorted(cut for cut in set(cuts) if 0 < cut < len(records)), len(records)]
-        for number, (start, end) in enumerate(pairwise(bounds), start=1):
+        for number, (start, end) in enumerate(itertools.pairwise(bounds), start=1):
             results.append(self.process(records[start:end]))
             if flush_every and number % flush_every == 0:
                 self.flush()

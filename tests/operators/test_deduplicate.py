@@ -78,9 +78,9 @@ def model(kind: Kind, interval_ms: int, records: list[Record]) -> list[int]:
 def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], interval_ms: int, cuts: list[int]) -> None:
     expected = model(kind, interval_ms, records)
     contents = []
-    for where, flush in [([], False), (cuts, False), (cuts, True), (range(40), True)]:
+    for where, flush_every in [([], 0), (cuts, 0), (cuts, 1), (range(40), 1), (range(40), 3)]:
         run = task(kind, interval_ms)
-        results = run.run(records, list(where), flush=flush)
+        results = run.run(records, list(where), flush_every=flush_every)
         assert np.concatenate([result.sequence for result in results]).tolist() == expected
         kept = [value for result in results for value in result.value.to_pylist()]
         assert kept == [records[row].value for row in expected]
@@ -93,7 +93,7 @@ def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], inter
 @given(records=histories(), interval_ms=st.sampled_from([0, 10, 60]))
 def test_the_store_keeps_what_may_still_matter(records: list[Record], interval_ms: int) -> None:
     run = task("by_key", interval_ms)
-    run.run(records, range(0, 40, 7), flush=True)
+    run.run(records, range(0, 40, 7), flush_every=1)
     content = run.content()
     assert {key[8:]: key[:8] for key, _ in content["dedup.index"]} == {
         key: value[1:9] for key, value in content["dedup.entries"]
@@ -106,7 +106,7 @@ def test_accounts() -> None:
     run = task("by_key_value", 10)
     rows = [("k", "i", 0), ("k", "i", 5), ("k", None, 5), (None, "i", 5), ("k", "j", 6), ("k", "i", 30)]
     records = [Record(key, {"id": id_, "n": 0}, at, offset) for offset, (key, id_, at) in enumerate(rows)]
-    run.run(records, [3], flush=True)
+    run.run(records, [3], flush_every=1)
     assert run.metrics.accounts == {"forwarded": 3, "duplicate": 1, "null-key": 2}
     assert run.metrics.counters == {"expired-entries": 1}
 
@@ -136,6 +136,14 @@ def test_a_large_batch_finds_what_is_stored(tmp_path: Path, stored: int) -> None
     results = run.run(again, [1, 50])
     assert [len(result) for result in results] == ([0, 49, 48] if stored == 3 else [0, 0, 0])
     with_rocksdb.close()
+
+
+def test_reading_all_that_is_stored_keeps_what_is_newer() -> None:
+    run = task("by_key", 10)
+    run.run([Record(key, None, 0, row) for row, key in enumerate("abc")])
+    run.restart()
+    batches = [[Record("a", None, 100, 3)], [Record(key, None, 101, 4 + row) for row, key in enumerate("axyz")]]
+    assert [len(run.process(batch)) for batch in batches] == [1, 3]
 
 
 def test_a_changed_key_gets_its_code_here() -> None:

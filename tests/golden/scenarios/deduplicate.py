@@ -31,17 +31,19 @@ def check(case: Case, compare: Compare) -> None:
         Record(step["key"], {"id": step["id"]}, step["ts"], NO_OFFSET if step["offset"] is None else step["offset"])
         for step in case.steps
     ]
-    for cut, flush in ((len(records), False), (7, True), (1, False)):
-        got = forwarded(case.params["operator"], case.params["interval"], records, range(0, len(records), cut), flush)
+    for cut, flush_every in ((len(records), 0), (7, 1), (1, 0)):
+        got = forwarded(
+            case.params["operator"], case.params["interval"], records, range(0, len(records), cut), flush_every
+        )
         for row, step in enumerate(case.steps):
             compare(step["i"], f"forwarded, cut every {cut}", step["forwarded"], row in got)
 
 
 def forwarded(
-    operator: str, interval_ms: int, records: Sequence[Record], cuts: Iterable[int] = (), flush: bool = False
+    operator: str, interval_ms: int, records: Sequence[Record], cuts: Iterable[int] = (), flush_every: int = 0
 ) -> set[int]:
     """The rows that an operator of a trace forwards."""
     kind = KINDS[operator]
     spec = DeduplicateSpec(kind, None if kind == "by_key" else mapper("id"), interval_ms, "dedup")
-    results = Task(spec, pa.string(), [VALUE]).run(records, list(cuts), flush=flush)
+    results = Task(spec, pa.string(), [VALUE]).run(records, list(cuts), flush_every=flush_every)
     return {int(row) for result in results for row in result.sequence}
