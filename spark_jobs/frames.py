@@ -2,7 +2,7 @@
 
 Great Expectations' Spark engine takes a dot in a column's name for a step into a struct, and loses the way in some
 expectations; so nested fields get ``__`` for the dots in the table (``key__window_start``), and dots again in what a
-person sees (``key.window_start``). Binary fields are hexadecimal text. Lists and maps (headers among them) are left out.
+person sees (``key.window_start``). Binary fields are hexadecimal text. Lists, maps and headers are left out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,124 @@
+"""Makes an Airflow DAG from a job: one task per phase, one run per slice.
+
+::
+
+    from dags.factory import replay_dag
+
+    dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
+
+A run replays the slice that ends at its parameter ``until``, or else at the end of its data interval; it begins where the
+last commit ended, whatever that was. So runs need no ``depends_on_past``: a slice that failed is part of the next one, a
+run whose slice has been replayed already, and one that is asked out of order, says so and does nothing, and of two runs
+at once one commits and the other is told.
+
+Nothing but Airflow is imported when the file is parsed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statelib.config import Settings
+
+PHASES = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
+"""The tasks of a DAG, in order."""
+
+_log = logging.getLogger(__name__)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def replay_dag(
+    job: str,
+    *,
+    dag_id: str | None = None,
+    schedule: Any = None,
+    start_date: datetime = _EPOCH,
+    tags: tuple[str, ...] = ("hindstream",),
+    **settings: object,
+) -> DAG:
+    """The DAG of a job.
+
+    Args:
+        job: ``PACKAGE.MODULE:NAME`` or ``/path/to/file.py:NAME``; loaded when a task runs.
+        dag_id: Airflow's name for it; None: made from ``job``.
+        schedule: A cron expression, whose intervals are the slices; or anything else that Airflow takes; None: runs are
+            asked for.
+        start_date: Airflow makes no runs before it.
+        tags: For Airflow's pages.
+        settings: Settings of `statelib.config.Settings` that go before environment and file.
+    """
+    timetable = CronDataIntervalTimetable(schedule, timezone="UTC") if isinstance(schedule, str) else schedule
+    until = Param(
+        None,
+        type=["null", "string", "integer"],
+        title="End of the slice",
+        description="ISO 8601 with time zone, or milliseconds since 1970; none: the end of the data interval",
+    )
+    with DAG(
+        dag_id or re.sub(r"[^\w.-]+", "-", job).strip("-"),
+        schedule=timetable,
+        start_date=start_date,
+        catchup=False,
+        max_active_runs=1,
+        params={"until": until},
+        tags=list(tags),
+        doc_md=f"Replays `{job}`, a slice a run: {' → '.join(PHASES)}.",
+        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+    ) as dag:
+        run_id = _plan_task(job, settings)
+        chain(run_id, *(_phase_task(name, job, settings, run_id) for name in PHASES[1:]))
+    return dag
+
+
+def _plan_task(job: str, settings: dict[str, object]) -> Any:
+    @task.short_circuit(task_id="plan")
+    def plan() -> str | None:
+        """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
+        planned = _run("plan", job, {**settings, "until": _until()}, None)
+        return getattr(planned, "run_id", None)
+
+    return plan()
+
+
+def _phase_task(name: str, job: str, settings: dict[str, object], run_id: Any) -> Any:
+    @task(task_id=name, do_xcom_push=False)
+    def phase(run: str) -> None:
+        _run(name, job, settings, run)
+
+    return phase(run_id)
+
+
+def _run(name: str, job: str, settings: dict[str, object], run_id: str | None) -> object:
+    """Runs a phase; what a retry cannot mend fails the task at once."""
+    import importlib  # noqa: PLC0415  (parsing the DAG must stay quick)
+
+    from statelib.config import load_settings  # noqa: PLC0415
+    from statelib.errors import HindstreamError, RetryableError  # noqa: PLC0415
+    from statelib.job import load_job  # noqa: PLC0415
+
+    phase: Callable[[object, Settings, str | None], object] = importlib.import_module(f"spark_jobs.{name}").run
+    try:
+        return phase(load_job(job), load_settings(settings), run_id)
+    except RetryableError:
+        raise
+    except HindstreamError as error:
+        raise AirflowFailException(str(error)) from error
+
+
+def _until() -> object:
+    """Where the slice of the current run ends."""
+    context = get_current_context()
+    given = context["params"]["until"]
+    if given is not None:
+        return given
+    end = context.get("data_interval_end")
+    return end.isoformat() if end is not None else None
