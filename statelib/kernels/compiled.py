@@ -14,10 +14,11 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numba
+import numba.core.cgutils
+import numba.core.config
+import numba.extending
 from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
+
+# numba's own annotations do not tell what its decorators make of a function.
+njit: Any = numba.njit
+intrinsic: Any = numba.extending.intrinsic
+types: Any = numba.types
+cgutils: Any = numba.core.cgutils
+config: Any = numba.core.config
 
 SHARED = ("compiled.py", "bytes_order.py")
 """Modules whose helpers are compiled into kernels of other modules."""
@@ -79,9 +87,7 @@ def helper(function: Function) -> Function:
 
     A helper that kernels of other modules use belongs into one of the `SHARED` modules.
     """
-    decorated: Function = njit(
-        nogil=True, error_model="numpy", boundscheck=False, forceinline=True
-    )(function)
+    decorated: Function = njit(nogil=True, error_model="numpy", boundscheck=False, forceinline=True)(function)
     return decorated
 
 
