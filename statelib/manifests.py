@@ -273,7 +273,7 @@ class Maintenance(_Document):
 
     Attributes:
         oldest_restorable: The state of earlier commits is, or is about to be, gone.
-        cleaned_through: Leftovers of runs up to this commit's are gone.
+        cleaned_through: Leftovers of runs up to this commit's are gone, and nobody looks for them again.
         swept_through: State files have been swept with this commit as the head.
     """
 

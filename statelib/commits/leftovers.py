@@ -9,7 +9,6 @@ attempt was killed before it could say what it had written::
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import Runs, topic_path
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
 _ATTEMPT_FILE = re.compile(r"\d{20}-(?P<job>.+)\.(?P<run_id>\d{8,}-\d+)\.\d+_\d+\.[^/]*\.parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """Files that can go. With them gone, there is nothing left behind of runs up to ``complete_through``."""
-
-    files: tuple[StoredObject, ...]
-    complete_through: int
-
-
 def attempt_name(job: str, run_id: str, task_id: str, attempt: str) -> str:
     """What a task names its attempt's staged files by: ``<job>.<run id>.<task id>.<attempt>``.
 
@@ -44,41 +35,36 @@ def attempt_name(job: str, run_id: str, task_id: str, attempt: str) -> str:
     return f"{job}.{run_id}.{task_id}.{attempt}"
 
 
-def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, quarantine_from: int) -> Leftovers:
+def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, quarantine_from: int) -> list[StoredObject]:
     """What the runs at ``commits`` left behind.
 
     Args:
         warehouse: Root of all durable data.
         log: The job's commits.
-        commits: Consecutive numbers of commits that exist: no other run can get one of these.
+        commits: Numbers of commits that exist: no other run can get one of these.
         quarantine_from: Files of quarantined runs at this number and later ones stay.
     """
     runs = Runs(warehouse, log.job)
     dead: set[str] = set()
-    spared: list[int] = []
-    committed: dict[str, Commit] = {}
     topics: set[str] = set()
+    committed: list[Commit] = []
     for n in commits:
-        commit = log.read(n)
-        committed[commit.run_id] = commit
+        committed.append(log.read(n))
         for plan in runs.attempts(n):
             topics.update(plan.sink_partitions)
-            if n >= quarantine_from and _is_quarantined(runs, plan):
-                spared.append(n)
-            else:
+            if n < quarantine_from or not _is_quarantined(runs, plan):
                 dead.add(plan.run_id)
-    files = [
+    return [
         *(entry for run_id in sorted(dead) for entry in warehouse.list(log.layout.staging(run_id))),
         *_attempt_files(warehouse, log.job, topics, dead, committed),
     ]
-    return Leftovers(tuple(files), min(spared) - 1 if spared else commits.stop - 1)
 
 
 def _attempt_files(
-    warehouse: Storage, job: str, topics: set[str], dead: set[str], committed: dict[str, Commit]
+    warehouse: Storage, job: str, topics: set[str], dead: set[str], committed: list[Commit]
 ) -> Iterator[StoredObject]:
     """Files of the runs in ``dead`` that no commit has."""
-    kept = {f"{topic_path(s.topic)}/{s.file.path}" for commit in committed.values() for s in commit.sinks}
+    kept = {f"{topic_path(s.topic)}/{s.file.path}" for commit in committed for s in commit.sinks}
     for topic in sorted(topics) if dead else ():
         for entry in warehouse.list(topic_path(topic)):
             match = _ATTEMPT_FILE.fullmatch(entry.path.rpartition("/")[2])

@@ -143,12 +143,15 @@ def _open_run(warehouse: Storage, job: str, head: int) -> str | None:
 
 
 def _clean_runs(warehouse: Storage, log: CommitLog, oldest: int, head: int) -> Sequence[StoredObject]:
-    """Deletes what runs left behind whose commit number is taken."""
-    record = read_maintenance(warehouse, log.job)
-    found = find_leftovers(warehouse, log, range(record.cleaned_through + 1, head + 1), quarantine_from=oldest)
-    _delete(warehouse, found.files)
-    _note(warehouse, log.job, cleaned_through=found.complete_through)
-    return found.files
+    """Deletes what runs left behind whose commit number is taken.
+
+    Runs are looked at again as long as their commits' state is kept: a driver that was overtaken may still be writing.
+    """
+    cleaned = read_maintenance(warehouse, log.job).cleaned_through
+    leftovers = find_leftovers(warehouse, log, range(cleaned + 1, head + 1), quarantine_from=oldest)
+    _delete(warehouse, leftovers)
+    _note(warehouse, log.job, cleaned_through=max(cleaned, min(oldest - 1, head)))
+    return leftovers
 
 
 def _delete(warehouse: Storage, entries: Sequence[StoredObject]) -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.commits import CommitLog, JobLayout, Runs
+from statelib.commits import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.layout import parse_run_id, run_id
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import Commit
+from statelib.manifests import Audit, Commit, Maintenance, Plan, PlannedTask, SourceRange
 from statelib.storage import Storage
 
 
@@ -124,3 +124,39 @@ def test_a_run_without_documents():
     assert runs.staged("00000001-1") is None
     assert runs.audit("00000001-1") is None
     assert list(runs.attempts(1)) == []
+
+
+def test_document_bytes():
+    """As for `test_commit_bytes`: format version 1 of the other documents."""
+    source = SourceRange(topic="t", partition=0, start_offset=3, end_offset=9, records=5)
+    plan = Plan(
+        job="j", run_id="00000001-1", commit=1, fingerprint="f", until_ms=7, sources=(), created_at_ms=8,
+        tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
+    )  # fmt: skip
+    assert b"".join(plan.encode().split()) == (
+        b'{"commit":1,"created_at_ms":8,"fingerprint":"f","format_version":1,"job":"j","run_id":"00000001-1",'
+        b'"sink_partitions":{"s":2},"sources":[],"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
+        b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"until_ms":7}'
+    )
+    audit = Audit(run_id="00000001-1", success=True, checks=(), data_docs=None, seconds=0.5)
+    assert b"".join(audit.encode().split()) == (
+        b'{"checks":[],"data_docs":null,"format_version":1,"run_id":"00000001-1","seconds":0.5,"success":true}'
+    )
+    assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
+        b'{"cleaned_through":3,"format_version":1,"oldest_restorable":4,"swept_through":5}'
+    )
+    storage, log = log_of(0)
+    log.advise_head(12)
+    assert storage.get(log.layout.head_hint) == b'{"commit": 12}\n'
+
+
+def test_where_things_lie():
+    layout = JobLayout("j")
+    run = "00000003-2"
+    assert layout.commit(3) == "jobs/j/commits/00000000000000000003.json"
+    assert layout.plan(run) == "jobs/j/runs/00000003-2/plan.json"
+    assert layout.staged(run) == "jobs/j/runs/00000003-2/staged.json"
+    assert layout.audit(run) == "jobs/j/runs/00000003-2/audit.json"
+    assert layout.state("0_1") == "jobs/j/state/0_1"
+    assert layout.staging(run) == "jobs/j/staging/00000003-2"
+    assert topic_path("t") == "topics/t"

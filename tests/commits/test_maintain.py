@@ -126,7 +126,16 @@ def test_files_of_lost_attempts_and_superseded_runs_go(warehouse, scratch, run_s
     maintain(warehouse, "counting", keep_commits=3)
     assert sink_files(warehouse) == published(warehouse)
     assert warehouse.list("jobs/counting/staging") == []
-    assert read_maintenance(warehouse, "counting").cleaned_through == 1
+
+
+def test_files_of_an_overtaken_driver_go_even_if_it_wrote_them_late(warehouse, five_commits):
+    maintain(warehouse, "counting", keep_commits=2)
+    assert read_maintenance(warehouse, "counting").cleaned_through == 3
+    for n in (3, 4):
+        name = attempt_name("counting", five_commits[n - 1].run_id, "0_0", "late")
+        warehouse.put(f"topics/counts/partition=0/{0:020d}-{name}.parquet", b"x")
+    assert maintain(warehouse, "counting", keep_commits=2).deleted_files == 1
+    assert len(sink_files(warehouse) - published(warehouse)) == 1
 
 
 def test_files_that_may_yet_be_committed_stay(warehouse, five_commits, scratch):

@@ -1,0 +1,49 @@
+"""A driver that replays one slice of the counting job, in a process of its own that can be killed at any named step."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from statelib.commits import Runs, commit, maintain, plan, publish, read_staged, record_audit, stage
+from statelib.manifests import Plan
+from statelib.steps import observed
+from statelib.storage import Storage
+from tests.commits import toy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOB = "counting"
+
+
+def drive(root: Path, until_ms: int, attempt: str, kill_at: tuple[str, int] | None = None) -> None:
+    """Runs all phases, and kills this process when it comes to the n-th step of a name.
+
+    Appends the name of each step to ``root/steps``.
+    """
+    seen: Counter[str] = Counter()
+
+    def observe(name: str) -> None:
+        seen[name] += 1
+        with (root / "steps").open("a") as log:
+            log.write(f"{name}\n")
+        if (name, seen[name]) == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with observed(observe):
+        _run(Storage(str(root / "warehouse")), root / "scratch", until_ms, attempt)
+
+
+def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str) -> None:
+    planned = plan(toy.job(JOB), warehouse, now_ms=1, until_ms=until_ms)
+    if isinstance(planned, Plan):
+        if read_staged(warehouse, planned) is None:
+            stage(warehouse, planned, toy.replay(warehouse, planned, scratch, attempt))
+        if Runs(warehouse, JOB).audit(planned.run_id) is None:
+            record_audit(warehouse, planned, toy.passed(planned))
+        commit(warehouse, planned, now_ms=1)
+    publish(warehouse, JOB)
+    maintain(warehouse, JOB, keep_commits=1, delta_checkpoint_every=1)

@@ -1,0 +1,186 @@
+"""A driver is killed with SIGKILL at each named step of each phase and run again: all ends as if nothing had been.
+
+The steps of an undisturbed run are recorded, so a step that a phase gains without a test here fails one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import random
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from statelib.commits import CommitLog, plan
+from statelib.commits.archives import open_archive
+from statelib.storage import Storage
+from tests.commits import toy
+from tests.commits.toy import DAY
+from tests.faults.driver import JOB, drive
+
+FIRST_SLICE_ONLY = ["publish.before-create-archive"]
+SECOND_SLICE = [
+    "plan.before-create",
+    "plan.created",
+    "checkpoint.file-restored",
+    "checkpoint.restored",
+    "checkpoint.before-upload",
+    "checkpoint.uploaded",
+    "stage.before-create",
+    "stage.created",
+    "audit.before-create",
+    "audit.created",
+    "commit.before-create",
+    "commit.created",
+    "commit.advised",
+    "publish.before-commit",
+    "publish.committed",
+    "maintain.before-delete",
+    "maintain.deleted",
+    "maintain.noted",
+    "maintain.log-checkpointed",
+]
+
+_processes = multiprocessing.get_context("forkserver")  # forks from a process that has imported, but run nothing yet
+_processes.set_forkserver_preload(["tests.faults.driver"])
+
+
+def start(root: Path, *arguments: Any, **options: Any) -> Any:
+    process = _processes.Process(target=drive, args=(root, *arguments), kwargs=options)
+    process.start()
+    return process
+
+
+def run(root: Path, *arguments: Any, **options: Any) -> int:
+    """Drives one slice in a process of its own, and gives its exit code."""
+    process = start(root, *arguments, **options)
+    process.join()
+    return process.exitcode
+
+
+def outcome(root: Path) -> dict[str, Any]:
+    """All that a reader, the next run or a person could see, but for the names of attempts and the bytes of state."""
+    warehouse = Storage(str(root / "warehouse"))
+    history = list(CommitLog(warehouse, JOB).history())
+    sinks = open_archive(warehouse, "counts")
+    visible = {f"topics/counts/{file.path}" for p in range(sinks.partitions) for file in sinks.files(p)}
+    needed = {
+        f"jobs/{JOB}/state/{task_id}/{file.sha256}"
+        for task_id, task in history[0].tasks.items()
+        for file in task.state.files
+    }
+    return {
+        "commits": [
+            {
+                "number": made.commit,
+                "run": made.run_id,
+                "sources": made.sources,
+                "positions": {task_id: task.position for task_id, task in made.tasks.items()},
+                "files": [(s.topic, s.file.partition, s.file.first_offset, s.file.sha256) for s in made.sinks],
+            }
+            for made in history
+        ],
+        "state": toy.counts_as_of(warehouse, history[0], root / "looked-at"),
+        "published through": sinks.last_transaction(JOB),
+        "published rows": [sinks.reader(p).read_all().to_pylist() for p in range(sinks.partitions)],
+        "committed, not published": {f"topics/counts/{s.file.path}" for made in history for s in made.sinks} - visible,
+        "left in the topic": {entry.path for entry in warehouse.list("topics/counts") if "=" in entry.path} - visible,
+        "left in the state": {entry.path for entry in warehouse.list(f"jobs/{JOB}/state")} - needed,
+    }
+
+
+class Slice(NamedTuple):
+    """One slice of the job: all that is there before it, and what an undisturbed run made of that."""
+
+    before: Path
+    until_ms: int
+    steps: list[str]
+    outcome: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def slices(tmp_path_factory) -> dict[int, Slice]:
+    """Slices 1 and 2, run without a disturbance."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    toy.archive_events(Storage(str(root / "0" / "warehouse")), 0, days=3)
+    found = {}
+    for n in (1, 2):
+        before, after = root / str(n - 1), root / str(n)
+        shutil.copytree(before, after)
+        assert run(after, n * DAY, f"slice{n}") == 0
+        steps = (after / "steps").read_text().split()
+        (after / "steps").unlink()
+        found[n] = Slice(before, n * DAY, steps, outcome(Path(shutil.copytree(after, root / f"look{n}"))))
+    return found
+
+
+def test_every_step_is_killed_at(slices):
+    assert set(slices[2].steps) == set(SECOND_SLICE)
+    assert set(slices[1].steps) - set(SECOND_SLICE) == set(FIRST_SLICE_ONLY)
+
+
+def test_every_step_in_the_code_is_killed_at():
+    package = Path(__file__).parents[2] / "statelib"
+    code = [module.read_text() for folder in ("commits", "checkpoint") for module in (package / folder).glob("*.py")]
+    names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
+    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE}
+
+
+@pytest.mark.parametrize(
+    ("number", "step"), [*((1, step) for step in FIRST_SLICE_ONLY), *((2, step) for step in SECOND_SLICE)]
+)
+def test_killed_at_a_step_and_run_again(slices, tmp_path, number, step):
+    """The first run is killed when it comes to the step, the next when it comes there the second time, the fourth..."""
+    before, until_ms, _, expected = slices[number]
+    root = Path(shutil.copytree(before, tmp_path / "root"))
+    for attempt in itertools.count():
+        code = run(root, until_ms, f"attempt{attempt}", kill_at=(step, 2**attempt))
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    assert attempt > 0
+    assert outcome(root) == expected
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_killed_again_and_again_at_any_time(slices, tmp_path, number):
+    before, until_ms, _, expected = slices[number]
+    root = Path(shutil.copytree(before, tmp_path / "root"))
+    chance = random.Random(number)
+    for attempt in range(6):
+        process = start(root, until_ms, f"killed{attempt}")
+        process.join(chance.uniform(0, 0.4))
+        process.kill()
+        process.join()
+    assert run(root, until_ms, "last") == 0
+    assert outcome(root) == expected
+
+
+def test_two_drivers_at_once(slices, tmp_path):
+    """What the slower one wrote too late to be cleaned up after the first slice is gone after the second."""
+    root = Path(shutil.copytree(slices[1].before, tmp_path / "root"))
+    drivers = [start(root, slices[1].until_ms, f"driver-{name}") for name in "ab"]
+    for driver in drivers:
+        driver.join()
+    assert 0 in [driver.exitcode for driver in drivers]
+    assert run(root, slices[2].until_ms, "after") == 0
+    assert outcome(root) == slices[2].outcome
+
+
+def test_a_run_after_the_end_changes_nothing(slices, tmp_path):
+    before, until_ms, _, _ = slices[2]
+    root = Path(shutil.copytree(before, tmp_path / "root"))
+    warehouse = Storage(str(root / "warehouse"))
+    assert run(root, until_ms, "a") == 0
+    stored = {entry.path: warehouse.get(entry.path) for entry in warehouse.list()}
+    assert run(root, until_ms, "b") == 0
+    assert plan(toy.job(JOB), warehouse, now_ms=1, until_ms=until_ms).head == 2
+    assert {entry.path for entry in warehouse.list()} == stored.keys()
+    assert {path for path, data in stored.items() if warehouse.get(path) != data} <= {
+        "topics/counts/_delta_log/_last_checkpoint"
+    }
