@@ -58,12 +58,14 @@ def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterat
 
 
 def reason_without_secrets(error: BaseException, options: Mapping[str, str]) -> str:
-    """The first line of a store's error, without option values and signed queries.
+    """What a store's error says, on one line, without option values and signed queries.
 
-    The lines after it are a dump of the request.
+    A dump of the request (after an empty line) and a backtrace (numbered lines) are left out.
     """
-    reason = re.sub(r"\?[^\s\"')]*", "?...", str(error).split("\n", 1)[0][:_LONGEST_REASON])
+    text = re.split(r"\n\s*\n|\n\s*\d+: ", str(error), maxsplit=1)[0]
+    text = re.sub(r"\x1b\[\d*m|\u21b3", "", text)  # deltalake's colours and arrows
+    text = re.sub(r"\?[^\s\"')]*", "?...", text)
     for value in options.values():
         if len(value) > _SHORTEST_SECRET:
-            reason = reason.replace(value, "...")
-    return reason
+            text = text.replace(value, "...")
+    return " ".join(text.split())[:_LONGEST_REASON]

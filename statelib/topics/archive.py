@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from statelib.topics.files import ArchiveFile
     from statelib.topics.writer import FileLimits
 
-__all__ = ["FORMAT_VERSION", "TopicArchive", "topic_schema"]
+__all__ = ["FORMAT_VERSION", "ArchiveNotFoundError", "TopicArchive", "topic_schema"]
 
 FORMAT_VERSION = 1
 
@@ -43,6 +43,10 @@ _PARTITIONS_KEY = "hindstream.partitions"
 _STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
 _LOG_CHECKPOINT_INTERVAL = 50  # commits; what comes after the last checkpoint is read one by one
 _COMMIT_TRIES = 50
+
+
+class ArchiveNotFoundError(ConfigurationError):
+    """There is no table at the address."""
 
 
 class TopicArchive:
@@ -118,7 +122,7 @@ class TopicArchive:
                 storage_options=dict(options or {}),
             )
         except (DeltaError, OSError) as error:
-            if DeltaTable.is_deltatable(uri, dict(options or {})):
+            if cls.open_if_present(uri, options=options) is not None:
                 step = "open it, or choose another place"
                 raise ConfigurationError("there is a table already", file=uri, next_step=step) from None
             raise _store_error("create the topic archive", uri, options, error) from None
@@ -140,6 +144,14 @@ class TopicArchive:
         return cls(_load(uri, version, options), uri, options)
 
     @classmethod
+    def open_if_present(cls, uri: str, *, options: Mapping[str, str] | None = None) -> Self | None:
+        """The newest version of an archive, or None if there is none. Raises as `open` does."""
+        try:
+            return cls.open(uri, options=options)
+        except ArchiveNotFoundError:
+            return None
+
+    @classmethod
     def ensure(
         cls,
         uri: str,
@@ -155,9 +167,8 @@ class TopicArchive:
             ConfigurationError: The one that is there has another number of partitions or other columns.
             RetryableError: The store did not answer.
         """
-        if DeltaTable.is_deltatable(uri, dict(options or {})):
-            archive = cls.open(uri, options=options)
-        else:
+        archive = cls.open_if_present(uri, options=options)
+        if archive is None:
             try:
                 archive = cls.create(uri, schema, partitions, topic=topic, options=options)
             except ConfigurationError:
@@ -347,7 +358,7 @@ def _load(uri: str, version: int | None, options: Mapping[str, str] | None) -> D
         return DeltaTable(uri, version=version, storage_options=dict(options or {}))
     except TableNotFoundError:
         step = "check the warehouse's address, or archive the topic first"
-        raise ConfigurationError("there is no topic archive", file=uri, next_step=step) from None
+        raise ArchiveNotFoundError("there is no topic archive", file=uri, next_step=step) from None
     except (DeltaError, OSError, ValueError) as error:
         if version is not None and version > _load(uri, None, options).version():
             step = "use the newest version, or restore the archive's log"

@@ -295,7 +295,9 @@ def payload_bytes(array: pa.Array) -> int:
     type_ = array.type
     if pa.types.is_struct(type_):
         return sum(payload_bytes(field) for field in array.flatten())
-    if pa.types.is_map(type_) or pa.types.is_list(type_):
+    if pa.types.is_map(type_):
+        return payload_bytes(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))))
+    if pa.types.is_list(type_):
         return 4 * len(array) + payload_bytes(array.drop_null().flatten())
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return 4 * len(array) + int(pc.sum(pc.binary_length(array)).as_py() or 0)

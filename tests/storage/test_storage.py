@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from statelib.errors import ConfigurationError, InputError, RetryableError
-from statelib.storage import ObjectNotFoundError, Storage
+from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -247,3 +247,21 @@ def test_an_output_that_is_closed_twice_is_closed_once(storage):
     output.close()
     assert isinstance(output, io.RawIOBase)
     assert storage.get("a") == b"1"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "Object at x not found: No such file\n\nDebug source:\nNotFound { secret }",
+            "Object at x not found: No such file",
+        ),
+        ("Kernel: bad schema\n   0: <unknown>\n   1: <unknown>", "Kernel: bad schema"),
+        (
+            "Generic S3 error\n \x1b[31m\u21b3\x1b[0m GET http://h/b?X-Sig=abc failed, key hunter22",
+            "Generic S3 error GET http://h/b?... failed, key ...",
+        ),
+    ],
+)
+def test_reasons_are_one_line_without_secrets(text, reason):
+    assert reason_without_secrets(RuntimeError(text), {"aws_access_key_id": "hunter22", "allow_http": "true"}) == reason

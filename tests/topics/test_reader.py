@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.errors import ConfigurationError, InputError
+from statelib.storage import Storage
+from statelib.topics.files import ArchiveFile
+from statelib.topics.reader import PartitionReader, unusable_timestamps
+from statelib.topics.writer import FileLimits, PartitionWriter
+from tests.topics.data import SCHEMA, topic_records
+
+SMALL = FileLimits(row_group_rows=8, file_rows=24)
+
+
+def write(storage, records, attempt="a"):
+    with PartitionWriter(storage, SCHEMA, 0, attempt=attempt, limits=SMALL) as writer:
+        writer.write(records)
+    return list(writer.close())
+
+
+def reader(storage, files, **settings):
+    return PartitionReader(storage, files, SCHEMA, topic="flights", partition=0, **settings)
+
+
+offsets_with_holes = st.lists(st.integers(0, 3), min_size=1, max_size=80).map(
+    lambda steps: np.cumsum(np.array(steps) + 1).tolist()
+)
+
+
+@given(offsets_with_holes, st.integers(0, 330), st.none() | st.integers(0, 330), st.integers(1, 100), st.randoms())
+def test_any_range_in_any_batches(offsets, start, end, batch_rows, random):
+    storage = Storage("memory://")
+    records = topic_records(offsets)
+    files = write(storage, records)
+    random.shuffle(files)
+    some = reader(storage, files, start_offset=start, end_offset=end, batch_rows=batch_rows)
+    batches = list(some)
+    assert all(0 < batch.num_rows <= batch_rows for batch in batches)
+    wanted = pc.and_(
+        pc.greater_equal(records["offset"], start),
+        pc.less(records["offset"], 2**62 if end is None else end),
+    )
+    assert some.read_all().equals(records.filter(wanted))
+    assert some.read_all().equals(records.filter(wanted)), "a reader can be used again"
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["offset"], ["timestamp"], ["key", "value.amount"], ["value.id", "value.tags"], ["value", "headers", "offset"]],
+)
+def test_projection(tmp_path, columns):
+    storage = Storage(str(tmp_path))
+    records = topic_records(range(40))
+    some = reader(storage, write(storage, records), columns=columns, start_offset=3)
+    table = some.read_all()
+    assert table.schema == some.schema
+    assert table.schema.names == [n for n in SCHEMA.names if any(c.split(".")[0] == n for c in columns)]
+    rows = records.slice(3).to_pylist()
+    for column in columns:
+        name, _, field = column.partition(".")
+        values = table[name].to_pylist()
+        if field:
+            values = [None if value is None else value[field] for value in values]
+            assert values == [None if row[name] is None else row[name][field] for row in rows]
+        else:
+            assert values == [row[name] for row in rows]
+
+
+def test_unknown_columns_are_refused():
+    with pytest.raises(ConfigurationError, match="no column colour"):
+        reader(Storage("memory://"), [], columns=["colour"])
+
+
+def test_only_needed_files_and_row_groups_are_read(tmp_path, monkeypatch):
+    storage = Storage(str(tmp_path))
+    files = write(storage, topic_records(range(72)))
+    assert len(files) == 3
+    for file in (files[0], files[2]):
+        storage.delete(file.path)
+    groups = []
+    original = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "iter_batches",
+        lambda self, *args, **settings: groups.append(settings["row_groups"]) or original(self, *args, **settings),
+    )
+    some = reader(storage, files, start_offset=33, end_offset=40)
+    assert some.read_all()["offset"].to_pylist() == list(range(33, 40))
+    assert groups == [[1]]
+
+
+def damage(storage, file, how):
+    path = storage.local_path(file.path)
+    content = bytearray(path.read_bytes())
+    if how == "missing":
+        path.unlink()
+    elif how == "truncated":
+        path.write_bytes(content[:-10])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "footer":
+        content[-6] ^= 0xFF
+        path.write_bytes(content)
+    elif how == "flipped bit":
+        column = pq.read_metadata(path).row_group(0).column(4)
+        position = column.data_page_offset + column.total_compressed_size - 1
+        if column.has_dictionary_page:
+            position += column.dictionary_page_offset - column.data_page_offset
+        content[position] ^= 0x10
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("missing", "is missing"),
+        ("truncated", "bytes instead of"),
+        ("empty", "bytes instead of|cannot be read"),
+        ("footer", "cannot be read"),
+        ("flipped bit", "cannot be read"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, how, message):
+    storage = Storage(str(tmp_path))
+    files = write(storage, topic_records(range(30)))
+    damage(storage, files[0], how)
+    with pytest.raises(InputError, match=message) as error:
+        reader(storage, files).read_all()
+    place = {"topic": "flights", "partition": 0, "file": str(storage.local_path(files[0].path))}
+    assert error.value.place == place
+    assert "restore the file" in error.value.next_step
+
+
+def foreign_file(storage, table, name="x.parquet"):
+    """A file of another writer, described as the Delta log would."""
+    with storage.open_output(name) as output:
+        pq.write_table(table, output)
+    offsets = table["offset"].to_pylist()
+    return ArchiveFile(
+        path=name, partition=0, rows=len(offsets), size_bytes=storage.size(name), first_offset=min(offsets),
+        last_offset=max(offsets), min_timestamp_ms=None, max_timestamp_ms=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("offsets", [[1, 3, 2], [1, 1, 2], [2, 1]])
+def test_offsets_that_do_not_ascend(offsets):
+    storage = Storage("memory://")
+    file = foreign_file(storage, topic_records(offsets))
+    with pytest.raises(InputError, match="do not ascend"):
+        reader(storage, [file]).read_all()
+
+
+def test_a_log_that_says_other_things_than_the_file():
+    storage = Storage("memory://")
+    file = foreign_file(storage, topic_records([1, 2, 3]))
+    for change, message in (
+        ({"rows": 4}, "3 records instead of 4"),
+        ({"first_offset": 2}, "do not ascend"),
+        ({"last_offset": 2}, "after 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            reader(storage, [file.model_copy(update=change)]).read_all()
+
+
+def test_a_record_without_offset():
+    storage = Storage("memory://")
+    table = topic_records([1, 2])
+    file = foreign_file(storage, table)
+    table = table.set_column(0, "offset", pa.array([1, None], pa.int64()))
+    with storage.open_output("y.parquet") as output:
+        pq.write_table(table, output)
+    file = file.model_copy(update={"path": "y.parquet", "size_bytes": storage.size("y.parquet")})
+    with pytest.raises(InputError, match="without an offset"):
+        reader(storage, [file]).read_all()
+
+
+def test_files_that_overlap():
+    storage = Storage("memory://")
+    files = write(storage, topic_records(range(10))) + write(storage, topic_records(range(9, 20)), "b")
+    with pytest.raises(InputError, match=r"are in partition=0/0+-a\.parquet as well"):
+        reader(storage, files)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.drop_columns(["headers"]),
+        lambda table: table.set_column(2, "key", pa.array([1, 2])),
+        lambda table: table.rename_columns(["offset", "timestamp", "key", "data", "headers"]),
+        lambda table: table.set_column(3, "value", table["value"].combine_chunks().field("id")),
+    ],
+    ids=["no headers", "another key type", "another name", "another value type"],
+)
+def test_a_file_with_other_columns(change):
+    storage = Storage("memory://")
+    file = foreign_file(storage, change(topic_records([1, 2])))
+    with pytest.raises(InputError, match="other columns than the topic"):
+        reader(storage, [file]).read_all()
+
+
+def test_what_is_the_same_to_delta_is_cast():
+    """Spark writes microseconds."""
+    storage = Storage("memory://")
+    table = topic_records([1, 2])
+    micros = table.set_column(1, "timestamp", table["timestamp"].cast(pa.timestamp("us", "UTC")))
+    assert reader(storage, [foreign_file(storage, micros)]).read_all().equals(table)
+    lost = table.set_column(1, "timestamp", pa.array([1, 2], pa.timestamp("us", "UTC")))
+    with pytest.raises(InputError, match=r"cannot be read.*lose data"):
+        reader(storage, [foreign_file(storage, lost, "y.parquet")]).read_all()
+
+
+def test_unusable_timestamps():
+    timestamps = pa.array([0, None, -1, 5], pa.int64())
+    for array in (timestamps, timestamps.cast(pa.timestamp("ms", "UTC"))):
+        assert unusable_timestamps(array).tolist() == [False, True, True, False]

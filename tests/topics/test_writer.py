@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.storage import Storage
+from statelib.topics.schema import topic_schema
+from statelib.topics.writer import FileLimits, PartitionWriter, leaf_columns, payload_bytes
+from tests.topics.data import SCHEMA, batch_sizes, in_batches, topic_records
+
+SMALL = FileLimits(row_group_rows=16, row_group_bytes=1 << 20, file_rows=40, file_bytes=1 << 20)
+
+
+def write(storage, batches, attempt="a", limits=SMALL, schema=SCHEMA):
+    with PartitionWriter(storage, schema, 2, attempt=attempt, limits=limits) as writer:
+        for batch in batches:
+            writer.write(batch)
+    return writer.close()
+
+
+def test_descriptions():
+    storage = Storage("memory://")
+    offsets = [10, 11, 12, 20, *range(30, 80)]
+    files = write(storage, [topic_records(offsets, [5, 3, None, *range(51)])])
+    first, second = files
+    assert first.path == "partition=2/00000000000000000010-a.parquet"
+    assert (first.partition, first.rows, first.first_offset, first.last_offset) == (2, 48, 10, 73)
+    assert (first.min_timestamp_ms, first.max_timestamp_ms) == (0, 44)
+    assert (second.rows, second.first_offset, second.last_offset) == (6, 74, 79)
+    records = topic_records(offsets)
+    assert first.null_keys + second.null_keys == records["key"].null_count > 0
+    assert first.null_values + second.null_values == records["value"].null_count > 0
+    for file in files:
+        content = storage.get(file.path)
+        assert (file.size_bytes, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_a_file_without_timestamps_has_no_bounds():
+    (file,) = write(Storage("memory://"), [topic_records([1, 2], [None, None])])
+    assert (file.min_timestamp_ms, file.max_timestamp_ms) == (None, None)
+
+
+def test_nothing_written_makes_no_file():
+    storage = Storage("memory://")
+    assert write(storage, [topic_records([])]) == ()
+    assert storage.list() == []
+
+
+@given(st.data())
+def test_equal_records_give_equal_bytes_however_handed_over(data):
+    rows = data.draw(st.integers(1, 120))
+    records = topic_records(range(rows))
+    storage = Storage("memory://")
+    limits = FileLimits(row_group_rows=16, row_group_bytes=data.draw(st.integers(1, 3000)), file_rows=40)
+    files = [
+        write(storage, in_batches(records, data.draw(batch_sizes(rows))), attempt, limits) for attempt in ("a", "b")
+    ]
+    files.append(write(storage, [records], "c", limits))
+    without_names = [[file.model_copy(update={"path": ""}) for file in some] for some in files]
+    assert without_names[0] == without_names[1] == without_names[2]
+    tables = [pq.read_table(pa.BufferReader(storage.get(file.path)), partitioning=None) for file in files[0]]
+    assert pa.concat_tables(tables).equals(records)
+
+
+def test_row_groups_are_bounded_by_bytes():
+    storage = Storage("memory://")
+    schema = topic_schema(pa.string(), pa.string())
+    records = pa.table({
+        "offset": range(64), "timestamp": [0] * 64, "key": ["k"] * 64, "value": ["x" * 1000] * 64,
+    })  # fmt: skip
+    limits = FileLimits(row_group_rows=8, row_group_bytes=3000, file_bytes=20_000)
+    files = write(storage, [records], limits=limits, schema=schema)
+    assert [file.rows for file in files] == [24, 24, 16]
+    metadata = pq.read_metadata(pa.BufferReader(storage.get(files[0].path)))
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [8, 8, 8]
+
+
+@pytest.mark.parametrize("batches", [[[3, 2]], [[3, 3]], [[3], [3]], [[-1]], [[3], [], [1]]])
+def test_offsets_must_ascend(batches):
+    storage = Storage("memory://")
+    with pytest.raises(InternalError, match="do not ascend"):
+        write(storage, [topic_records(offsets) for offsets in batches])
+
+
+def test_an_error_leaves_nothing_behind(tmp_path):
+    storage = Storage(str(tmp_path))
+    writer = PartitionWriter(storage, SCHEMA, 0, attempt="a", limits=SMALL)
+
+    def fail_in_the_middle():
+        with writer:
+            writer.write(topic_records(range(100)))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_in_the_middle()
+    assert storage.list() == []
+
+
+def test_a_name_is_used_once(tmp_path):
+    storage = Storage(str(tmp_path))
+    (first,) = write(storage, [topic_records([1])])
+    with pytest.raises(InputError, match="already"):
+        write(storage, [topic_records([1])])
+    assert len(storage.get(first.path)) == first.size_bytes
+    with pytest.raises(ConfigurationError, match="file name"):
+        PartitionWriter(storage, SCHEMA, 0, attempt="a/b")
+
+
+def test_files_are_compressed_and_checksummed():
+    storage = Storage("memory://")
+    (file,) = write(storage, [topic_records(range(30))])
+    metadata = pq.read_metadata(pa.BufferReader(storage.get(file.path)))
+    group = metadata.row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    assert {column.compression for column in columns.values()} == {"ZSTD"}
+    assert "DELTA_BINARY_PACKED" in columns["offset"].encodings
+    assert "DELTA_BINARY_PACKED" in columns["timestamp"].encodings
+    assert list(columns) == leaf_columns(SCHEMA)
+
+
+def test_leaf_columns_of_nested_types():
+    schema = topic_schema(
+        pa.string(), pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("d", pa.date32())])
+    )
+    storage = Storage("memory://")
+    value = pa.array([{"m": [("a", [1])], "d": None}], schema.field("value").type)
+    (file,) = write(storage, [pa.table({"offset": [0], "timestamp": [0], "key": ["a"], "value": value})], schema=schema)
+    metadata = pq.read_metadata(pa.BufferReader(storage.get(file.path)))
+    assert [metadata.row_group(0).column(i).path_in_schema for i in range(metadata.num_columns)] == leaf_columns(schema)
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 8))
+def test_payload_depends_on_values_alone(rows, start, length):
+    whole = topic_records(range(rows + 30)).slice(start, length)
+    for column in whole.columns:
+        rebuilt = pa.array(column.to_pylist(), column.type)
+        assert sum(payload_bytes(chunk) for chunk in column.chunks) == payload_bytes(rebuilt)
