@@ -6,10 +6,11 @@ other no harm: whatever decides is created only if absent.
 
 from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit
 from statelib.commits.commit import commit
+from statelib.commits.definition import JobDefinition
 from statelib.commits.layout import CommitLog, JobLayout, Runs, quarantine_topic, topic_path
 from statelib.commits.leftovers import attempt_name
 from statelib.commits.maintain import Maintained, check_restorable, maintain
-from statelib.commits.plan import JobDefinition, NothingToDo, plan
+from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import Published, publish, published_through
 from statelib.commits.stage import read_staged, stage
 

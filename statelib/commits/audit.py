@@ -21,7 +21,7 @@ from statelib.steps import step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.commits.plan import SubTopology, Topology
+    from statelib.commits.definition import SubTopology, Topology
     from statelib.manifests import Audit, Plan, Staged, TaskOutcome
     from statelib.storage import Storage
 

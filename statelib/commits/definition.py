@@ -1,0 +1,91 @@
+"""What the run protocol needs to know of a job: a narrow view of `statelib.job.Job`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class SinkNode(Protocol):
+    """A sink of a topology."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    @property
+    def topic(self) -> str:
+        """What it writes."""
+
+    @property
+    def internal(self) -> bool:
+        """Whether that is a repartition topic."""
+
+    @property
+    def partitions(self) -> int | None:
+        """The topic's number of partitions, where the topology says it."""
+
+
+class SourceNode(Protocol):
+    """A source of a topology."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    @property
+    def topic(self) -> str:
+        """What it takes up."""
+
+    @property
+    def internal(self) -> bool:
+        """Whether that is a repartition topic."""
+
+
+class SubTopology(Protocol):
+    """What one task runs."""
+
+    @property
+    def index(self) -> int:
+        """The first half of its tasks' ids."""
+
+    @property
+    def all_sources(self) -> Sequence[SourceNode]:
+        """Its sources, repartition topics included."""
+
+    @property
+    def all_sinks(self) -> Sequence[SinkNode]:
+        """Its sinks, repartition topics included."""
+
+
+class Topology(Protocol):
+    """What a run needs to know of a topology."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that decides the answer."""
+
+    @property
+    def sub_topologies(self) -> Sequence[SubTopology]:
+        """Each after those whose repartition topics it reads."""
+
+    @property
+    def source_topics(self) -> Sequence[str]:
+        """Topics that are read from archives."""
+
+    def partitions(self, of_sources: Mapping[str, int]) -> Mapping[int, int]:
+        """Number of tasks of each sub-topology, by its index."""
+
+
+class JobDefinition(Protocol):
+    """What a run needs to know of a job; `statelib.job.Job` is one."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+
+    @property
+    def topology(self) -> Topology:
+        """What it runs."""
