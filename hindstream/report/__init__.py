@@ -1,0 +1,6 @@
+"""HTML reports: one page a run, one for the job. A page is one file that needs neither network nor script."""
+
+from hindstream.report.charts import Figure
+from hindstream.report.write import write_job_report, write_run_report
+
+__all__ = ["Figure", "write_job_report", "write_run_report"]

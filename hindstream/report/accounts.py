@@ -1,0 +1,67 @@
+"""The accounts of a node's ledger as a reader meets them: a name, a meaning, a colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from statelib.metrics import NodeMetrics
+
+Fate = Literal["on", "kept", "held", "dropped", "failed"]
+"""``on``: went on; ``kept``: is in the state or in an update that went on; ``held``: waits; ``dropped``, ``failed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One account: ``css`` is the class that colours it."""
+
+    name: str
+    label: str
+    fate: Fate
+    css: str
+    meaning: str
+
+
+_ACCOUNTS = {
+    account.name: account
+    for account in (
+        Account("forwarded", "forwarded", "on", "on", "went on to the next node"),
+        Account("joined", "joined", "on", "on", "met a version of its key and went on"),
+        Account("aggregated", "aggregated", "on", "on", "is in at least one window"),
+        Account("emitted", "emitted", "on", "on", "left the buffer as a result"),
+        Account("written", "written", "on", "on", "is in the topic"),
+        Account("stored", "stored", "on", "on", "is a version in the table's store"),
+        Account("unmatched", "unmatched", "kept", "kept-2", "met no version of its key; a left join passes it on"),
+        Account("replaced", "replaced", "kept", "kept", "gave way, while it waited, to a later update of its key"),
+        Account("held", "held", "held", "held", "waits in the state for a later run"),
+        Account("duplicate", "duplicate", "dropped", "drop-1", "its id was forwarded before, within the interval"),
+        Account("late", "late", "failed", "drop-2", "came after its window, and the grace period, had passed"),
+        Account("quarantined", "quarantined", "failed", "drop-3", "cannot be used; went to the quarantine topic"),
+        Account("refused", "refused", "dropped", "drop-4", "older than the store's history retention"),
+        Account("null-key", "null key", "dropped", "drop-4", "has no key"),
+        Account("null-value", "null value", "dropped", "drop-4", "has no value"),
+        Account("filtered", "filtered", "dropped", "drop-4", "the filter's predicate was false"),
+        Account("tombstone", "tombstone", "dropped", "drop-4", "took back what had never been emitted"),
+    )
+}
+
+ORDER = tuple(_ACCOUNTS)
+
+
+def account(name: str) -> Account:
+    """The account of that name; one that is not known here is shown under its own name."""
+    return _ACCOUNTS.get(name) or Account(name, name, "dropped", "drop-4", "")
+
+
+def shares(metrics: NodeMetrics) -> list[tuple[Account, int]]:
+    """Where a node's records went: its accounts and what it holds, in a fixed order."""
+    counts = {**metrics.accounts, "held": metrics.held_after}
+    known = [name for name in ORDER if counts.get(name)]
+    others = sorted(name for name in counts if name not in ORDER and counts[name])
+    return [(account(name), counts[name]) for name in (*known, *others)]
+
+
+def lost(metrics: NodeMetrics) -> list[tuple[Account, int]]:
+    """Those of `shares` that a reader of results would miss: dropped or failed."""
+    return [(kind, count) for kind, count in shares(metrics) if kind.fate in ("dropped", "failed")]

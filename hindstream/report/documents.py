@@ -1,0 +1,121 @@
+"""What a report is made of: the documents of runs, as far as they are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.commits import CommitLog, Runs
+from statelib.commits.layout import parse_run_id
+from statelib.errors import ConfigurationError
+from statelib.metrics import Lateness, NodeMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from statelib.manifests import Audit, Commit, Plan, Staged, StoreSize
+    from statelib.storage import Storage
+
+
+@dataclass(frozen=True)
+class RunDocuments:
+    """One run: a plan and what became of it."""
+
+    plan: Plan
+    staged: Staged | None
+    audit: Audit | None
+    commit: Commit | None
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.plan.run_id
+
+    @property
+    def status(self) -> str:
+        """``committed``, ``quarantined``, or the phase that comes next."""
+        if self.commit is not None:
+            return "committed"
+        if self.audit is not None:
+            return "to be committed" if self.audit.success else "quarantined"
+        return "to be audited" if self.staged is not None else "to be replayed"
+
+    @property
+    def nodes(self) -> dict[str, NodeMetrics]:
+        """The ledgers of all tasks added up, by node."""
+        totals: dict[str, NodeMetrics] = {}
+        for task in self.staged.tasks if self.staged else ():
+            add_ledgers(totals, task.metrics)
+        return totals
+
+    @property
+    def stores(self) -> dict[str, tuple[int, int]]:
+        """Bytes and keys of each store, over all tasks."""
+        sizes: dict[str, tuple[int, int]] = {}
+        for task in self.staged.tasks if self.staged else ():
+            for store, size in task.stores.items():
+                sizes[store] = _plus(sizes.get(store, (0, 0)), size)
+        return sizes
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of the state files of all tasks."""
+        return sum(task.state.size_bytes for task in self.staged.tasks) if self.staged else 0
+
+    @property
+    def records_out(self) -> int:
+        """Records written to the sinks, quarantine included."""
+        return sum(sink.file.rows for task in self.staged.tasks for sink in task.sinks) if self.staged else 0
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Of each phase that is timed."""
+        timed = {"replay": self.staged, "audit": self.audit}
+        return {phase: document.seconds for phase, document in timed.items() if document is not None}
+
+
+def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
+    """The documents of a run.
+
+    Raises:
+        ConfigurationError: There is no such run.
+    """
+    runs = Runs(storage, job)
+    plan = runs.plan(run_id) if parse_run_id(run_id) else None
+    if plan is None:
+        raise ConfigurationError("there is no such run", job=job, run=run_id, next_step="hindstream status")
+    standing = CommitLog(storage, job).read_if_present(plan.commit)
+    commit = standing if standing is not None and standing.run_id == run_id else None
+    return RunDocuments(plan, runs.staged(run_id), runs.audit(run_id), commit)
+
+
+def load_runs(storage: Storage, job: str) -> list[RunDocuments]:
+    """All runs of a job whose documents are there, the oldest first: tries that failed, and one that is under way."""
+    runs, head = Runs(storage, job), CommitLog(storage, job).head_number()
+    return [load_run(storage, job, plan.run_id) for n in range(1, head + 2) for plan in runs.attempts(n)]
+
+
+def add_ledgers(totals: dict[str, NodeMetrics], more: dict[str, NodeMetrics]) -> None:
+    """Adds ``more`` to ``totals``, node by node."""
+    for node, metrics in more.items():
+        totals.setdefault(node, NodeMetrics()).add(metrics)
+
+
+def job_ledger(committed: Iterable[RunDocuments]) -> dict[str, NodeMetrics]:
+    """The ledgers of successive runs as one: what was held before the first and after the last, all else added up."""
+    totals: dict[str, NodeMetrics] = {}
+    for run in committed:
+        for node, metrics in run.nodes.items():
+            held_before = totals[node].held_before if node in totals else metrics.held_before
+            add_ledgers(totals, {node: metrics})
+            totals[node].held_before, totals[node].held_after = held_before, metrics.held_after
+    return totals
+
+
+def lateness(nodes: dict[str, NodeMetrics]) -> dict[str, Lateness]:
+    """The histograms of the nodes that have one."""
+    return {name: metrics.lateness for name, metrics in nodes.items() if any(metrics.lateness.counts)}
+
+
+def _plus(sizes: tuple[int, int], more: StoreSize) -> tuple[int, int]:
+    return sizes[0] + more.size_bytes, sizes[1] + more.keys

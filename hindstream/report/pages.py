@@ -1,0 +1,161 @@
+"""What the templates are given: documents turned into figures, tables and charts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hindstream.report import charts
+from hindstream.report.charts import Figure, Series
+from hindstream.report.documents import RunDocuments, job_ledger, lateness
+from hindstream.report.flow import display_names, flow, losses
+from hindstream.report.numbers import bytes_text, duration_text, seconds_text
+from statelib.metrics import LATENESS_BOUNDS_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.metrics import Lateness, NodeMetrics
+    from statelib.topology import Topology
+
+_PALETTE = ("s1", "s2", "s3", "s4", "s5", "s6")
+
+TASK_PHASES = ("restore", "read", "process", "spill", "write", "checkpoint")
+
+
+def run_page(job: str, run: RunDocuments, topology: Topology | None) -> dict[str, object]:
+    """The page of one run."""
+    nodes = run.nodes
+    return {
+        "job": job,
+        "run": run,
+        "nodes": nodes,
+        "topology": topology,
+        "names": display_names(topology),
+        "flow": flow(topology, nodes) if topology is not None and nodes else None,
+        "losses": losses(nodes),
+        "charts": _lateness_figures(nodes),
+        "tasks": _task_times(run),
+        "task_legend": list(zip(_PALETTE, TASK_PHASES, strict=True)),
+        "data_docs": _link_to_docs(run),
+    }
+
+
+def job_page(
+    job: str,
+    runs: Sequence[RunDocuments],
+    topology: Topology | None,
+    *,
+    figures: Sequence[Figure],
+    notes: Sequence[str],
+) -> dict[str, object]:
+    """The page of a job: what its committed runs did together, and each of them."""
+    committed = [run for run in runs if run.commit is not None]
+    nodes = job_ledger(committed)
+    return {
+        "job": job,
+        "runs": runs,
+        "committed": committed,
+        "nodes": nodes,
+        "topology": topology,
+        "names": display_names(topology),
+        "flow": flow(topology, nodes) if topology is not None and nodes else None,
+        "losses": losses(nodes),
+        "figures": figures,
+        "notes": notes,
+        "charts": [*_lateness_figures(nodes), *_history_figures(committed)],
+        "records_in": sum(run.plan.records for run in committed),
+        "records_out": sum(run.records_out for run in committed),
+        "seconds": sum(sum(run.seconds.values()) for run in committed),
+        "checks": sum(len(run.audit.checks) for run in committed if run.audit),
+    }
+
+
+def _lateness_figures(nodes: dict[str, NodeMetrics]) -> list[Figure]:
+    return [_lateness_figure(node, histogram) for node, histogram in lateness(nodes).items()]
+
+
+def _lateness_figure(node: str, histogram: Lateness) -> Figure:
+    names = ["on time", *(f"≤ {duration_text(bound)}" for bound in LATENESS_BOUNDS_MS[1:])]
+    names.append(f"> {duration_text(LATENESS_BOUNDS_MS[-1])}")
+    filled = [i for i, count in enumerate(histogram.counts) if count]
+    shown = slice(0, max(filled, default=0) + 1)
+    records = sum(histogram.counts)
+    mean = duration_text(round(histogram.total_ms / max(records, 1)))
+    return Figure(
+        "Lateness",
+        charts.columns(
+            names[shown],
+            [Series("records", histogram.counts[shown], "s1")],
+            label="Lateness of records",
+            logarithmic=True,
+        ),
+        f"How far behind stream time records reached {node}: {mean} in the mean, {duration_text(histogram.max_ms)}"
+        " at most. The scale is logarithmic.",
+    )
+
+
+def _history_figures(committed: Sequence[RunDocuments]) -> list[Figure]:
+    """How the job went, run by run."""
+    names = [str(run.plan.commit) for run in committed]
+    stores = sorted({store for run in committed for store in run.stores})
+    sizes = [
+        Series(store, [run.stores[store][0] if store in run.stores else None for run in committed], css)
+        for store, css in zip(stores, _cycle(len(stores)), strict=True)
+    ]
+    phases = [
+        Series(phase, [run.seconds.get(phase, 0.0) for run in committed], css)
+        for phase, css in (("replay", "s1"), ("audit", "s3"))
+    ]
+    records = [Series("", [float(run.plan.records) for run in committed], "s1")]
+    return [
+        Figure(
+            "Records by commit",
+            charts.columns(names, records, label="Records replayed by commit"),
+            "Records taken up from all source topics.",
+        ),
+        Figure(
+            "State by commit",
+            charts.lines(names, sizes, label="Size of each store by commit", form=bytes_text, base=1024),
+            "Size of each store after the commit, as RocksDB estimates it.",
+            _legend(sizes),
+        ),
+        Figure(
+            "Time by commit",
+            charts.columns(names, phases, label="Seconds by phase and commit", form=seconds_text),
+            "Wall-clock time of the phases that are timed.",
+            _legend(phases),
+        ),
+    ]
+
+
+def _task_times(run: RunDocuments) -> list[dict[str, object]]:
+    """A row a task: its phases as shares of the slowest task's time."""
+    tasks = run.staged.tasks if run.staged else ()
+    records = {task.task_id: sum(source.records for source in task.sources) for task in run.plan.tasks}
+    longest = max((sum(task.seconds.values()) for task in tasks), default=0.0) or 1.0
+    return [
+        {
+            "task": task,
+            "total": sum(task.seconds.values()),
+            "parts": [
+                {"css": css, "phase": phase, "seconds": task.seconds.get(phase, 0.0),
+                 "share": 100 * task.seconds.get(phase, 0.0) / longest}
+                for css, phase in zip(_PALETTE, TASK_PHASES, strict=True)
+            ],
+            "records": records[task.task_id],
+        }
+        for task in tasks
+    ]  # fmt: skip
+
+
+def _link_to_docs(run: RunDocuments) -> str | None:
+    """From the page of a run to its validation in Data Docs, both below the job's folder."""
+    return f"../{run.audit.data_docs}" if run.audit and run.audit.data_docs else None
+
+
+def _legend(series: Sequence[Series]) -> list[tuple[str, str]]:
+    return [(s.css, s.name) for s in series]
+
+
+def _cycle(count: int) -> list[str]:
+    return [_PALETTE[i % len(_PALETTE)] for i in range(count)]
