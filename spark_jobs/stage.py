@@ -22,6 +22,7 @@ import sys
 import time
 import traceback
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import AccumulatorParam, TaskContext, cloudpickle
@@ -30,8 +31,7 @@ from pyspark.errors import PySparkException
 from py4j.protocol import Py4JError  # isort: skip
 
 from spark_jobs.progress import StageProgress
-from spark_jobs.session import task_max_failures
-from statelib.commits import attempt_name
+from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors import HindstreamError, InternalError, RetryableError
 from statelib.manifests import TaskOutcome
 from statelib.task import run_task
@@ -106,8 +106,9 @@ class _Attempt:
 
     def __call__(self, payloads: Iterable[bytes]) -> Iterator[bytes]:
         for payload in payloads:
+            work: TaskWork = pickle.loads(payload)  # noqa: S301 - from our own driver
             try:
-                yield self._run(pickle.loads(payload))  # noqa: S301 - from our own driver
+                yield self._run(work)
             except HindstreamError as error:
                 if isinstance(error, RetryableError) and not self._is_last():
                     raise
@@ -117,14 +118,15 @@ class _Attempt:
                     raise
                 traceback.print_exc(file=sys.stderr)
                 what = f"a task failed with {type(error).__name__}: {error}"
-                next_step = "look at the traceback in the log of Spark's executor, and report it"
-                self._errors.add([pickle.dumps(InternalError(what, next_step=next_step))])
+                log = f"{spark_log(Path(work.settings.state_dir))} where Spark runs locally, else the executor's log"
+                next_step = f"look at the traceback ({log}), and report it"
+                failed = InternalError(what, task=work.planned.task_id, next_step=next_step)
+                self._errors.add([pickle.dumps(failed)])
 
     def _run(self, work: TaskWork) -> bytes:
         spark_task = _task_context()
         host = socket.gethostname()
-        unique = f"{self._nonce}-{spark_task.taskAttemptId()}-{os.getpid()}"
-        attempt = attempt_name(work.job, work.run_id, work.planned.task_id, unique)
+        attempt = f"{self._nonce}-{spark_task.taskAttemptId()}-{os.getpid()}"
         outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=host)
         return outcome.model_dump_json().encode()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalake import DeltaTable
-
 from statelib.commits.layout import topic_path
 from statelib.topics.archive import TopicArchive
 
@@ -24,5 +22,4 @@ def open_archive(warehouse: Storage, topic: str, version: int | None = None) -> 
 
 def open_archive_if_present(warehouse: Storage, topic: str) -> TopicArchive | None:
     """The newest version of the archive of ``topic``, or None if there is none yet."""
-    uri = warehouse.uri(topic_path(topic))
-    return open_archive(warehouse, topic) if DeltaTable.is_deltatable(uri, warehouse.options) else None
+    return TopicArchive.open_if_present(warehouse.uri(topic_path(topic)), options=warehouse.options)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import quarantine_topic
+from statelib.commits.leftovers import attempt_name
 from statelib.errors import HindstreamError
 from statelib.manifests import TaskOutcome, TaskPosition
+from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.task.graph import Graph
@@ -58,7 +60,7 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
 
     Args:
         work: What to do.
-        attempt: Unique among all attempts of all runs: letters, digits, ``-``, ``_``, ``.``.
+        attempt: Unique among all attempts at this task in this run: letters, digits, ``-``, ``_``.
         clock: Seconds, for the figures of phases only.
         host: Where this runs, for the report.
 
@@ -72,8 +74,9 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
     phases = _Phases(clock)
     phases.begin()
     try:
-        task = _Task(work, attempt)
+        task = _Task(work, attempt_name(work.job, work.run_id, work.planned.task_id, attempt))
         phases.end("restore")
+        step("task.restored")
         try:
             return task.run(phases, host)
         except BaseException:
@@ -135,6 +138,7 @@ class _Task:
                 timestamp = rows.column("timestamp").to_numpy()
                 self._quarantine_sink.write_columns(rows.column("key"), rows.column("value"), timestamp, None)
             phases.end("write")
+            step("task.batch-processed")
             if self._graph.memory_bytes() > work.settings.memory_budget_bytes:
                 write = WriteBatch()
                 self._graph.flush(write)
@@ -144,11 +148,13 @@ class _Task:
         sink_files = tuple(file for sink in sinks for file in sink.close())
         repartitions = tuple(file for sink in self._repartition_sinks.values() for file in sink.close())
         phases.end("write")
+        step("task.files-staged")
         write = WriteBatch()
         self._graph.flush(write)
         position = self._position()
         state = self.state.commit(write, position)
         phases.end("checkpoint")
+        step("task.state-saved")
         return TaskOutcome(
             task_id=work.planned.task_id,
             attempt=self._attempt,

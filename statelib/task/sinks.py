@@ -121,7 +121,7 @@ class RepartitionSink:
         self._partitions = work.partitions[sink.topic]
         self._storage = storage
         self._prefix = f"{JobLayout(work.job).staging(work.run_id)}/{sink.topic}"
-        self._name = f"{work.planned.partition:06d}-{work.planned.task_id}-{attempt}.arrow"
+        self._name = f"{work.planned.partition:06d}-{attempt}.arrow"
         self._home = work.planned.partition % self._partitions
         self._files: dict[int, _RepartitionWriter] = {}
 

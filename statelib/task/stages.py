@@ -101,7 +101,7 @@ def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[],
     Args:
         stages: The work.
         plan: The run's plan.
-        attempt: Unique among all attempts of all runs.
+        attempt: Unique among all attempts at this run: letters, digits, ``-``, ``_``.
         clock: Seconds, for the figures of phases only.
     """
     began = clock()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
-from statelib.commits.layout import JobLayout
+from statelib.commits.layout import JobLayout, parse_run_id
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.stores.memory import MemoryBackend
@@ -33,7 +33,7 @@ class TaskState:
     Args:
         work: The task.
         storage: The warehouse.
-        attempt: Names the directory.
+        attempt: Names the directory; unique among all attempts of all tasks of all runs.
 
     Raises:
         CorruptedDataError: The state is not what the commit says.
@@ -47,7 +47,8 @@ class TaskState:
         cache = Path(work.settings.state_dir) / "cache" / work.job / work.planned.task_id
         self._checkpoints = Checkpoints(storage, self._prefix, cache)
         attempts = Path(work.settings.state_dir) / "attempts" / work.job
-        self._directory = attempts / f"{work.run_id}-{work.planned.task_id}-{attempt}"
+        self._directory = attempts / attempt
+        _remove_dead(attempts, before_commit=work.commit)
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
         self._rocksdb = self._open() if work.sub_topology.stateful else None
@@ -114,3 +115,12 @@ class TaskState:
                     next_step="hindstream inspect --commit N to find the last good commit",
                 )
         return committed
+
+
+def _remove_dead(attempts: Path, *, before_commit: int) -> None:
+    """Removes what killed attempts at earlier commits have left on this host: they can no longer win."""
+    for directory in attempts.glob("*"):
+        run_id = directory.name.rsplit(".", 3)[1:2]  # of job, run id, task, attempt
+        run = parse_run_id(*run_id) if run_id else None
+        if run is not None and run[0] < before_commit:
+            shutil.rmtree(directory, ignore_errors=True)

@@ -18,6 +18,7 @@ from statelib.commits.stage import stage
 from statelib.manifests import Audit, Plan, Staged
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
+from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
@@ -35,12 +36,17 @@ class Pipeline:
     Args:
         directory: For the warehouse and the state.
         topology: What to run.
+        name: The job's.
+        attempt: Names this process's attempts.
         settings: Of `TaskSettings`.
     """
 
-    def __init__(self, directory: Path, topology: Topology, name: str = "job", **settings: Any) -> None:
+    def __init__(
+        self, directory: Path, topology: Topology, name: str = "job", attempt: str = "t", **settings: Any
+    ) -> None:
         self.name = name
         self.topology = topology
+        self._attempt = attempt
         self.warehouse = Storage(str(directory / "warehouse"))
         self._settings = TaskSettings(str(directory / "warehouse"), str(directory / "state"), **settings)
 
@@ -58,7 +64,7 @@ class Pipeline:
             }
         )
         version = (archive.last_transaction("test") or 0) + 1
-        archive.append(table, attempt=f"a{version}", app_id="test", app_version=version)
+        append(archive, table, attempt=f"a{version}", app_id="test", app_version=version)
 
     def run(self, until_ms: int | None = None) -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
@@ -80,7 +86,7 @@ class Pipeline:
         log = CommitLog(self.warehouse, self.name)
         previous = log.read(planned.commit - 1) if planned.commit > 1 else None
         stages = Stages(self.topology, planned, previous, self.warehouse, self._settings)
-        return replay_here(stages, planned, attempt=f"t{next(_attempts)}", clock=time.perf_counter)
+        return replay_here(stages, planned, attempt=f"{self._attempt}{next(_attempts)}", clock=time.perf_counter)
 
     def output(self, topic: str) -> list[tuple[int, int, Any, Any, int]]:
         """(partition, offset, key, value, timestamp) of all published records."""
