@@ -44,9 +44,9 @@ class StageProgress:
             MofNCompleteColumn(),
             TextColumn("tasks"),
             TimeElapsedColumn(),
-            console=Console(stderr=True),
+            console=Console(file=sys.__stderr__),
             transient=True,
-            disable=not sys.stderr.isatty(),
+            disable=sys.__stderr__ is None or not sys.__stderr__.isatty(),
         )
         self._row = self._bar.add_task(name, total=tasks)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -28,17 +29,20 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 def spark_session(settings: Settings) -> SparkSession:
     """The session of this process; the first call makes it, with ``settings.spark_master`` and ``settings.spark_conf``.
 
-    Under ``spark-submit`` the master and the Java options are those of the submission.
+    Under ``spark-submit`` the master and the Java options are those of the submission. Otherwise what Spark's Java
+    process and its Python workers print goes to ``spark.log`` in ``settings.state_dir``.
 
     Raises:
         ConfigurationError: There is no Java, or Spark does not start.
     """
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (a second, which not every command needs)
     from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     if (active := SparkSession.getActiveSession()) is not None and active.sparkContext._jsc is not None:  # noqa: SLF001
         return active
+    logging.getLogger("py4j").setLevel(logging.ERROR)  # it says goodbye when the process ends
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         _check_java()
@@ -48,14 +52,26 @@ def spark_session(settings: Settings) -> SparkSession:
     for name, value in _options(settings, submitted=submitted).items():
         conf.set(name, value)
     try:
-        context = SparkContext.getOrCreate(conf)
+        if submitted:
+            context = SparkContext.getOrCreate(conf)
+        else:
+            log = spark_log(settings.state_dir)
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("ab") as output:
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            context = SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, OSError) as error:
-        next_step = "check the setting spark_master, and what Spark has written above"
+        next_step = f"check the setting spark_master, and look at {spark_log(settings.state_dir)}"
         raise ConfigurationError(
             f"Spark does not start: {error}", setting="spark_master", next_step=next_step
         ) from error
     context.setLogLevel("ERROR")
     return SparkSession(context)
+
+
+def spark_log(state_dir: Path) -> Path:
+    """Where a Spark that was started here writes."""
+    return Path(state_dir).absolute() / "spark.log"
 
 
 def task_max_failures(spark: SparkSession) -> int:

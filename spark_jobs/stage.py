@@ -117,11 +117,7 @@ class _Attempt:
                 if not self._is_last():
                     raise
                 traceback.print_exc(file=sys.stderr)
-                what = f"a task failed with {type(error).__name__}: {error}"
-                log = f"{spark_log(Path(work.settings.state_dir))} where Spark runs locally, else the executor's log"
-                next_step = f"look at the traceback ({log}), and report it"
-                failed = InternalError(what, task=work.planned.task_id, next_step=next_step)
-                self._errors.add([pickle.dumps(failed)])
+                self._errors.add([pickle.dumps(_unforeseen(error, work))])
 
     def _run(self, work: TaskWork) -> bytes:
         spark_task = _task_context()
@@ -143,6 +139,16 @@ def _task_context() -> TaskContext:
 
 def _records(work: TaskWork) -> int:
     return sum(s.records for s in work.planned.sources) + sum(file.rows for file in work.repartitions)
+
+
+def _unforeseen(error: Exception, work: TaskWork) -> HindstreamError:
+    """What the user can do about an error that nobody has foreseen: one of the system, or a defect of ours."""
+    what = f"a task failed with {type(error).__name__}: {error}"
+    task, log = work.planned.task_id, spark_log(Path(work.settings.state_dir))
+    if isinstance(error, OSError):
+        return RetryableError(what, task=task, next_step="look at the disk or network of the host, and run it again")
+    next_step = f"look at the traceback ({log} where Spark runs locally, else the executor's log), and report it"
+    return InternalError(what, task=task, next_step=next_step)
 
 
 def _spark_error(error: Exception, work: TaskWork) -> RetryableError:

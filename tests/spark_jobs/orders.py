@@ -34,13 +34,19 @@ def orders(count: int = 3_000, *, days: int = 4, seed: int = 7) -> pa.Table:
         fields=list(VALUE),
     )
     key = pa.array([f"customer-{n}" for n in random.integers(0, 50, count)])
-    table = pa.table({"key": key, "value": value, "timestamp": pa.array(np.maximum(timestamp, 0), pa.timestamp("ms", "UTC"))})
+    table = pa.table(
+        {"key": key, "value": value, "timestamp": pa.array(np.maximum(timestamp, 0), pa.timestamp("ms", "UTC"))}
+    )
     return table.take(pa.array(delivered))
 
 
 def make_settings(folder: Path, **others: object) -> Settings:
     """Settings of a warehouse of its own."""
-    command_line = {"warehouse": str(folder / "warehouse"), "state_dir": str(folder / "state"), "spark_master": "local[2]"}
+    command_line = {
+        "warehouse": str(folder / "warehouse"),
+        "state_dir": str(folder / "state"),
+        "spark_master": "local[2]",
+    }
     return load_settings(command_line | others, environ={})
 
 

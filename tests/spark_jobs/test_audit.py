@@ -1,0 +1,136 @@
+"""The audit with real Great Expectations, on both engines: what passes, what fails, and what a failure leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs import audit, commit, plan, publish, replay
+from spark_jobs.runs import open_warehouse
+from statelib.commits import CommitLog, NothingToDo, Runs
+from statelib.errors import ConfigurationError, InputError
+from statelib.job import Job, expect
+from tests.spark_jobs.orders_job import SINK
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+    from statelib.manifests import Audit
+    from tests.spark_jobs.conftest import Replayed
+
+pytestmark = pytest.mark.spark
+
+DEFECTS = (
+    expect("expect_column_values_to_be_in_set", column="key.key", value_set=["de", "fr"]),
+    expect("expect_column_values_to_be_between", column="value.amount", max_value=100),
+    expect("expect_table_row_count_to_be_between", max_value=3),
+    expect("expect_column_values_to_not_be_null", column="value.nothing"),
+)
+"""Of the orders, three are violated, and one is about a column that is not there."""
+
+
+def audited(replayed: Replayed, engine: str, job: Job | None = None) -> Audit:
+    settings = replayed.settings.model_copy(update={"audit_engine": engine})
+    warehouse = open_warehouse(settings)
+    return audit._audit(job or replayed.job, settings, warehouse, replayed.plan, replayed.staged)
+
+
+def with_defects(job: Job) -> Job:
+    return dataclasses.replace(job, expectations={SINK: DEFECTS})
+
+
+def test_a_good_run_passes_with_a_page_in_data_docs(replayed: Replayed, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    result = audit.run(replayed.job, replayed.settings, replayed.plan.run_id)
+    assert result.success
+    assert {check.topic for check in result.checks} == {SINK, "files", "ledger"}
+    page = Path(replayed.settings.warehouse) / "jobs" / "orders" / str(result.data_docs)
+    assert "expectation" in page.read_text().lower()
+    assert Runs(open_warehouse(replayed.settings), "orders").audit(replayed.plan.run_id) == result
+    assert "passed" in caplog.text
+
+
+def test_both_engines_say_the_same(replayed: Replayed) -> None:
+    pandas, spark = (audited(replayed, engine) for engine in ("pandas", "spark"))
+    assert pandas.success
+    assert [c.model_dump() for c in pandas.checks] == [c.model_dump() for c in spark.checks]
+
+
+def test_both_engines_find_the_same_defects(replayed: Replayed) -> None:
+    job = with_defects(replayed.job)
+    pandas, spark = (audited(replayed, engine, job).checks for engine in ("pandas", "spark"))
+    for found in (pandas, spark):
+        failed = {check.expectation: check for check in found if not check.success}
+        assert set(failed) == {expectation.type for expectation in DEFECTS}
+        countries = failed["expect_column_values_to_be_in_set"]
+        assert countries.unexpected_count > 20
+        assert len(countries.unexpected_rows) == 20
+        assert {row["key.key"] for row in countries.unexpected_rows} == {"us"}
+        assert {"partition", "offset", "value.orders"} <= set(countries.unexpected_rows[0])
+        assert failed["expect_table_row_count_to_be_between"].observed > 3
+        assert "value.nothing" in str(failed["expect_column_values_to_not_be_null"].error)
+    counts = [[check.unexpected_count for check in found] for found in (pandas, spark)]
+    assert counts[0] == counts[1]
+
+
+def test_a_failed_run_is_in_quarantine(
+    replayed: Replayed, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = with_defects(replayed.job)
+    with pytest.raises(InputError, match=r"the audit failed, 4 of \d+ checks") as raised:
+        audit.run(job, settings)
+    assert '"key.key": "us"' in caplog.text
+    assert raised.value.place["run"] == replayed.plan.run_id
+    warehouse = open_warehouse(settings)
+    recorded = Runs(warehouse, "orders").audit(replayed.plan.run_id)
+    assert recorded is not None
+    assert not recorded.success
+    json.dumps([check.model_dump() for check in recorded.checks])
+    with pytest.raises(InputError, match="quarantine"):
+        commit.run(job, settings, replayed.plan.run_id)
+    with pytest.raises(InputError, match="the audit failed"):  # mending the job does not free a run that has failed
+        audit.run(replayed.job, settings, replayed.plan.run_id)
+    assert CommitLog(warehouse, "orders").head() is None
+
+    planned = plan.run(replayed.job, settings)
+    assert not isinstance(planned, NothingToDo)
+    assert planned.run_id == "00000001-2"
+    for phase in (replay, audit, commit, publish):
+        phase.run(replayed.job, settings, planned.run_id)
+    head = CommitLog(warehouse, "orders").head()
+    assert head is not None
+    assert head.run_id == "00000001-2"
+
+
+def test_lost_records_show_in_the_ledger(replayed: Replayed) -> None:
+    first, *others = replayed.staged.tasks
+    metrics = {name: dataclasses.replace(node) for name, node in first.metrics.items()}
+    name, node = next((name, node) for name, node in metrics.items() if node.accounts)
+    metrics[name] = dataclasses.replace(node, records_in=node.records_in + 2)
+    staged = replayed.staged.model_copy(update={"tasks": (first.model_copy(update={"metrics": metrics}), *others)})
+    failed = [
+        check for check in audited(dataclasses.replace(replayed, staged=staged), "pandas").checks if not check.success
+    ]
+    assert {check.topic for check in failed} == {"ledger"}
+    rows = [row for check in failed for row in check.unexpected_rows]
+    assert any(row["node"] == name and row["task_id"] == first.task_id and abs(row["difference"]) == 2 for row in rows)
+
+
+def test_many_rows_go_to_spark(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
+    sinks = [sink for outcome in replayed.staged.tasks for sink in outcome.sinks]
+    rows = sum(sink.file.rows for sink in sinks)
+    for threshold, engine in ((rows, "pandas"), (rows - 1, "spark")):
+        monkeypatch.setattr(audit, "SPARK_FROM_ROWS", threshold)
+        warehouse = open_warehouse(replayed.settings)
+        tables = audit._audited(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged)
+        assert next(frame.engine for suite, frame in tables if suite.name == SINK) == engine
+
+
+def test_a_run_that_has_staged_nothing_cannot_be_audited(settings: Settings, orders_job: Job) -> None:
+    plan.run(orders_job, settings)
+    with pytest.raises(ConfigurationError, match="has staged nothing"):
+        audit.run(orders_job, settings)

@@ -1,0 +1,85 @@
+"""All phases in one process, and the command lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs import audit, commit, maintain, pipeline, plan, replay
+from spark_jobs.runs import open_warehouse
+from statelib.commits import CommitLog, NothingToDo, published_through
+from statelib.commits.archives import open_archive
+from tests.spark_jobs.orders import DAY_MS, JOB_FILE
+from tests.spark_jobs.orders_job import SINK
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+    from statelib.job import Job
+
+
+def arguments(settings: Settings) -> list[str]:
+    return ["--job", f"{JOB_FILE}:job", "--warehouse", settings.warehouse, "--state-dir", str(settings.state_dir)]
+
+
+@pytest.mark.spark
+def test_slices_continue_and_an_old_one_does_nothing(settings: Settings, orders_job: Job) -> None:
+    first = pipeline.run_slice(orders_job, settings, DAY_MS)
+    second = pipeline.run_slice(orders_job, settings)
+    assert isinstance(first, pipeline.SliceResult)
+    assert isinstance(second, pipeline.SliceResult)
+    assert list(first.seconds) == ["plan", "replay", "audit", "commit", "publish", "maintain", "report"]
+    assert (first.commit.commit, second.commit.commit) == (1, 2)
+    published = first.published + second.published
+    assert open_archive(open_warehouse(settings), SINK).rows == sum(part.rows for part in published) > 0
+    outcome = pipeline.run_slice(orders_job, settings, DAY_MS // 2)
+    assert outcome == NothingToDo("orders", "replayed-further", 2)
+    assert pipeline.run_slice(orders_job, settings) == NothingToDo("orders", "no-new-records", 2)
+    assert CommitLog(open_warehouse(settings), "orders").head_number() == 2
+
+
+@pytest.mark.spark
+def test_what_an_interrupted_publish_has_missed_is_made_good(settings: Settings, orders_job: Job) -> None:
+    plan.run(orders_job, settings)
+    for phase in (replay, audit, commit):
+        phase.run(orders_job, settings)
+    warehouse = open_warehouse(settings)
+    assert published_through(warehouse, "orders") == 0
+    assert isinstance(plan.run(orders_job, settings), NothingToDo)
+    assert published_through(warehouse, "orders") == 1
+
+
+@pytest.mark.spark
+def test_a_command_line_for_each_phase(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [*arguments(settings), "--spark-master", "local[2]", "--spark-conf", "spark.x=1", "--spark-conf", "y=2"]
+    for phase in (plan, replay, audit, commit, maintain):
+        phase.main(given)
+    assert CommitLog(open_warehouse(settings), "orders").head_number() == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (["--keep-commits", "0"], 78, "keep_commits cannot be used"),
+        (["--run", "00000007-1"], 78, "there is no such run"),
+        (["--spark-conf", "novalue"], 2, "takes NAME=VALUE"),
+    ],
+)
+def test_an_error_is_one_message_and_an_exit_code(
+    tmp_path: object, capsys: pytest.CaptureFixture[str], given: list[str], code: int, message: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        commit.main(["--job", f"{JOB_FILE}:job", "--warehouse", str(tmp_path), *given])
+    printed = capsys.readouterr().err
+    assert raised.value.code == code
+    assert message in printed
+    assert "Traceback" not in printed
+
+
+def test_planning_needs_no_spark() -> None:
+    import subprocess
+
+    code = "import sys, spark_jobs.plan, spark_jobs.commit; print([m for m in ('pyspark', 'great_expectations') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
