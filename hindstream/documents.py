@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from statelib.metrics import Lateness, NodeMetrics
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from statelib.manifests import Audit, Commit, Plan, Staged, StoreSize
+    from statelib.manifests import Audit, Commit, Plan, Staged
     from statelib.storage import Storage
 
 
@@ -49,12 +50,25 @@ class RunDocuments:
         return totals
 
     @property
-    def stores(self) -> dict[str, tuple[int, int]]:
-        """Bytes and keys of each store, over all tasks."""
+    def families(self) -> dict[str, tuple[int, int]]:
+        """Bytes and entries of each family of each store, over all tasks."""
         sizes: dict[str, tuple[int, int]] = {}
         for task in self.staged.tasks if self.staged else ():
-            for store, size in task.stores.items():
-                sizes[store] = _plus(sizes.get(store, (0, 0)), size)
+            for family, size in task.stores.items():
+                size_bytes, entries = sizes.get(family, (0, 0))
+                sizes[family] = size_bytes + size.size_bytes, entries + size.keys
+        return sizes
+
+    @property
+    def stores(self) -> dict[str, int]:
+        """Bytes of each store: its families together, which are called ``<store>`` or ``<store>.<part>``."""
+        families = self.families
+        parts = Counter(family.rpartition(".")[0] for family in families)
+        sizes: dict[str, int] = {}
+        for family, (size_bytes, _) in families.items():
+            before = family.rpartition(".")[0]
+            store = before if before and (before in families or parts[before] > 1) else family
+            sizes[store] = sizes.get(store, 0) + size_bytes
         return sizes
 
     @property
@@ -72,6 +86,11 @@ class RunDocuments:
         """Of each phase that is timed."""
         timed = {"replay": self.staged, "audit": self.audit}
         return {phase: document.seconds for phase, document in timed.items() if document is not None}
+
+    @property
+    def wall_seconds(self) -> float:
+        """From plan to commit, whatever lies between."""
+        return (self.commit.created_at_ms - self.plan.created_at_ms) / 1000 if self.commit else 0.0
 
 
 def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
@@ -112,10 +131,11 @@ def job_ledger(committed: Iterable[RunDocuments]) -> dict[str, NodeMetrics]:
     return totals
 
 
+def account_total(nodes: dict[str, NodeMetrics], account: str) -> int:
+    """Records in one account, over all nodes."""
+    return sum(metrics.accounts.get(account, 0) for metrics in nodes.values())
+
+
 def lateness(nodes: dict[str, NodeMetrics]) -> dict[str, Lateness]:
     """The histograms of the nodes that have one."""
     return {name: metrics.lateness for name, metrics in nodes.items() if any(metrics.lateness.counts)}
-
-
-def _plus(sizes: tuple[int, int], more: StoreSize) -> tuple[int, int]:
-    return sizes[0] + more.size_bytes, sizes[1] + more.keys

@@ -1,1 +1,13 @@
-"""The demo: a year of flights from New York's three airports, joined with the weather, as delays by hour."""
+"""The demo: a year of flights from New York's three airports, joined with the weather, as delays by hour.
+
+Its names are here, apart from `hindstream.demo.job`: who only looks at what has been done need not build the topology.
+"""
+
+NAME = "flight-delays"
+"""The job's."""
+
+REFERENCE = "hindstream.demo.job:job"
+"""Where `statelib.load_job` finds it."""
+
+FLIGHTS, WEATHER, DELAYS = "flights", "weather", "delays-by-hour"
+"""The topics."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from hindstream.demo import data
-from hindstream.demo.job import FLIGHTS, WEATHER
+from hindstream.demo import FLIGHTS, WEATHER, data
 from statelib.commits import topic_path
 from statelib.commits.archives import open_archive_if_present
 from statelib.topics.append import append

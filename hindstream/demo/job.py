@@ -15,6 +15,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindstream.demo import DELAYS, FLIGHTS, NAME, WEATHER
 from statelib import (
     BufferConfig,
     Deduplicated,
@@ -33,9 +34,6 @@ from statelib import (
     mean_,
     sum_,
 )
-
-NAME = "flight-delays"
-FLIGHTS, WEATHER, DELAYS = "flights", "weather", "delays-by-hour"
 
 DEDUPLICATION_INTERVAL = timedelta(days=2)
 """Longer than any redelivery and any delay."""

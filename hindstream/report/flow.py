@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hindstream.numbers import count_text, percent_text
 from hindstream.report.accounts import lost, shares
 from hindstream.report.charts import drawing, element, tooltip
-from hindstream.report.numbers import count_text, percent_text
 from statelib.metrics import NodeMetrics
 from statelib.operators.table_source import TableSource
 from statelib.topology import Processor, Sink, Source

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hindstream.documents import RunDocuments, job_ledger, lateness
+from hindstream.numbers import bytes_text, duration_text, seconds_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
-from hindstream.report.documents import RunDocuments, job_ledger, lateness
 from hindstream.report.flow import display_names, flow, losses
-from hindstream.report.numbers import bytes_text, duration_text, seconds_text
 from statelib.metrics import LATENESS_BOUNDS_MS
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _history_figures(committed: Sequence[RunDocuments]) -> list[Figure]:
     names = [str(run.plan.commit) for run in committed]
     stores = sorted({store for run in committed for store in run.stores})
     sizes = [
-        Series(store, [run.stores[store][0] if store in run.stores else None for run in committed], css)
+        Series(store, [run.stores.get(store) for run in committed], css)
         for store, css in zip(stores, _cycle(len(stores)), strict=True)
     ]
     phases = [

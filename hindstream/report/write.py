@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hindstream.report import numbers
+from hindstream import numbers
+from hindstream.documents import load_run, load_runs
 from hindstream.report.accounts import shares
-from hindstream.report.documents import load_run, load_runs
 from hindstream.report.flow import order
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout

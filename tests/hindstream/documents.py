@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hindstream.demo.job import NAME, job
+from hindstream.demo import NAME
+from hindstream.demo.job import job
 from statelib.commits import CommitLog, JobLayout
 from statelib.commits.layout import run_id
 from statelib.manifests import (
@@ -88,9 +89,12 @@ def _outcome(number: int, run: str) -> TaskOutcome:
         position=TaskPosition(task_id="0_0", commit=number, fingerprint=TOPOLOGY.fingerprint),
         metrics=_metrics(number),
         stores={
-            "weather-by-origin": StoreSize(size_bytes=90_000 + 400 * number, keys=210),
-            "flights-once-STORE": StoreSize(size_bytes=160_000 - 3_000 * number, keys=2_700),
+            "weather-by-origin.latest": StoreSize(size_bytes=6_000, keys=3),
+            "weather-by-origin.segments": StoreSize(size_bytes=90_000 + 400 * number, keys=210),
+            "flights-once-STORE.entries": StoreSize(size_bytes=160_000 - 3_000 * number, keys=2_700),
+            "flights-once-STORE.index": StoreSize(size_bytes=70_000, keys=2_700),
             "delays": StoreSize(size_bytes=4_000, keys=36),
+            "delays.by-start": StoreSize(size_bytes=1_000, keys=36),
             "final-delays-store": StoreSize(size_bytes=5_000, keys=36),
         },
         seconds={"restore": 0.08, "read": 0.21, "process": 0.52, "write": 0.11, "checkpoint": 0.2},

@@ -1,0 +1,70 @@
+"""``hindstream backfill``: slices one after the other through an Airflow in this process."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dags.embedded import backfill
+from hindstream.numbers import time_text
+from hindstream.slices import Every, slice_ends_ms
+from statelib.errors import ConfigurationError
+from statelib.job import load_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dags.embedded import SliceRun
+    from statelib.config import Settings
+
+
+def run_backfill(
+    job: str,
+    start: str,
+    end: str,
+    every: Every,
+    airflow_home: str,
+    settings: Settings,
+    *,
+    echo: Callable[[str], object],
+) -> None:
+    """Runs the slices from ``start`` to ``end``; says of each what came of it.
+
+    Raises:
+        HindstreamError: That of the phase that failed; the slices before it are done.
+    """
+
+    def tell(run: SliceRun) -> None:
+        what = f"run {run.run_id}" if run.run_id else "nothing to do"
+        echo(f"before {time_text(run.until_ms)}: {what}")
+
+    ends: list[int | None] = [*slice_ends_ms(_time("from", start), _time("to", end), every)]
+    backfill(
+        job,
+        ends,
+        home=Path(airflow_home),
+        dag_id=re.sub(r"[^\w.-]+", "-", load_job(job).name),
+        settings=_given(settings),
+        on_slice=tell,
+    )
+
+
+def _given(settings: Settings) -> dict[str, object]:
+    """What is not a default, as JSON data; paths absolute, because a DAG's tasks run anywhere."""
+    given = json.loads(settings.model_dump_json())
+    fixed = {name: value for name, value in given.items() if settings.origin(name) != "default" and name != "until"}
+    fixed["state_dir"] = str(settings.state_dir.absolute())
+    if "://" not in settings.warehouse:
+        fixed["warehouse"] = str(Path(settings.warehouse).absolute())
+    return fixed
+
+
+def _time(option: str, text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        step = "write it like 2013-01-01T00:00Z"
+        raise ConfigurationError(f"{text!r} is no time", setting=f"--{option}", next_step=step) from error

@@ -1,0 +1,223 @@
+"""The command line: the phases of a run as verbs, what drives them, and what looks at the result.
+
+Every command is a thin layer over a function of `spark_jobs`, `dags` or `statelib`, imported when it is called.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from statelib.errors import ConfigurationError, HindstreamError
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+
+app = typer.Typer(
+    name="hindstream",
+    help="Replays historical Kafka topics through Kafka-Streams-grade state on Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
+Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]
+Until = Annotated[str | None, typer.Option(help="End of the slice: ISO 8601 with time zone; none: all there is.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see 'hindstream settings'.")
+]
+RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; none: the newest.")]
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    *,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
+) -> None:
+    """Options of all commands; they come before the command."""
+    context.obj["debug"] = debug
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(message)s")
+    for library in ("py4j", "great_expectations"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+
+
+def main() -> None:
+    """Runs the command line; a deliberate error is one message and its class's exit code."""
+    state: dict[str, bool] = {}
+    try:
+        app(obj=state)
+    except HindstreamError as error:
+        if state.get("debug"):
+            raise
+        sys.stderr.write(f"hindstream: {error}\n")
+        sys.exit(error.exit_code)
+
+
+@app.command()
+def demo(
+    warehouse: Annotated[str, typer.Option(help="Where everything of the demo goes.")] = "demo-warehouse",
+    *,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the demo made there, and start over.")] = False,
+) -> None:
+    """Replay a year of flights with the weather, month by month, through Airflow and Spark.
+
+    Example: hindstream demo --fresh
+    """
+    from hindstream.demo.run import run_demo  # noqa: PLC0415
+
+    logging.getLogger().setLevel(logging.WARNING)  # the summary says it all
+    run_demo(warehouse, fresh=fresh)
+
+
+@app.command()
+def run(job: JobReference, until: Until = None, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Run one slice in this process: plan, replay, audit, commit, publish, maintain, report.
+
+    Example: hindstream run jobs/flights.py:job --until 2013-02-01T00:00Z
+    """
+    from spark_jobs.pipeline import run_slice  # noqa: PLC0415
+    from statelib.commits import NothingToDo  # noqa: PLC0415
+    from statelib.job import load_job  # noqa: PLC0415
+
+    result = run_slice(load_job(job), _settings(settings, warehouse=warehouse, until=until))
+    typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
+
+
+@app.command()
+def backfill(
+    job: JobReference,
+    start: Annotated[str, typer.Option("--from", help="Where the first slice begins: ISO 8601 with time zone.")],
+    end: Annotated[str, typer.Option("--to", help="Where the last slice ends.")],
+    every: Annotated[Literal["hour", "day", "week", "month"], typer.Option(help="The length of a slice.")] = "day",
+    airflow_home: Annotated[
+        str, typer.Option(help="Airflow's home, with its database and log.")
+    ] = ".hindstream/airflow",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Run many slices, one after the other, through an Airflow in this process.
+
+    Example: hindstream backfill jobs/flights.py:job --from 2013-01-01T00:00Z --to 2014-01-01T00:00Z --every month
+    """
+    from hindstream.backfill import run_backfill  # noqa: PLC0415
+
+    run_backfill(job, start, end, every, airflow_home, _settings(settings, warehouse=warehouse), echo=typer.echo)
+
+
+@app.command()
+def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Show a job's runs: commits, slices, records, size of the state, open windows.
+
+    Example: hindstream status flight-delays --warehouse demo-warehouse
+    """
+    from hindstream.status import print_status  # noqa: PLC0415
+
+    print_status(_job_name(job), _settings(settings, warehouse=warehouse))
+
+
+@app.command()
+def inspect(
+    job: JobReference,
+    store: Annotated[str, typer.Argument(help="The store's name; 'hindstream status' lists them.")],
+    key: Annotated[str, typer.Argument(help="The key: text, or JSON if it is no text.")],
+    as_of: Annotated[str | None, typer.Option(help="As of this time: ISO 8601 with time zone; none: latest.")] = None,
+    commit: Annotated[int | None, typer.Option(help="As of this commit; none: the newest.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show what a store holds of a key, as of a commit and a time.
+
+    Example: hindstream inspect hindstream.demo.job:job weather-by-origin JFK --as-of 2013-06-01T12:00Z
+    """
+    from hindstream.inspect import print_key  # noqa: PLC0415
+    from statelib.job import load_job  # noqa: PLC0415
+
+    print_key(load_job(job), store, key, as_of, commit, _settings(settings, warehouse=warehouse))
+
+
+@app.command()
+def settings(warehouse: Warehouse = None, until: Until = None, assignments: Assignments = None) -> None:
+    """Show every setting, its value, and where that comes from.
+
+    Example: HINDSTREAM_SPARK_MASTER=local[4] hindstream settings
+    """
+    typer.echo(_settings(assignments, warehouse=warehouse, until=until).explain())
+
+
+@app.command()
+def plan(job: JobReference, until: Until = None, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """First phase: fix what the next run will replay.
+
+    Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
+    """
+    planned = _phase("plan", job, _settings(settings, warehouse=warehouse, until=until), None)
+    typer.echo(getattr(planned, "run_id", None) or str(planned))
+
+
+def _phase_command(name: str, description: str) -> None:
+    """Adds the command of a phase that works on a planned run."""
+
+    def command(
+        job: JobReference, run_id: RunId = None, warehouse: Warehouse = None, settings: Assignments = None
+    ) -> None:
+        _phase(name, job, _settings(settings, warehouse=warehouse), run_id)
+
+    app.command(name, help=f"{description}\n\nExample: hindstream {name} jobs/flights.py:job")(command)
+
+
+_phase_command("replay", "Second phase: replay the planned slice on Spark, and stage the result.")
+_phase_command("audit", "Third phase: check what was staged. A run that fails is quarantined.")
+_phase_command("commit", "Fourth phase: make the audited run true.")
+_phase_command("publish", "Fifth phase: add the committed files to the sink topics.")
+_phase_command("maintain", "Sixth phase: expire old state and leftovers.")
+_phase_command("report", "Last phase: write the pages of the run and of the job.")
+
+
+def _phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:
+    from statelib.job import load_job  # noqa: PLC0415
+
+    return importlib.import_module(f"spark_jobs.{name}").run(load_job(job), settings, run_id)
+
+
+def _settings(assignments: list[str] | None, **given: str | None) -> Settings:
+    """The settings, those of the command line first.
+
+    Raises:
+        ConfigurationError: See `statelib.config.load_settings`; or ``--set`` without ``=``.
+    """
+    from statelib.config import load_settings  # noqa: PLC0415
+
+    values: dict[str, Any] = {}
+    for assignment in assignments or []:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigurationError("--set takes NAME=VALUE", setting=assignment, next_step=f"--set {name}=VALUE")
+        name, dot, inner = name.replace("-", "_").partition(".")
+        if dot:  # one entry of a mapping: --set spark_conf.spark.executor.memory=2g
+            values.setdefault(name, {})[inner] = value
+        else:
+            values[name] = value
+    return load_settings({**values, **{name: value for name, value in given.items() if value is not None}})
+
+
+def _job_name(reference: str) -> str:
+    """The name of a job that is given by name or by where it is."""
+    if ":" not in reference and not reference.endswith(".py"):
+        return reference
+    from statelib.job import load_job  # noqa: PLC0415
+
+    return load_job(reference).name
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Runs the demo: archives its topics once, replays the year month by month through Airflow, and tells what came of it.
+
+What is done is done: a later call looks at the commits, and runs the months that are missing, if any.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hindstream.demo import DELAYS, FLIGHTS, NAME, REFERENCE, WEATHER
+from hindstream.demo.summary import print_summary
+from hindstream.documents import load_runs
+from statelib.commits import CommitLog, JobLayout, published_through, quarantine_topic, topic_path
+from statelib.storage import Storage
+
+if TYPE_CHECKING:
+    from dags.embedded import SliceRun
+
+_LOCAL_TIME = ZoneInfo("America/New_York")
+_YEAR = 2013
+
+MONTH_ENDS_MS = tuple(
+    int(datetime(_YEAR + month // 12, month % 12 + 1, 1, tzinfo=_LOCAL_TIME).timestamp() * 1000)
+    for month in range(1, 13)
+)
+"""Where the twelve slices end: midnight in New York before the first day of the next month, ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the demo keeps things: durable ones in the warehouse, others in a local folder."""
+
+    warehouse: Storage
+    local: Path
+
+    @property
+    def airflow_home(self) -> Path:
+        return self.local / "airflow"
+
+    @property
+    def state_dir(self) -> Path:
+        return self.local / "state"
+
+    def clear(self) -> None:
+        """Deletes what the demo has made, and nothing else."""
+        folders = [
+            JobLayout(NAME).root,
+            *(topic_path(topic) for topic in (FLIGHTS, WEATHER, DELAYS, quarantine_topic(NAME))),
+        ]
+        for folder in folders:
+            self.warehouse.delete([entry.path for entry in self.warehouse.list(folder)])
+            if (local := self.warehouse.local_path(folder)) is not None:
+                shutil.rmtree(local, ignore_errors=True)
+        for local in (self.airflow_home, self.state_dir):
+            shutil.rmtree(local, ignore_errors=True)
+
+
+def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = None) -> None:
+    """Runs what is missing of the demo, and prints a summary.
+
+    Args:
+        warehouse: A directory, which then holds everything that the demo makes; or a URL.
+        fresh: Delete first what the demo has made there before.
+        console: Where to print; None: the standard output.
+
+    Raises:
+        HindstreamError: That of the phase that failed. The months before it are done.
+    """
+    # The stream as it is now: while Airflow runs, sys.stdout is its log.
+    console = console or Console(file=sys.stdout)
+    places = _Places(Storage(warehouse), Path(".hindstream/demo") if "://" in warehouse else Path(warehouse))
+    if fresh:
+        places.clear()
+    missing = _missing_months(places.warehouse)
+    nothing_new = None
+    if missing is None:
+        console.print("All twelve months have been replayed: nothing is repeated. --fresh starts over.")
+    else:
+        nothing_new = _replay(places, missing, console)
+        _write_report(places.warehouse)
+    print_summary(places.warehouse, load_runs(places.warehouse, NAME), console)
+    if nothing_new is not None:
+        console.print(nothing_new)
+
+
+def _missing_months(warehouse: Storage) -> list[int] | None:
+    """The ends of the months that have not been committed; None: everything is done, published and reported."""
+    head = CommitLog(warehouse, NAME).head()
+    done = head.until_ms if head is not None and head.until_ms is not None else 0
+    missing = [end for end in MONTH_ENDS_MS if end > done]
+    complete = head is not None and not missing and published_through(warehouse, NAME) >= head.commit
+    return None if complete and warehouse.exists(f"{JobLayout(NAME).root}/reports/index.html") else missing
+
+
+def _replay(places: _Places, missing: list[int], console: Console) -> str:
+    """Archives the topics and runs the missing months, and then all that there is: which is nothing more."""
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        bar = progress.add_task("preparing", total=len(missing) + 1)
+        from hindstream.demo.archives import prepare_topics  # noqa: PLC0415  (needless where all is done)
+
+        prepare_topics(places.warehouse, announce=lambda what: progress.update(bar, description=what))
+        progress.update(bar, description="starting Airflow and Spark")
+        from dags.embedded import backfill  # noqa: PLC0415  (seconds, and needless where all is done)
+
+        def advance(run: SliceRun) -> None:
+            following = [end for end in missing if run.until_ms is not None and end > run.until_ms]
+            what = f"replaying {_month(following[0])}" if following else "looking for more"
+            progress.update(bar, advance=1, description=what)
+
+        settings = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
+        runs = backfill(
+            REFERENCE,
+            [*missing, None],
+            home=places.airflow_home,
+            dag_id=NAME,
+            settings={**settings, "keep_commits": len(MONTH_ENDS_MS)},
+            on_slice=advance,
+        )
+    if runs[-1].run_id is None:
+        return "One more run, of all that there is, found nothing new and changed nothing."
+    return f"One more run, of all that there is, found more: {runs[-1].run_id}."
+
+
+def _write_report(warehouse: Storage) -> None:
+    from hindstream.demo.figures import NOTES, figures  # noqa: PLC0415  (needless where all is done)
+    from hindstream.demo.job import job  # noqa: PLC0415
+    from hindstream.report import write_job_report  # noqa: PLC0415
+
+    write_job_report(warehouse, NAME, topology=job().topology, figures=figures(warehouse), notes=NOTES)
+
+
+def _month(end_ms: int) -> str:
+    """The month that ends then, such as ``February 2013``."""
+    return f"{datetime.fromtimestamp(end_ms / 1000 - 1, _LOCAL_TIME):%B %Y}"

@@ -1,0 +1,58 @@
+"""Where the slices of a backfill end."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from statelib.errors import ConfigurationError
+
+Every = Literal["hour", "day", "week", "month"]
+
+_STEPS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+
+
+def slice_ends_ms(start: datetime, end: datetime, every: Every) -> list[int]:
+    """The ends, in ms, of the slices that cover ``start`` to ``end``; the last one ends at ``end``.
+
+    Days, weeks and months are those of the time zone of ``start``: a day of 25 hours is one slice.
+
+    Args:
+        start: Where the first slice begins; with a time zone.
+        end: Where the last one ends; with a time zone.
+        every: The length of a slice. Months begin on the day of ``start``, the last one of a shorter month.
+
+    Raises:
+        ConfigurationError: A time lacks its zone, or ``end`` is not after ``start``.
+    """
+    for name, time in (("from", start), ("to", end)):
+        if time.tzinfo is None:
+            step = "write it like 2013-01-01T00:00Z"
+            raise ConfigurationError("the time has no time zone", setting=f"--{name}", next_step=step)
+    if end <= start:
+        raise ConfigurationError("the backfill ends before it begins", setting="--to", next_step="give a later time")
+    ends: list[int] = []
+    count = 1
+    while (after := _after(start, every, count)) < end:
+        ends.append(_ms(after))
+        count += 1
+    return [*ends, _ms(end)]
+
+
+def _after(start: datetime, every: Every, count: int) -> datetime:
+    """``start`` plus ``count`` slices."""
+    if every == "hour":  # hours are physical time
+        return datetime.fromtimestamp(start.timestamp() + 3600 * count, start.tzinfo)
+    if every != "month":
+        return start + count * _STEPS[every]
+    years, month = divmod(start.month - 1 + count, 12)
+    for day in range(start.day, start.day - 4, -1):
+        try:
+            return start.replace(year=start.year + years, month=month + 1, day=day)
+        except ValueError:  # the month is shorter
+            continue
+    raise AssertionError("no month is shorter than 28 days")
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

@@ -1,0 +1,71 @@
+"""``hindstream status``: a job's runs, its stores and what still waits in them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from hindstream.documents import RunDocuments, load_runs
+from hindstream.numbers import bytes_text, count_text, time_text
+from statelib.commits import published_through
+from statelib.errors import ConfigurationError
+from statelib.storage import Storage
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+
+
+def print_status(job: str, settings: Settings) -> None:
+    """Prints a line for each run, and for each store of the newest commit.
+
+    Raises:
+        ConfigurationError: There is no such job in the warehouse.
+    """
+    warehouse = Storage(settings.warehouse, settings.storage_options)
+    runs = load_runs(warehouse, job)
+    if not runs:
+        step = "check --warehouse and the job's name, or run it: hindstream run"
+        raise ConfigurationError("the job has no runs", job=job, warehouse=warehouse.uri(""), next_step=step)
+    console = Console(file=sys.stdout)
+    console.print(_runs_table(runs))
+    committed = [run for run in runs if run.commit is not None]
+    if committed:
+        console.print(_stores_table(committed[-1]))
+        console.print(f"Published through commit {published_through(warehouse, job)}.")
+
+
+def _runs_table(runs: list[RunDocuments]) -> Table:
+    table = Table("run", "slice before", "status")
+    for name in ("records in", "records out", "state", "held", "checks"):
+        table.add_column(name, justify="right")
+    for run in runs:
+        held = sum(metrics.held_after for metrics in run.nodes.values())
+        checks = run.audit.checks if run.audit else ()
+        passed = sum(check.success for check in checks)
+        table.add_row(
+            run.run_id,
+            time_text(run.plan.until_ms),
+            run.status,
+            count_text(run.plan.records),
+            count_text(run.records_out),
+            bytes_text(run.state_bytes),
+            count_text(held),
+            f"{passed} of {len(checks)}" if run.audit else "",
+        )
+    return table
+
+
+def _stores_table(run: RunDocuments) -> Table:
+    """What each store holds, and how many results wait in each node that holds some back: open windows."""
+    table = Table("store or node", title=f"After commit {run.plan.commit}", title_justify="left")
+    for name in ("size", "open windows"):
+        table.add_column(name, justify="right")
+    for store, size_bytes in sorted(run.stores.items()):
+        table.add_row(store, bytes_text(size_bytes), "")
+    for node, metrics in run.nodes.items():
+        if metrics.held_after:
+            table.add_row(node, "", count_text(metrics.held_after))
+    return table
