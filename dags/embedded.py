@@ -1,7 +1,7 @@
 """Runs a DAG's slices through a real Airflow in this process: SQLite, no servers.
 
-An Airflow home holds one warehouse's DAG file, database and log. The same home serves ``airflow standalone`` later, with
-the history of what has run here.
+An Airflow home holds one warehouse's DAG file, database and log. The same home serves ``airflow standalone`` later,
+with the history of what has run here.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def backfill(
 ) -> list[SliceRun]:
     """Runs one slice after the other, in the order given.
 
-    While a slice runs, ``sys.stdout`` and ``sys.stderr`` are the log, ``<home>/backfill.log``: a progress display has to
-    hold a stream of its own.
+    While a slice runs, ``sys.stdout`` and ``sys.stderr`` are the log, ``<home>/backfill.log``: a progress display has
+    to hold a stream of its own.
 
     Args:
         job: As for `dags.factory.replay_dag`; a file's path is made absolute.
@@ -108,6 +108,10 @@ class _AirflowOutput:
         self._handlers: list[logging.Handler] = []
         self._level = logging.INFO
 
+    def close(self) -> None:
+        """Ends it; Airflow cannot be used after that."""
+        self._stream.close()
+
     @contextmanager
     def taken(self) -> Iterator[None]:
         root = logging.getLogger()
@@ -150,7 +154,7 @@ def _started(home: Path) -> _AirflowOutput:
         from airflow.utils.db import check_migrations, initdb  # noqa: PLC0415
 
         try:
-            check_migrations(timeout=0)
+            check_migrations(timeout=0)  # type: ignore[no-untyped-call]
         except Exception:  # noqa: BLE001 - whatever it finds amiss, a migration mends
             initdb()
     return _output

@@ -58,7 +58,8 @@ def spark_session(settings: Settings) -> SparkSession:
             log = spark_log(settings.state_dir)
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as output:
-                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+                streams = {"stdout": output, "stderr": output}
+                gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, OSError) as error:
         next_step = f"check the setting spark_master, and look at {spark_log(settings.state_dir)}"

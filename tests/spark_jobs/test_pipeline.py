@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -78,8 +79,9 @@ def test_an_error_is_one_message_and_an_exit_code(
 
 
 def test_planning_needs_no_spark() -> None:
-    import subprocess
-
-    code = "import sys, spark_jobs.plan, spark_jobs.commit; print([m for m in ('pyspark', 'great_expectations') if m in sys.modules])"
+    code = (
+        "import sys, spark_jobs.plan, spark_jobs.commit;"
+        "print([name for name in ('pyspark', 'great_expectations') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

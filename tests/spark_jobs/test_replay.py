@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark import TaskContext
 
 from spark_jobs import audit, commit, plan, publish, replay
 from spark_jobs.runs import find_plan, open_warehouse
@@ -142,8 +143,6 @@ def test_a_passing_fault_is_tried_again(settings: Settings, tmp_path: Path) -> N
     marks.mkdir()
 
     def act() -> None:
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         if context is not None and context.partitionId() == 0:
             (marks / str(context.attemptNumber())).touch()
@@ -172,8 +171,6 @@ def test_errors_arrive_as_the_worker_raised_them(
     marks.mkdir()
 
     def act() -> None:
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         if context is not None and context.partitionId() == 0:
             (marks / str(context.attemptNumber())).touch()
@@ -200,8 +197,6 @@ def test_a_failure_for_good_ends_the_other_tasks(settings: Settings, tmp_path: P
     marks.mkdir()
 
     def act() -> None:
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         if context is None:
             return

@@ -1,0 +1,61 @@
+"""A backfill with a defect in it, in a process of its own, because Airflow keeps what it finds when it is imported.
+
+``python -m tests.dags.scenario FOLDER`` writes what happened to ``FOLDER/events.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dags.embedded import backfill
+from spark_jobs.runs import open_warehouse
+from statelib.commits import CommitLog
+from statelib.errors import HindstreamError
+from tests.spark_jobs.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
+
+DEFECT_MS = DAY_MS + 6 * HOUR_MS
+
+
+def with_defect(table: pa.Table) -> pa.Table:
+    """The first order of the second day's seventh hour has an amount so negative that its hour's sum is."""
+    rows = table.to_pylist()
+    wrong = next(n for n, row in enumerate(rows) if row["timestamp"].timestamp() * 1000 >= DEFECT_MS)
+    order = rows[wrong]["value"]["order_id"]
+    values = [row["value"] | {"amount": -1e6} if row["value"]["order_id"] == order else row["value"] for row in rows]
+    return table.set_column(1, "value", pa.array(values, VALUE))
+
+
+def main(folder: Path) -> None:
+    settings = make_settings(folder)
+    log = CommitLog(open_warehouse(settings), "orders")
+    home = folder / "airflow"
+    events: list[dict[str, Any]] = []
+
+    def run(*untils: int | None) -> None:
+        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
+        event: dict[str, Any] = {}
+        try:
+            runs = backfill(f"{JOB_FILE}:job", untils, home=home, dag_id="orders", settings=given)
+            event["runs"] = [{"run_id": one.run_id, "states": dict(one.states)} for one in runs]
+        except HindstreamError as error:
+            event["error"] = {"type": type(error).__name__, "message": str(error)}
+        events.append({**event, "head": log.head_number(), "log": (home / "backfill.log").read_text()})
+
+    archive_orders(settings, with_defect(orders()))
+    run(DAY_MS)
+    run(2 * DAY_MS, 3 * DAY_MS)
+    shutil.rmtree(Path(settings.warehouse) / "topics" / "orders")
+    archive_orders(settings, orders())
+    run(2 * DAY_MS)
+    run(DAY_MS, None, None)
+    (folder / "events.json").write_text(json.dumps(events))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,102 @@
+"""Slices through a real Airflow, Spark and Great Expectations, with a defect on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dags import embedded
+from dags.factory import PHASES
+from spark_jobs.runs import open_warehouse
+from statelib.commits import Runs
+from statelib.commits.archives import open_archive
+from statelib.errors import ConfigurationError
+from tests.spark_jobs.orders import HOUR_MS, make_settings, orders
+from tests.spark_jobs.orders_job import SINK
+from tests.spark_jobs.test_replay import expected_totals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.spark, pytest.mark.airflow]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `tests.dags.scenario` has run."""
+    folder = tmp_path_factory.mktemp("scenario")
+    command = [sys.executable, "-m", "tests.dags.scenario", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "DAG TEST" not in done.stdout + done.stderr  # Airflow's own words are in its log
+    return folder
+
+
+@pytest.fixture(scope="module")
+def events(folder: Path) -> list[dict[str, Any]]:
+    return json.loads((folder / "events.json").read_text())  # type: ignore[no-any-return]
+
+
+def test_a_slice_runs_all_phases(events: list[dict[str, Any]]) -> None:
+    assert events[0]["runs"] == [{"run_id": "00000001-1", "states": dict.fromkeys(PHASES, "success")}]
+    assert events[0]["head"] == 1
+
+
+def test_a_defect_ends_the_backfill_with_the_error_of_the_audit(events: list[dict[str, Any]]) -> None:
+    error = events[1]["error"]
+    assert error["type"] == "InputError"
+    assert "expect_column_values_to_be_between" in error["message"]
+    assert "00000002-1" in error["message"]
+    assert events[1]["head"] == 1
+
+
+def test_the_failing_rows_are_in_the_log(events: list[dict[str, Any]]) -> None:
+    log = events[1]["log"].removeprefix(events[0]["log"])
+    assert 'expect_column_values_to_be_between(column="value.amount", min_value=0, max_value=1000000) has 1' in log
+    assert '"value.amount": -99' in log
+    assert '"key.key"' in log
+
+
+def test_the_failed_run_is_in_quarantine(folder: Path) -> None:
+    audit = Runs(open_warehouse(make_settings(folder)), "orders").audit("00000002-1")
+    assert audit is not None
+    assert not audit.success
+
+
+def test_mended_the_slice_passes_as_a_new_try(events: list[dict[str, Any]]) -> None:
+    assert events[2]["runs"] == [{"run_id": "00000002-2", "states": dict.fromkeys(PHASES, "success")}]
+    assert events[2]["head"] == 2
+
+
+def test_a_slice_out_of_order_and_one_without_records_do_nothing(events: list[dict[str, Any]]) -> None:
+    idle = {"run_id": None, "states": {"plan": "success", **dict.fromkeys(PHASES[1:], "skipped")}}
+    before, rest, after = events[3]["runs"]
+    assert before == after == idle
+    assert rest["run_id"] == "00000003-1"
+    assert events[3]["head"] == 3
+    assert "has already replayed past this slice's end" in events[3]["log"]
+    assert "nothing new since commit 3" in events[3]["log"]
+
+
+def test_the_answer_is_that_of_good_data(folder: Path, events: list[dict[str, Any]]) -> None:
+    assert events[3]["head"] == 3
+    archive = open_archive(open_warehouse(make_settings(folder)), SINK)
+    expected = expected_totals(orders())
+    rows = [row for partition in range(archive.partitions) for b in archive.reader(partition) for row in b.to_pylist()]
+    assert len(rows) > 250
+    for row in rows:
+        start = int(row["key"]["window_start"].timestamp() * 1000)
+        assert start % HOUR_MS == 0
+        assert (row["value"]["orders"], row["value"]["amount"]) == expected[row["key"]["key"], start]
+
+
+def test_a_process_has_one_airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(embedded._AirflowOutput(tmp_path / "one")) as output:
+        monkeypatch.setattr(embedded, "_output", output)
+        with pytest.raises(ConfigurationError, match="with another home"):
+            embedded._started(tmp_path / "two")

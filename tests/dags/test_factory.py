@@ -1,0 +1,84 @@
+"""DAGs as Airflow sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+DAG_FILE = Path(__file__).parents[2] / "dags" / "flight_delays.py"
+PARSE = """
+import json, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from dags.factory import replay_dag
+from airflow.dag_processing.dagbag import DagBag
+
+timed = replay_dag("a.b:job", schedule="0 0 1 * *", warehouse="w")
+bag = DagBag(dag_folder=sys.argv[1])
+dag = bag.dags["flight-delays"]
+print(json.dumps({
+    "errors": {str(file): error for file, error in bag.import_errors.items()},
+    "tasks": dag.task_ids,
+    "downstream": {task.task_id: sorted(task.downstream_task_ids) for task in dag.tasks},
+    "active": dag.max_active_runs,
+    "catchup": dag.catchup,
+    "until": dag.params["until"],
+    "timetable": type(dag.timetable).__name__,
+    "id": timed.dag_id,
+    "heavy": [name for name in ("pyspark", "great_expectations", "numba", "pyarrow") if name in sys.modules],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What Airflow reads from the demo's DAG file."""
+    environ = os.environ | {
+        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "0",
+    }
+    command = [sys.executable, "-c", PARSE, str(DAG_FILE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def test_the_demos_dag_file_is_found_and_loads(parsed: dict[str, object]) -> None:
+    assert parsed["errors"] == {}
+
+
+def test_one_task_for_each_phase_in_order(parsed: dict[str, object]) -> None:
+    phases = ["plan", "replay", "audit", "commit", "publish", "maintain", "report"]
+    assert parsed["tasks"] == phases
+    downstream = parsed["downstream"]
+    assert isinstance(downstream, dict)
+    assert all(after in downstream[phase] for phase, after in pairwise(phases))
+
+
+def test_one_run_at_a_time_over_real_intervals(parsed: dict[str, object]) -> None:
+    assert parsed["active"] == 1
+    assert parsed["catchup"] is False
+    assert parsed["timetable"] == "CronDataIntervalTimetable"
+    assert parsed["until"] is None
+
+
+def test_a_dag_is_named_after_its_job(parsed: dict[str, object]) -> None:
+    assert parsed["id"] == "a.b-job"
+
+
+def test_parsing_imports_nothing_heavy(parsed: dict[str, object]) -> None:
+    assert parsed["heavy"] == []
+
+
+def test_airflow_does_not_pass_over_the_file() -> None:
+    text = DAG_FILE.read_text().lower()
+    assert "airflow" in text
+    assert "dag" in text
