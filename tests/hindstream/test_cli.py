@@ -1,0 +1,108 @@
+"""The command line as a user meets it: a process, what it prints, its exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hindstream.demo import NAME
+from statelib.storage import Storage
+from tests.hindstream.documents import WINDOWS, make_run
+
+COMMANDS = (
+    "demo", "run", "backfill", "status", "inspect", "settings",
+    "plan", "replay", "audit", "commit", "publish", "maintain", "report",
+)  # fmt: skip
+
+
+def hindstream(*arguments: str, cwd, **environ: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HINDSTREAM_")}
+    command = [sys.executable, "-m", "hindstream.cli", *arguments]
+    environment = {**clean, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "160", **environ}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_help_names_every_command(tmp_path) -> None:
+    result = hindstream("--help", cwd=tmp_path)
+    assert result.returncode == 0
+    assert [name for name in COMMANDS if f"  {name} " not in result.stdout] == []
+
+
+def test_help_of_every_command_has_an_example() -> None:
+    from hindstream.cli import app  # noqa: PLC0415
+
+    helps = {c.name or c.callback.__name__: c.help or c.callback.__doc__ or "" for c in app.registered_commands}
+    assert sorted(helps) == sorted(COMMANDS)
+    assert [name for name, text in helps.items() if f"hindstream {name}" not in text] == []
+
+
+def test_help_needs_neither_spark_nor_airflow_nor_the_engine(tmp_path) -> None:
+    code = "import sys, hindstream.cli; print(*{m.partition('.')[0] for m in sys.modules})"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert {"pyspark", "airflow", "great_expectations", "numba", "pyarrow", "deltalake"}.isdisjoint(loaded)
+
+
+def test_an_error_is_one_message_with_the_exit_code_of_its_kind(tmp_path) -> None:
+    result = hindstream("status", "nobody", "--warehouse", "w", cwd=tmp_path)
+    assert result.returncode == 78
+    assert result.stdout == ""
+    assert result.stderr.startswith("hindstream: the job has no runs (job nobody")
+    assert result.stderr.count("\n") == 1
+
+
+def test_debug_shows_the_traceback(tmp_path) -> None:
+    result = hindstream("--debug", "status", "nobody", cwd=tmp_path)
+    assert "Traceback" in result.stderr
+
+
+def test_an_unknown_setting_is_refused_with_a_hint(tmp_path) -> None:
+    result = hindstream("settings", "--set", "batch_record=5", cwd=tmp_path)
+    assert result.returncode == 78
+    assert "batch_records" in result.stderr
+
+
+def test_settings_say_where_each_value_is_from(tmp_path) -> None:
+    (tmp_path / "hindstream.toml").write_text('semantics = "kafka-4.3"\n')
+    result = hindstream(
+        "settings", "--warehouse", "w", "--set", "spark_conf.spark.executor.cores=2",
+        cwd=tmp_path, HINDSTREAM_BATCH_RECORDS="1000",
+    )  # fmt: skip
+    shown = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert "command line" in shown["warehouse"]
+    assert '{"spark.executor.cores": "2"}' in shown["spark_conf"]
+    assert "HINDSTREAM_BATCH_RECORDS" in shown["batch_records"]
+    assert "hindstream.toml" in shown["semantics"]
+    assert shown["state_dir"].endswith("default")
+
+
+def test_status_shows_runs_stores_and_open_windows(tmp_path) -> None:
+    storage = Storage(str(tmp_path / "w"))
+    make_run(storage, 1)
+    make_run(storage, 2, passes=False)
+    result = hindstream("status", NAME, "--warehouse", "w", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for expected in ("00000001-1", "committed", "quarantined", "3 of 4", f"{WINDOWS:,}", "weather-by-origin", "36"):
+        assert expected in result.stdout
+
+
+@pytest.mark.parametrize("command", ["replay", "audit", "commit", "report"])
+def test_a_phase_without_a_run_says_what_to_do_first(command, tmp_path) -> None:
+    result = hindstream(command, "hindstream.demo.job:job", "--warehouse", "w", cwd=tmp_path)
+    assert result.returncode == 78
+    assert "hindstream plan" in result.stderr
+
+
+def test_planning_without_archives_says_so(tmp_path) -> None:
+    result = hindstream("plan", "hindstream.demo.job:job", "--warehouse", "w", cwd=tmp_path)
+    assert result.returncode == 78
+    assert "no topic archive" in result.stderr

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hindstream.slices import slice_ends_ms
+from statelib.errors import ConfigurationError
+
+NEW_YORK = ZoneInfo("America/New_York")
+
+
+def times(ends: list[int], zone: ZoneInfo) -> list[str]:
+    return [f"{datetime.fromtimestamp(end / 1000, zone):%m-%d %H:%M}" for end in ends]
+
+
+def test_months_begin_at_midnight_where_the_start_is() -> None:
+    ends = slice_ends_ms(datetime(2013, 1, 1, tzinfo=NEW_YORK), datetime(2014, 1, 1, tzinfo=NEW_YORK), "month")
+    assert times(ends, NEW_YORK) == [*(f"{month:02}-01 00:00" for month in range(2, 13)), "01-01 00:00"]
+
+
+def test_a_month_that_is_shorter_ends_on_its_last_day() -> None:
+    ends = slice_ends_ms(datetime(2013, 1, 31, tzinfo=UTC), datetime(2013, 5, 1, tzinfo=UTC), "month")
+    assert times(ends, ZoneInfo("UTC")) == ["02-28 00:00", "03-31 00:00", "04-30 00:00", "05-01 00:00"]
+
+
+def test_a_day_of_25_hours_is_one_slice_and_25_hours() -> None:
+    start, end = datetime(2013, 11, 3, tzinfo=NEW_YORK), datetime(2013, 11, 4, tzinfo=NEW_YORK)
+    assert len(slice_ends_ms(start, end, "day")) == 1
+    assert len(slice_ends_ms(start, end, "hour")) == 25
+
+
+def test_the_last_slice_ends_where_the_backfill_does() -> None:
+    ends = slice_ends_ms(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 10, 12, tzinfo=UTC), "week")
+    assert times(ends, ZoneInfo("UTC")) == ["01-08 00:00", "01-10 12:00"]
+
+
+@given(
+    st.datetimes(datetime(2000, 1, 1), datetime(2030, 1, 1), timezones=st.just(NEW_YORK)),  # noqa: DTZ001
+    st.integers(1, 3_000),
+    st.sampled_from(["hour", "day", "week", "month"]),
+)
+def test_ends_ascend_and_reach_the_end(start: datetime, hours: int, every: str) -> None:
+    end = datetime.fromtimestamp(start.timestamp() + hours * 3600, NEW_YORK)
+    ends = slice_ends_ms(start, end, every)
+    assert ends == sorted(set(ends))
+    assert ends[0] > start.timestamp() * 1000
+    assert ends[-1] == round(end.timestamp() * 1000)
+
+
+def test_a_backfill_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="ends before it begins"):
+        slice_ends_ms(datetime(2013, 2, 1, tzinfo=UTC), datetime(2013, 1, 1, tzinfo=UTC), "day")
+
+
+def test_a_time_without_zone_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no time zone"):
+        slice_ends_ms(datetime(2013, 2, 1), datetime(2013, 3, 1, tzinfo=UTC), "day")  # noqa: DTZ001
