@@ -1,31 +1,33 @@
 """The versioned key-value store of KIP-889: several versions of a key, found by time.
 
 A version is valid from its timestamp (inclusive) to the timestamp of the key's next version (exclusive); a tombstone is
-a version too. The latest version of each key lives in the family ``<name>.latest`` and never expires; older versions live
-in ``<name>.segments``, in the segment of the time at which they ended, and expire segment by segment.
+a version too. The latest version of each key lives in the family ``<name>.latest`` and never expires; older versions
+live in ``<name>.segments``, in the segment of the time at which they ended, and expire segment by segment (Kafka:
+``RocksDBVersionedStore``; bytes: `statelib.stores.versioned_codec`).
 
 Point access (KIP-889, KIP-960, KIP-968)::
 
     store = VersionedKeyValueStore(backend, "rates", history_retention_ms=86_400_000)
-    store.put(b"EUR", b"1.08", 1_000)                    # -> VALID_TO_UNDEFINED: nothing later
-    store.get(b"EUR", as_of=1_500)                       # -> VersionedRecord(b"1.08", 1000)
+    store.put(b"EUR", b"1.08", 1_000)  # -> VALID_TO_UNDEFINED: nothing later
+    store.get(b"EUR", as_of=1_500)  # -> VersionedRecord(b"1.08", 1000)
 
 Batch access, over the same bytes::
 
-    versions = store.load(keys, from_ms)                 # flat arrays: what a compiled kernel walks
-    ...                                                  # the kernel inserts versions and answers look-ups
+    versions = store.load(keys, from_ms)  # flat arrays: what a compiled kernel walks
+    ...  # the kernel inserts versions and answers look-ups
     store.store(changed_keys, changed_versions, stream_time, write)
 
 **The rule for a put**, which a kernel over a `VersionSet` must follow (``ts`` is the new version's timestamp):
 
 1. ``ts < stream_time - history_retention_ms``: refused; nothing moves. Else ``stream_time = max(stream_time, ts)``.
-2. A version at exactly ``ts`` is replaced, with one exception: a tombstone that hits the key's latest version while that
-   is a value with ``remembered`` false removes the version and leaves nothing.
+2. A version at exactly ``ts`` is replaced, with one exception: a tombstone that hits the key's latest version while
+   that is a value with ``remembered`` false removes the version and leaves nothing.
 3. Else the version is inserted in its place, a tombstone even if the version before it is one.
 4. ``remembered`` (one flag a key, of the latest version, only looked at while that is a value):
-   ``semantics="kip"``: always true. ``"kafka-4.3"``: a value put after all others sets it to whether the version before it
-   is a value; a value that replaces a latest tombstone sets it; a version inserted right before the latest sets it;
-   nothing else changes it.
+   ``semantics="kip"``: always true. ``"kafka-4.3"``: a value put after all others sets it to whether the version before
+   it is a value; a value that replaces a latest tombstone sets it; a version inserted right before the latest sets it;
+   nothing else changes it. (It is true when the shipped store has an interval that ends at the latest version's
+   timestamp: only then does deleting that version leave a trace.)
 
 A look-up ``as_of < stream_time - history_retention_ms`` sees only the latest version, and only if that is a value whose
 timestamp is <= ``as_of``.
@@ -33,64 +35,86 @@ timestamp is <= ``as_of``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.stores.backend import WriteBatch
+from statelib.stores.timeline import VALID_TO_UNDEFINED, Timeline
+from statelib.stores.version_set import VersionSet
+from statelib.stores.versioned_codec import Interval
+from statelib.stores.versioned_families import VersionedFamilies
+from statelib.stores.versioned_shipped import shipped_history
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
-    from statelib.semantics import Semantics
-    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.serdes import Serde
+    from statelib.stores.backend import Backend
+    from statelib.stores.versioned_families import Stored
 
-VALID_TO_UNDEFINED = -1
-"""What put gives when the new version is the key's latest (Kafka: ``PUT_RETURN_CODE_VALID_TO_UNDEFINED``)."""
+__all__ = [
+    "NOT_PUT",
+    "VALID_TO_UNDEFINED",
+    "VersionSet",
+    "VersionedKeyValueStore",
+    "VersionedRecord",
+    "default_segment_interval_ms",
+]
 
 NOT_PUT = -9223372036854775808
 """What put gives when it is refused (Kafka: ``PUT_RETURN_CODE_NOT_PUT``)."""
 
+_DEFAULT_SEGMENTS = (  # up to this retention: this many segments, each at least this wide (ms)
+    (60_000, 3, 2_000),
+    (300_000, 5, 20_000),
+    (3_600_000, 12, 60_000),
+    (1 << 63, 24, 300_000),
+)
+_END_OF_TIME = (1 << 63) - 1
+_ENTRY_OVERHEAD_BYTES = 300
+_log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True)
-class VersionSet:
-    """The versions of n keys as flat arrays; those of key ``i`` are rows ``offsets[i]`` to ``offsets[i + 1]``.
 
-    Attributes:
-        offsets: int64[n + 1].
-        valid_from: int64[m], milliseconds, ascending and unique within a key. A version is valid until the next one's
-            ``valid_from``; the last one without end.
-        is_tombstone: bool[m].
-        values: binary[m]; null exactly where ``is_tombstone``.
-        remembered: bool[n]: see the module's docstring, rule 4. False for a key without versions, or whose last one is
-            a tombstone.
-    """
+class VersionedRecord(NamedTuple):
+    """A value, the time from which it is valid, and, where the query tells, the time at which it ended (KIP-960)."""
 
-    offsets: NDArray[np.int64]
-    valid_from: NDArray[np.int64]
-    is_tombstone: NDArray[np.bool_]
-    values: pa.Array
-    remembered: NDArray[np.bool_]
+    value: Any
+    timestamp: int
+    valid_to: int | None = None
 
-    def __len__(self) -> int:
-        return len(self.remembered)
+
+def default_segment_interval_ms(history_retention_ms: int) -> int:
+    """The shipped default: a 3rd to a 24th of the retention (Kafka: ``RocksDbVersionedKeyValueBytesStoreSupplier``)."""
+    segments, least = next((n, ms) for limit, n, ms in _DEFAULT_SEGMENTS if history_retention_ms <= limit)
+    return max(history_retention_ms // segments, least)
 
 
 class VersionedKeyValueStore:
     """See the module's docstring.
 
+    Keys and values of the point API are bytes, or what the serdes take. Two objects may be open on one store: each
+    sees what has been written.
+
     Args:
         backend: Where the families are.
         name: Of the store; its families are ``families(name)``.
         history_retention_ms: How long older versions can be asked for, and how late a version may be put.
-        segment_interval_ms: Width of a segment; default: ``default_segment_interval_ms``.
-        semantics: See `Semantics`.
+        segment_interval_ms: Width of a segment; default: `default_segment_interval_ms`.
+        semantics: ``kip`` or ``kafka-4.3``, as in `statelib.operators.base`.
         metrics: Where refused puts are counted, as ``dropped-records``.
+        key_serde: Default: keys are bytes.
+        value_serde: Default: values are bytes.
+
+    Raises:
+        ConfigurationError: A negative retention, a segment interval that is not positive or not that of the stored
+            segments, or a store in another format.
     """
 
     def __init__(
@@ -100,21 +124,143 @@ class VersionedKeyValueStore:
         *,
         history_retention_ms: int,
         segment_interval_ms: int | None = None,
-        semantics: Semantics = "kip",
+        semantics: Literal["kip", "kafka-4.3"] = "kip",
         metrics: NodeMetrics | None = None,
+        key_serde: Serde | None = None,
+        value_serde: Serde | None = None,
     ) -> None:
-        self.stream_time = NO_TIMESTAMP
+        if segment_interval_ms is None:
+            segment_interval_ms = default_segment_interval_ms(history_retention_ms)
+        if history_retention_ms < 0 or segment_interval_ms < 1:
+            raise ConfigurationError(
+                f"history retention {history_retention_ms} ms and segment interval {segment_interval_ms} ms "
+                "must not be negative, and the latter not zero",
+                store=name,
+            )
+        self.history_retention_ms = history_retention_ms
+        self.segment_interval_ms = segment_interval_ms
+        self._backend = backend
+        self._name = name
+        self._families = VersionedFamilies(backend, name, segment_interval_ms)
+        self._kip = semantics == "kip"
+        self._metrics = metrics
+        self._key_serde = key_serde
+        self._value_serde = value_serde
+        self._warned_of_expired_get = False
+        self._loaded: dict[bytes, Stored] = {}
+        self._families.header  # noqa: B018 - refuses a store that was written with other settings
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:
         """The backend families of the store called ``name``."""
         return f"{name}.latest", f"{name}.segments"
 
+    @property
+    def stream_time(self) -> int:
+        """The largest timestamp that was put, -1 if none; saved with the versions."""
+        return self._families.header.stream_time
+
+    # Point access
+
+    def put(self, key: Any, value: Any, timestamp: int) -> int:
+        """Adds a version; None as the value is a tombstone.
+
+        Returns:
+            The timestamp of the key's next version, tombstones included; `VALID_TO_UNDEFINED` if there is none;
+            `NOT_PUT` if the timestamp is older than the retention.
+
+        Raises:
+            InputError: The key is null, or the timestamp negative.
+        """
+        raw_key = self._raw_key(key)
+        raw_value = _raw(value, self._value_serde)
+        if not self._accepts(timestamp):
+            return NOT_PUT
+        timeline, stored = self._read(raw_key, timestamp)
+        valid_to = timeline.put(raw_value, timestamp, kip=self._kip)
+        self._write_one(raw_key, stored, timeline, timestamp)
+        return valid_to
+
+    def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
+        """Puts a tombstone, and gives the value that was valid at ``timestamp`` before; None also if it is refused.
+
+        Raises:
+            InputError: The key is null, or the timestamp negative.
+        """
+        raw_key = self._raw_key(key)
+        if not self._accepts(timestamp):
+            return None
+        timeline, stored = self._read(raw_key, timestamp)
+        before = timeline.at(timestamp)
+        timeline.put(None, timestamp, kip=self._kip)
+        self._write_one(raw_key, stored, timeline, timestamp)
+        return None if before is None else VersionedRecord(self._value(before.value), before.valid_from)
+
+    def get(self, key: Any, as_of: int | None = None) -> VersionedRecord | None:
+        """The value valid at ``as_of``, or the latest one; None if there is none.
+
+        A time older than the retention finds only a latest value that was valid already, and is logged once.
+
+        Raises:
+            InputError: The key is null.
+        """
+        found = self.versioned_key_query(key, as_of)
+        return None if found is None else VersionedRecord(found.value, found.timestamp)
+
+    def versioned_key_query(self, key: Any, as_of: int | None = None) -> VersionedRecord | None:
+        """As `get`, but tells when the value ended, unless it is the latest (KIP-960, ``VersionedKeyQuery``)."""
+        raw_key = self._raw_key(key)
+        time = _END_OF_TIME if as_of is None else as_of
+        expired = time < self._horizon
+        timeline, _ = self._read(raw_key, _END_OF_TIME if expired else time)
+        found = timeline.at(time)
+        if found is None:
+            if expired:
+                self._warn_of_expired_get(time)
+            return None
+        valid_to = None if found.valid_to == VALID_TO_UNDEFINED else found.valid_to
+        return VersionedRecord(self._value(found.value), found.valid_from, valid_to)
+
+    def history(
+        self,
+        key: Any,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        *,
+        order: Literal["ascending", "descending"] = "descending",
+    ) -> list[VersionedRecord]:
+        """The values valid at any time from ``from_ms`` to ``to_ms``, both inclusive.
+
+        KIP-968, ``MultiVersionedKeyQuery``. Of a range that ended before the retention only a latest value that was
+        valid then. Else kip: those valid within the retention; kafka-4.3: those that ended in a live segment not after
+        that of ``to_ms``, and the latest value, which misses some and shows some that are older.
+
+        Raises:
+            InputError: The key is null, or ``from_ms`` is after ``to_ms``.
+        """
+        raw_key = self._raw_key(key)
+        first = -_END_OF_TIME if from_ms is None else from_ms
+        last = _END_OF_TIME if to_ms is None else to_ms
+        if first > last:
+            raise InputError(f"the range ends at {last}, before it begins at {first}", store=self._name)
+        horizon = self._horizon
+        if last >= horizon and not self._kip:
+            found = shipped_history(self._families, raw_key, first, last, ascending=order == "ascending")
+        else:
+            found = self._valid_between(raw_key, first if last < horizon else max(first, horizon), last)
+            found.sort(reverse=order == "descending")
+        return [
+            VersionedRecord(self._value(value), start, None if end == _END_OF_TIME else end)
+            for start, end, value in found
+        ]
+
+    # Batch access
+
     def load(self, keys: Sequence[bytes], from_ms: NDArray[np.int64] | None = None) -> VersionSet:
         """The versions of ``keys`` that matter for what is asked or put at ``from_ms`` or later.
 
-        The store remembers what it has handed out, until the next `store`: a key is loaded once, and then changed by
-        one kernel only; to reach further back than its ``from_ms``, `store` and load it again.
+        Segments are read only where they can matter: not for a key whose latest version is older than its ``from_ms``.
+        The store remembers what it has handed out, until the next `store`.
 
         Args:
             keys: Serialised keys, each once.
@@ -125,7 +271,13 @@ class VersionedKeyValueStore:
             For each key, in the same order, all versions valid at or after its ``from_ms``; older ones may be there
             or not. A key without versions has none.
         """
-        raise NotImplementedError
+        horizon = max(self._horizon, 0)
+        earliest = [horizon] * len(keys) if from_ms is None else np.maximum(from_ms, horizon).tolist()
+        timelines = []
+        for key, (timeline, stored) in zip(keys, self._families.read(keys, earliest), strict=True):
+            timelines.append(timeline)
+            self._loaded[key] = stored
+        return VersionSet.of(timelines)
 
     def store(self, keys: Sequence[bytes], versions: VersionSet, stream_time: int, write: WriteBatch) -> None:
         """Adds to ``write`` what makes the stored versions of ``keys`` those of ``versions``; forgets what was loaded.
@@ -139,5 +291,84 @@ class VersionedKeyValueStore:
             versions: Their versions, in that order.
             stream_time: The store's clock after all accepted puts (`stream_time` if there was none).
             write: The batch that also carries the task's position.
+
+        Raises:
+            InternalError: A key was not loaded, or was changed at a time before the one for which it was loaded.
         """
-        raise NotImplementedError
+        missing = next((key for key in keys if key not in self._loaded), None)
+        if missing is not None:
+            raise InternalError(f"key {missing!r} is stored without having been loaded", store=self._name)
+        timelines = versions.timelines()
+        if self._kip:
+            for timeline in timelines:
+                timeline.remembered = True
+        stored = [self._loaded[key] for key in keys]
+        self._loaded = {}
+        self._write(zip(keys, stored, timelines, strict=True), stream_time, write)
+
+    def memory_bytes(self) -> int:
+        """Size of what `load` has handed out and `store` has not taken back."""
+        return sum(
+            _ENTRY_OVERHEAD_BYTES + len(key) + len(stored.latest or b"") + sum(map(len, stored.rows.values()))
+            for key, stored in self._loaded.items()
+        )
+
+    @property
+    def _horizon(self) -> int:
+        """The earliest time within retention."""
+        return self.stream_time - self.history_retention_ms
+
+    def _accepts(self, timestamp: int) -> bool:
+        if timestamp < 0:
+            raise InputError(f"timestamp {timestamp} is negative", store=self._name)
+        accepted = timestamp >= self._horizon
+        if not accepted and self._metrics is not None:
+            self._metrics.count("dropped-records", 1)
+        return accepted
+
+    def _read(self, key: bytes, from_ms: int) -> tuple[Timeline, Stored]:
+        (found,) = self._families.read([key], [max(from_ms, 0)])
+        return found
+
+    def _write_one(self, key: bytes, stored: Stored, timeline: Timeline, timestamp: int) -> None:
+        write = WriteBatch()
+        self._write([(key, stored, timeline)], max(self.stream_time, timestamp), write)
+        self._backend.write(write)
+
+    def _write(self, changes: Iterable[tuple[bytes, Stored, Timeline]], stream_time: int, write: WriteBatch) -> None:
+        first_live_segment = self._families.segment_of(stream_time - self.history_retention_ms)
+        self._families.write(changes, stream_time, first_live_segment, write)
+
+    def _valid_between(self, key: bytes, first: int, last: int) -> list[Interval]:
+        timeline, _ = self._read(key, first if last >= self._horizon else _END_OF_TIME)
+        ends = [*timeline.valid_from, _END_OF_TIME][1:]
+        versions = map(Interval, timeline.valid_from, ends, timeline.values)
+        return [v for v in versions if v.value is not None and v.valid_from <= last and v.valid_to > first]
+
+    def _warn_of_expired_get(self, time: int) -> None:
+        if not self._warned_of_expired_get:
+            self._warned_of_expired_get = True
+            _log.warning(
+                "store %s was asked for %d, which is older than its history retention: no result (logged once)",
+                self._name,
+                time,
+            )
+
+    def _raw_key(self, key: Any) -> bytes:
+        raw = _raw(key, self._key_serde)
+        if raw is None:
+            raise InputError("a versioned store has no null key", store=self._name)
+        return raw
+
+    def _value(self, raw: bytes | None) -> Any:
+        if self._value_serde is None:
+            return raw
+        return self._value_serde.deserialize(pa.array([raw], pa.binary()))[0].as_py()
+
+
+def _raw(item: Any, serde: Serde | None) -> bytes | None:
+    if serde is None or item is None:
+        raw: bytes | None = item
+    else:
+        raw = serde.serialize(pa.array([item], serde.arrow_type))[0].as_py()
+    return raw

@@ -1,4 +1,4 @@
-"""Reads golden traces: JSON lines written by the real Kafka Streams, one file a scenario, several independent cases each.
+"""Reads golden traces: JSON lines written by the real Kafka Streams, one file a scenario, several cases each.
 
 A case is one ``header`` line, its ``step`` lines, and one ``end`` line. Files may be gzipped (``.jsonl.gz``).
 """

@@ -1,0 +1,153 @@
+"""The bytes of a versioned store; all integers big-endian.
+
+Family ``<store>.latest``: the latest version of each key, unless it is a tombstone::
+
+    key    key bytes
+    value  +--------------------+----------------------+--------------+
+           | timestamp i64, ms  | flags u8             | value bytes  |
+           +--------------------+----------------------+--------------+
+             flags bit 0: remembered (`statelib.stores.versioned`, rule 4)
+
+Family ``<store>.segments``: older versions, by the segment (time // segment interval) in which they ended::
+
+    key    +------------------+-----------+
+           | segment id i64   | key bytes |
+           +------------------+-----------+
+    value  +---------------+-----------+--------------------+--------------+-----------------------+
+           | end i64, ms   | count u32 | valid_from i64 * n | size i32 * n | value bytes, in order |
+           +---------------+-----------+--------------------+--------------+-----------------------+
+
+A row holds the versions of one key in order of time, each valid until the next one; the last until ``end``. A value
+lies in the segment of the time at which it ended. A tombstone has ``size`` -1 and lies in the segment of its own
+timestamp, as if it ended at once: it marks an end, and may go with its segment, because by then nothing older can be
+put.
+
+The header, under the empty key, which comes before all segments::
+
+    +-------------+-----------------------+-----------------+----------------------+
+    | version u8  | segment interval i64  | stream time i64 | segment ids i64 * n  |
+    +-------------+-----------------------+-----------------+----------------------+
+
+``segment ids``, ascending, are those that may have rows.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT_VERSION = 1
+HEADER_KEY = b""
+
+_LATEST = struct.Struct(">qB")
+_SEGMENT_ID = struct.Struct(">q")
+_ROW = struct.Struct(">qI")
+_HEADER = struct.Struct(">Bqq")
+_REMEMBERED = 1
+_TOMBSTONE = -1
+_FIXED_BYTES_PER_VERSION = 12
+
+
+class Interval(NamedTuple):
+    """A version and when it ended, in milliseconds; a tombstone has value None and ``valid_to == valid_from``."""
+
+    valid_from: int
+    valid_to: int
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the store knows about itself; see the module's docstring."""
+
+    segment_interval_ms: int
+    stream_time: int
+    segment_ids: tuple[int, ...]
+
+
+def encode_latest(timestamp: int, value: bytes, *, remembered: bool) -> bytes:
+    """A value of the latest family."""
+    return _LATEST.pack(timestamp, _REMEMBERED if remembered else 0) + value
+
+
+def decode_latest(raw: bytes, store: str) -> tuple[int, bytes, bool]:
+    """(timestamp, value, remembered).
+
+    Raises:
+        CorruptedDataError: It is too short.
+    """
+    if len(raw) < _LATEST.size:
+        raise CorruptedDataError(f"a latest value has {len(raw)} bytes", store=store)
+    timestamp, flags = _LATEST.unpack_from(raw)
+    return timestamp, raw[_LATEST.size :], bool(flags & _REMEMBERED)
+
+
+def encode_segment_key(segment_id: int, key: bytes = b"") -> bytes:
+    """A key of the segments family; without ``key``, what comes before all rows of the segment."""
+    return _SEGMENT_ID.pack(segment_id) + key
+
+
+def encode_row(versions: Sequence[Interval]) -> bytes:
+    """A value of the segments family: ``versions`` in order of time, at least one, without gaps."""
+    count = len(versions)
+    times = [version.valid_from for version in versions]
+    sizes = [_TOMBSTONE if version.value is None else len(version.value) for version in versions]
+    fixed = struct.pack(f">qI{count}q{count}i", versions[-1].valid_to, count, *times, *sizes)
+    return fixed + b"".join(version.value for version in versions if version.value is not None)
+
+
+def decode_row(raw: bytes, store: str) -> list[Interval]:
+    """The versions of a row, in order of time.
+
+    Raises:
+        CorruptedDataError: The bytes are no row.
+    """
+    end, count = _ROW.unpack_from(raw) if len(raw) >= _ROW.size else (0, 0)
+    position = _ROW.size + count * _FIXED_BYTES_PER_VERSION
+    if count == 0 or len(raw) < position:
+        raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
+    numbers = struct.unpack_from(f">{count}q{count}i", raw, _ROW.size)
+    times, sizes = (*numbers[:count], end), numbers[count:]
+    versions = []
+    for i, size in enumerate(sizes):
+        if size == _TOMBSTONE:
+            versions.append(Interval(times[i], times[i], None))
+        else:
+            versions.append(Interval(times[i], times[i + 1], raw[position : position + size]))
+            position += size
+    if position != len(raw):
+        raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
+    return versions
+
+
+def encode_header(header: Header) -> bytes:
+    """The header's bytes."""
+    ids = np.array(header.segment_ids, ">i8").tobytes()
+    return _HEADER.pack(FORMAT_VERSION, header.segment_interval_ms, header.stream_time) + ids
+
+
+def decode_header(raw: bytes, store: str) -> Header:
+    """The header.
+
+    Raises:
+        ConfigurationError: The store was written in another format.
+        CorruptedDataError: The bytes are no header.
+    """
+    if raw and raw[0] != FORMAT_VERSION:
+        raise ConfigurationError(
+            f"the store is written in format {raw[0]}, and this release reads format {FORMAT_VERSION}",
+            store=store,
+            next_step="use the release that wrote it, or migrate the state",
+        )
+    if len(raw) < _HEADER.size or (len(raw) - _HEADER.size) % _SEGMENT_ID.size:
+        raise CorruptedDataError(f"a versioned store's header has {len(raw)} bytes", store=store)
+    _, interval, stream_time = _HEADER.unpack_from(raw)
+    return Header(interval, stream_time, tuple(np.frombuffer(raw, ">i8", offset=_HEADER.size).tolist()))
