@@ -174,7 +174,7 @@ def files_frame(
     Args:
         warehouse: Where the files are; of each the footer is read.
         sinks: The files, those of a partition in order.
-        schemas: By topic, the columns that its files should have.
+        schemas: By topic, the columns that its files should have; a topic that is not there begins with these files.
         before: The tasks as of the last commit.
     """
     ends = {place: end for task in before.values() for place, end in task.position.sink_offsets.items()}
@@ -193,7 +193,7 @@ def files_frame(
             "offsets": file.last_offset - file.first_offset + 1,
             "min_timestamp_ms": file.min_timestamp_ms,
             "columns": _columns(columns),
-            "expected_columns": _columns(schemas[sink.topic]),
+            "expected_columns": _columns(schemas.get(sink.topic, columns)),
         })  # fmt: skip
         ends[place] = file.last_offset + 1
     frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=FILES_SCHEMA).to_pandas(types_mapper=_NULLABLE.get)

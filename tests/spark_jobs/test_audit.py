@@ -8,6 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from spark_jobs import audit, commit, plan, publish, replay
@@ -15,6 +16,8 @@ from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.errors import ConfigurationError, InputError
 from statelib.job import Job, expect
+from statelib.storage import Storage
+from tests.spark_jobs.orders import archive_orders, make_settings, orders
 from tests.spark_jobs.orders_job import SINK
 
 if TYPE_CHECKING:
@@ -118,6 +121,33 @@ def test_lost_records_show_in_the_ledger(replayed: Replayed) -> None:
     assert {check.topic for check in failed} == {"ledger"}
     rows = [row for check in failed for row in check.unexpected_rows]
     assert any(row["node"] == name and row["task_id"] == first.task_id and abs(row["difference"]) == 2 for row in rows)
+
+
+def test_records_in_quarantine_are_part_of_the_ledger(tmp_path: Path, spark: object, orders_job: Job) -> None:
+    settings = make_settings(tmp_path, on_bad_record="quarantine")
+    table = orders(300)
+    timestamp = table.column("timestamp").cast(pa.int64()).to_pylist()
+    timestamp[50] = timestamp[200] = -5
+    bad = pa.array(timestamp, pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    archive_orders(settings, table.set_column(2, "timestamp", bad))
+    plan.run(orders_job, settings)
+    staged = replay.run(orders_job, settings)
+    files = [sink.file for outcome in staged.tasks for sink in outcome.sinks if sink.topic == "orders-quarantine"]
+    assert sum(file.rows for file in files) == 2
+    assert audit.run(orders_job, settings).success
+
+
+def test_a_warehouse_elsewhere_gets_a_copy_of_the_folder() -> None:
+    warehouse = Storage("memory://")
+    for n in (1, 2):
+        with audit._local_folder(warehouse, "jobs/j/great_expectations") as folder:
+            assert [file.name for file in sorted(folder.rglob("*.txt"))] == [f"{m}.txt" for m in range(1, n)]
+            (folder / "docs").mkdir(exist_ok=True)
+            (folder / "docs" / f"{n}.txt").write_text("page")
+    assert [entry.path for entry in warehouse.list("jobs")] == [
+        "jobs/j/great_expectations/docs/1.txt",
+        "jobs/j/great_expectations/docs/2.txt",
+    ]
 
 
 def test_many_rows_go_to_spark(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
