@@ -19,8 +19,6 @@ def fixed_width(data_type: pa.DataType) -> int | None:
     """The bytes that a value of ``data_type`` takes, None where that differs from value to value."""
     if pa.types.is_boolean(data_type):
         return 1
-    if pa.types.is_null(data_type):
-        return 0
     if pa.types.is_primitive(data_type) or pa.types.is_decimal(data_type) or pa.types.is_fixed_size_binary(data_type):
         return int(data_type.bit_width) // 8
     return None
@@ -40,7 +38,7 @@ def fixed_values(array: pa.Array) -> NDArray[Any]:
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     data = array.buffers()[-1]
-    if width == 0 or data is None:
+    if data is None:
         return np.zeros(len(array), dtype)
     values = np.frombuffer(data, np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     numbers = values.reshape(-1, width) if dtype.subdtype else values.view(dtype)
@@ -52,8 +50,6 @@ def fixed_values(array: pa.Array) -> NDArray[Any]:
 
 def fixed_array(data_type: pa.DataType, values: NDArray[Any], valid: NDArray[np.bool_]) -> pa.Array:
     """The inverse of `fixed_values`."""
-    if pa.types.is_null(data_type):
-        return pa.nulls(len(valid))
     if pa.types.is_boolean(data_type):
         bits = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
         return pa.Array.from_buffers(data_type, len(valid), [bitmap_of(valid), bits])

@@ -115,7 +115,7 @@ def decode_rows(data: pa.BinaryArray, row_type: pa.StructType) -> pa.StructArray
     wrong = np.flatnonzero(valid & (position != start + length))
     if len(wrong):
         raise CorruptedDataError(
-            f"a serialised row has {length[wrong[0]]} bytes, which do not fit its head", row=wrong[0]
+            f"a serialised row has {length[wrong[0]]} bytes, which do not fit its head", row=int(wrong[0])
         )
     return _assemble(row_type, valid, iter(fields))
 
@@ -126,7 +126,7 @@ class _Column:
 
     Attributes:
         valid: bool[n].
-        fixed: What stands in the head: [n] of the head's dtype for it; None for a struct.
+        fixed: What stands in the head: [n] of the head's dtype for it; None where only a bit does.
         tail: Of a field of variable length: (bytes, int64[n] where each row's begin in them); the head has the lengths.
     """
 
@@ -137,7 +137,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The head of a struct type: one name and type a field in depth-first order; a struct has no name in the head."""
+    """The head of a struct type: a name and a type for each field in depth-first order; no name: only a bit."""
 
     head: np.dtype[np.void]
     names: list[str | None]
@@ -150,7 +150,7 @@ class _Layout:
     @staticmethod
     def of(row_type: pa.StructType) -> _Layout:
         types = list(_depth_first(row_type))
-        names = [None if pa.types.is_struct(field) else f"field {i}" for i, field in enumerate(types)]
+        names = [None if _is_only_a_bit(field) else f"field {i}" for i, field in enumerate(types)]
         parts: list[tuple[Any, ...]] = [("version", "u1"), ("bitmap", "u1", ((len(types) + 7) // 8,))]
         parts += [(name, _head_dtype(field)) for name, field in zip(names, types, strict=True) if name is not None]
         return _Layout(np.dtype(parts), names, types)
@@ -163,8 +163,12 @@ def _depth_first(struct: pa.StructType) -> Iterator[pa.DataType]:
             yield from _depth_first(field.type)
 
 
+def _is_only_a_bit(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(data_type) or pa.types.is_null(data_type))
+
+
 def _is_variable(data_type: pa.DataType) -> bool:
-    return not pa.types.is_struct(data_type) and fixed_width(data_type) is None
+    return not _is_only_a_bit(data_type) and fixed_width(data_type) is None
 
 
 def _head_dtype(data_type: pa.DataType) -> np.dtype[Any]:
@@ -179,6 +183,8 @@ def _columns(struct: pa.StructArray, parent_valid: NDArray[np.bool_]) -> Iterato
         if pa.types.is_struct(column.type):
             yield _Column(valid, None, None)
             yield from _columns(column, valid)
+        elif pa.types.is_null(column.type):
+            yield _Column(valid, None, None)
         elif fixed_width(column.type) is not None:
             yield _Column(valid, fixed_values(column), None)
         else:
@@ -207,7 +213,7 @@ def _as_list(column: pa.Array, kind: pa.DataType) -> pa.ListArray:
 
 def _item_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
-        return pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        return pa.struct([kind.key_field, kind.item_field])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return kind.value_type
     raise ConfigurationError(
@@ -239,6 +245,8 @@ def _decode_lists(data: pa.Array, kind: pa.DataType) -> pa.Array:
     item = _item_type(kind)
     items = decode_rows(pa.array(rows, pa.binary()), pa.struct([("item", item)])).field(0)
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, mask=data.is_null())
+    if pa.types.is_map(kind):  # the same memory, but Arrow has no such cast
+        return pa.Array.from_buffers(kind, len(lists), lists.buffers()[:2], children=[lists.values])
     return lists.cast(kind)
 
 
@@ -265,7 +273,7 @@ def _heads(
     short = np.flatnonzero(valid & (length < size))
     if len(short):
         raise CorruptedDataError(
-            f"a serialised row has {length[short[0]]} bytes, its head alone takes {size}", row=short[0]
+            f"a serialised row has {length[short[0]]} bytes, its head alone takes {size}", row=int(short[0])
         )
     head = np.zeros(len(valid), layout.head)
     copied = size * valid.astype(np.int64)
@@ -274,7 +282,7 @@ def _heads(
     if len(other):
         raise ConfigurationError(
             f"a row is written in format {head['version'][other[0]]}, and this release reads format {FORMAT_VERSION}",
-            row=other[0],
+            row=int(other[0]),
             next_step="use the release that wrote it, or migrate the state",
         )
     return head
@@ -286,6 +294,8 @@ def _assemble(struct: pa.StructType, valid: NDArray[np.bool_], columns: Iterator
         column = next(columns)
         if pa.types.is_struct(field.type):
             children.append(_assemble(field.type, column.valid, columns))
+        elif pa.types.is_null(field.type):
+            children.append(pa.nulls(len(valid)))
         elif column.tail is None:
             children.append(fixed_array(field.type, column.fixed, column.valid))
         else:

@@ -8,7 +8,7 @@ land in the partitions, and changelogs have the bytes, of the live application::
     string                                                     UTF-8
     binary                                                     as it is
     decimals                                                   big-endian two's complement, in the type's width
-    struct, list, map                                          the native row format (`statelib.row_format`)
+    struct, list, map, null                                    the native row format (`statelib.row_format`)
 
 Null always stays null, which is a tombstone where it is a value.
 """
@@ -100,7 +100,7 @@ def serde_for(arrow_type: pa.DataType) -> Serde:
         return BytesSerde(arrow_type)
     if fixed_width(arrow_type) is not None:
         return FixedWidthSerde(arrow_type)
-    if pa.types.is_nested(arrow_type) and not pa.types.is_union(arrow_type):
+    if pa.types.is_null(arrow_type) or (pa.types.is_nested(arrow_type) and not pa.types.is_union(arrow_type)):
         return RowSerde(arrow_type)
     raise ConfigurationError(
         f"there is no serde for values of type {arrow_type}", next_step="map them to another type, or name a serde"
@@ -371,13 +371,24 @@ def _json_bytes(value: dict[str, Any]) -> bytes:
 
 
 def _json_scalar(value: object) -> str:
-    if isinstance(value, dt.datetime | dt.date | dt.time):
+    if isinstance(value, dt.datetime):
+        return value.isoformat(timespec=_precision(value))
+    if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, decimal.Decimal):
         return str(value)
     raise ConfigurationError(f"JSON cannot hold a {type(value).__name__}", next_step="map the field to another type")
+
+
+def _precision(time: dt.datetime) -> str:
+    """As many decimals as needed: a reader whose type has fewer would refuse even zeros."""
+    if getattr(time, "nanosecond", 0):  # Arrow gives nanoseconds as pandas' subclass of datetime
+        return "nanoseconds"
+    if time.microsecond % 1000:
+        return "microseconds"
+    return "milliseconds" if time.microsecond else "seconds"
 
 
 def _all_good(values: pa.Array) -> Lenient:
