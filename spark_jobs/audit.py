@@ -19,7 +19,7 @@ from spark_jobs.command import phase_main
 from spark_jobs.frames import PandasFrame, pandas_frame, spark_frame
 from spark_jobs.runs import find_plan, open_warehouse
 from spark_jobs.session import spark_session
-from spark_jobs.task_work import sink_types
+from spark_jobs.task_work import stages_of
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors import ConfigurationError, InputError
@@ -115,7 +115,7 @@ def _audited(
 
 def _schemas(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged) -> dict[str, pa.Schema]:
     """By topic, the columns of its files: those of its archive, or what the topology gives if there is none yet."""
-    types = sink_types(job, plan, warehouse, settings)
+    types = stages_of(job, plan, warehouse, settings).types
     topics = {*job.topology.sink_topics, *(sink.topic for outcome in staged.tasks for sink in outcome.sinks)}
     schemas = {}
     for topic in topics:

@@ -13,7 +13,7 @@ from spark_jobs.command import phase_main
 from spark_jobs.runs import find_plan, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.stage import run_stage
-from spark_jobs.task_work import TaskWorks
+from spark_jobs.task_work import stages_of
 from statelib.commits import read_staged, stage
 from statelib.job import is_job_file
 from statelib.manifests import Staged
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
     from statelib.job import Job
-    from statelib.manifests import RepartitionFile, TaskOutcome
+    from statelib.manifests import TaskOutcome
 
 _log = logging.getLogger(__name__)
 
@@ -49,16 +49,13 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
         _log.info("%s: run %s has been replayed already", job.name, plan.run_id)
         return standing
     started = time.perf_counter()
-    works = TaskWorks(job, plan, warehouse, settings)
+    stages = stages_of(job, plan, warehouse, settings)
     spark = spark_session(settings)
     _carry_job_files()
     outcomes: list[TaskOutcome] = []
-    repartitions: list[RepartitionFile] = []
-    for sub in job.topology.sub_topologies:
-        name = f"{job.name}, stage {sub.index + 1} of {len(job.topology.sub_topologies)}"
-        made = run_stage(spark, works.of(sub, repartitions), name=name)
-        outcomes += made
-        repartitions += [file for outcome in made for file in outcome.repartitions]
+    for sub in stages.sub_topologies:
+        name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
+        outcomes += run_stage(spark, stages.works(sub, outcomes), name=name)
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
     return stage(warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds))

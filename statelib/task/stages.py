@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import quarantine_topic
+from statelib.errors import ConfigurationError
 from statelib.manifests import Staged
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
@@ -32,11 +33,21 @@ class Stages:
         previous: The commit that the run continues from; None: the run is the job's first.
         warehouse: Root of all durable data.
         settings: What is the same for all tasks.
+
+    Raises:
+        ConfigurationError: The plan is of another topology.
     """
 
     def __init__(
         self, topology: Topology, plan: Plan, previous: Commit | None, warehouse: Storage, settings: TaskSettings
     ) -> None:
+        if plan.fingerprint != topology.fingerprint:
+            raise ConfigurationError(
+                "the run was planned for another topology than the job has now",
+                job=plan.job,
+                run=plan.run_id,
+                next_step="plan again, or go back to the topology of the plan",
+            )
         self._topology = topology
         self._plan = plan
         self._previous = previous
@@ -70,7 +81,7 @@ class Stages:
                 ordinal=ordinal,
                 source_versions={source.topic: source.delta_version for source in plan.sources},
                 repartitions=tuple(file for file in files if file.partition == planned.partition),
-                repartition_types={topic: self._types[topic] for topic in sorted(wanted)},
+                repartition_types={topic: self.types[topic] for topic in sorted(wanted)},
                 partitions=self._partitions,
                 restore=restore.get(planned.task_id),
                 settings=self._settings,
@@ -80,19 +91,20 @@ class Stages:
         ]
 
     @cached_property
-    def _partitions(self) -> dict[str, int]:
-        of_sources = {source.topic: source.partitions for source in self._plan.sources}
-        repartitions = self._topology.repartition_partitions(of_sources)
-        quarantine = {quarantine_topic(self._plan.job): len(self._plan.tasks)}
-        return {**quarantine, **self._plan.sink_partitions, **repartitions}
-
-    @cached_property
-    def _types(self) -> dict[str, pa.Schema]:
+    def types(self) -> dict[str, pa.Schema]:
+        """The schema (fields ``key`` and ``value``) of each topic that the run writes, repartition topics included."""
         versions = {source.topic: source.delta_version for source in self._plan.sources}
         readers = {
             topic: open_archive(self._warehouse, topic, version).reader(0, 0, 0) for topic, version in versions.items()
         }
         return topic_types(self._topology, readers, self._settings.semantics)
+
+    @cached_property
+    def _partitions(self) -> dict[str, int]:
+        of_sources = {source.topic: source.partitions for source in self._plan.sources}
+        repartitions = self._topology.repartition_partitions(of_sources)
+        quarantine = {quarantine_topic(self._plan.job): len(self._plan.tasks)}
+        return {**quarantine, **self._plan.sink_partitions, **repartitions}
 
 
 def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[], float]) -> Staged:

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from hindstream.demo import DELAYS, NAME
 from hindstream.demo.job import job
-from spark_jobs.task_work import TaskWorks
-from statelib.commits import NothingToDo, attempt_name, commit, plan, publish, record_audit, stage
+from spark_jobs.task_work import stages_of
+from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
 from statelib.commits.archives import open_archive
 from statelib.config import load_settings
 from statelib.manifests import Audit, Staged
 from statelib.serdes import serde_for
 from statelib.storage import Storage
-from statelib.task import run_task
+from statelib.task import replay_here
 
 
 def replay(warehouse: Storage, until_ms: int | None, state_dir: Path, **settings: object) -> Staged | NothingToDo:
@@ -26,17 +26,8 @@ def replay(warehouse: Storage, until_ms: int | None, state_dir: Path, **settings
     if isinstance(planned, NothingToDo):
         return planned
     given = {"warehouse": warehouse.uri(""), "state_dir": str(state_dir), **settings}
-    works = TaskWorks(demo, planned, warehouse, load_settings(given, environ={}))
-    outcomes = [
-        run_task(
-            work,
-            attempt=attempt_name(NAME, planned.run_id, work.planned.task_id, "0"),
-            clock=time.perf_counter,
-        )
-        for sub in demo.topology.sub_topologies
-        for work in works.of(sub, [])
-    ]
-    staged = stage(warehouse, planned, Staged(run_id=planned.run_id, tasks=tuple(outcomes), seconds=0.0))
+    stages = stages_of(demo, planned, warehouse, load_settings(given, environ={}))
+    staged = stage(warehouse, planned, replay_here(stages, planned, attempt="0", clock=time.perf_counter))
     record_audit(warehouse, planned, Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0.0))
     commit(warehouse, planned, now_ms=0)
     publish(warehouse, NAME)
