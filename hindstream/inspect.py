@@ -203,7 +203,8 @@ def _buffered(backend: RocksDbBackend, spec: Suppress, key: bytes) -> Iterator[R
     for row in store.all():
         if row.key.key == key:
             when = f"leaves after {time_text(row.time_ms + spec.wait_ms)}"
-            yield when, _decoded(row.row, store.header.schema)
+            found = _decoded(row.row, store.header.schema)
+            yield when, found["value"] if isinstance(found, dict) else found
 
 
 def _decoded(row: bytes, schema: pa.Schema | None) -> object:

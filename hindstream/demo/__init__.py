@@ -3,6 +3,8 @@
 Its names are here, apart from `hindstream.demo.job`: who only looks at what has been done need not build the topology.
 """
 
+from zoneinfo import ZoneInfo
+
 NAME = "flight-delays"
 """The job's."""
 
@@ -11,3 +13,6 @@ REFERENCE = "hindstream.demo.job:job"
 
 FLIGHTS, WEATHER, DELAYS = "flights", "weather", "delays-by-hour"
 """The topics."""
+
+LOCAL_TIME = ZoneInfo("America/New_York")
+"""Where the airports are, and where a month begins."""

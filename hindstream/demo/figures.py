@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindstream.demo import DELAYS
+from hindstream.demo import DELAYS, LOCAL_TIME
 from hindstream.report import Figure, charts
 from hindstream.report.charts import Series
 from statelib.commits.archives import open_archive_if_present
@@ -29,7 +28,6 @@ NOTES = (
     "The last hours of the year, whose grace period of twelve hours has not passed, wait in the state for more.",
 )
 
-_LOCAL_TIME = ZoneInfo("America/New_York")
 _AIRPORTS = (("EWR", "s1"), ("JFK", "s2"), ("LGA", "s3"))
 _WIND_BIN_MPH = 4
 _FEWEST_FLIGHTS = 300
@@ -55,7 +53,7 @@ class _Hours:
         key, value = (records[name].combine_chunks() for name in ("key", "value"))
         self.airport = np.asarray(pc.struct_field(key, "key"))
         start = pc.struct_field(key, "window_start")
-        self.local = [datetime.astimezone(time, _LOCAL_TIME) for time in start.to_pylist()]
+        self.local = [datetime.astimezone(time, LOCAL_TIME) for time in start.to_pylist()]
         flights = pc.struct_field(value, "flights").to_numpy(zero_copy_only=False)
         cancelled = pc.struct_field(value, "cancelled").fill_null(0).to_numpy(zero_copy_only=False)
         mean = pc.struct_field(value, "mean_delay").fill_null(0).to_numpy(zero_copy_only=False)

@@ -98,7 +98,6 @@ def job() -> Job:
                 expect("expect_column_values_to_not_be_null", column="key.key"),
                 expect("expect_column_values_to_not_be_null", column="key.window_start"),
                 expect("expect_column_values_to_not_be_null", column="value.flights"),
-                expect("expect_compound_columns_to_be_unique", column_list=["key.key", "key.window_start"]),
                 expect(between, column="value.flights", min_value=1, max_value=60),
                 expect(between, column="value.cancelled", min_value=0),
                 expect(larger, column_A="value.flights", column_B="value.cancelled", or_equal=True),

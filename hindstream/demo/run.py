@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hindstream.demo import DELAYS, FLIGHTS, NAME, REFERENCE, WEATHER
-from hindstream.demo.summary import print_summary
+from hindstream.demo import DELAYS, FLIGHTS, LOCAL_TIME, NAME, REFERENCE, WEATHER
+from hindstream.demo.summary import month_name, print_summary
 from hindstream.documents import load_runs
 from statelib.commits import CommitLog, JobLayout, published_through, quarantine_topic, topic_path
 from statelib.storage import Storage
@@ -25,11 +24,10 @@ from statelib.storage import Storage
 if TYPE_CHECKING:
     from dags.embedded import SliceRun
 
-_LOCAL_TIME = ZoneInfo("America/New_York")
 _YEAR = 2013
 
 MONTH_ENDS_MS = tuple(
-    int(datetime(_YEAR + month // 12, month % 12 + 1, 1, tzinfo=_LOCAL_TIME).timestamp() * 1000)
+    int(datetime(_YEAR + month // 12, month % 12 + 1, 1, tzinfo=LOCAL_TIME).timestamp() * 1000)
     for month in range(1, 13)
 )
 """Where the twelve slices end: midnight in New York before the first day of the next month, ms."""
@@ -95,8 +93,9 @@ def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = N
 def _missing_months(warehouse: Storage) -> list[int] | None:
     """The ends of the months that have not been committed; None: everything is done, published and reported."""
     head = CommitLog(warehouse, NAME).head()
-    done = head.until_ms if head is not None and head.until_ms is not None else 0
-    missing = [end for end in MONTH_ENDS_MS if end > done]
+    everything = head is not None and head.until_ms is None
+    done = head.until_ms or 0 if head is not None else 0
+    missing = [] if everything else [end for end in MONTH_ENDS_MS if end > done]
     complete = head is not None and not missing and published_through(warehouse, NAME) >= head.commit
     return None if complete and warehouse.exists(f"{JobLayout(NAME).root}/reports/index.html") else missing
 
@@ -122,7 +121,7 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
 
         def advance(run: SliceRun) -> None:
             following = [end for end in missing if run.until_ms is not None and end > run.until_ms]
-            what = f"replaying {_month(following[0])}" if following else "looking for more"
+            what = f"replaying {month_name(following[0])}" if following else "looking for more"
             progress.update(bar, advance=1, description=what)
 
         settings = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
@@ -145,8 +144,3 @@ def _write_report(warehouse: Storage) -> None:
     from hindstream.report import write_job_report  # noqa: PLC0415
 
     write_job_report(warehouse, NAME, topology=job().topology, figures=figures(warehouse), notes=NOTES)
-
-
-def _month(end_ms: int) -> str:
-    """The month that ends then, such as ``February 2013``."""
-    return f"{datetime.fromtimestamp(end_ms / 1000 - 1, _LOCAL_TIME):%B %Y}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.table import Table
 
-from hindstream.demo import NAME
+from hindstream.demo import LOCAL_TIME, NAME
 from hindstream.documents import RunDocuments, account_total, job_ledger
-from hindstream.numbers import bytes_text, count_text, seconds_text, time_text
+from hindstream.numbers import bytes_text, count_text, seconds_text
 from statelib.commits import JobLayout
 
 if TYPE_CHECKING:
@@ -21,24 +23,26 @@ if TYPE_CHECKING:
 
 
 def print_summary(warehouse: Storage, runs: Sequence[RunDocuments], console: Console) -> None:
-    """One line a slice, the totals, and where the report is."""
+    """One line a month, the totals, and where the report is."""
     committed = [run for run in runs if run.commit is not None]
-    table = Table(title=f"{NAME}: each slice goes on from the state of the one before", title_justify="left")
-    table.add_column("slice before")
-    for name in ("records in", "duplicates", "late", "windows out", "open", "state", "checks", "time"):
-        table.add_column(name, justify="right")
+    title = "2013, month by month: each goes on from the state of the one before"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table.add_column("month", no_wrap=True)
+    for name in ("records", "twice", "late", "windows", "open", "state", "checks", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
     for run in committed:
-        table.add_row(time_text(run.plan.until_ms)[:10], *_ledger(run.plan.records, run.nodes), *_rest(run))
+        table.add_row(month_name(run.plan.until_ms), *_ledger(run.plan.records, run.nodes), *_rest(run))
     total = job_ledger(committed)
     records_in = sum(run.plan.records for run in committed)
     seconds = sum(run.wall_seconds for run in committed)
     checks = sum(len(run.audit.checks) for run in committed if run.audit)
     table.add_section()
-    table.add_row("total", *_ledger(records_in, total), "", count_text(checks), seconds_text(seconds))
+    table.add_row("year", *_ledger(records_in, total), "", count_text(checks), seconds_text(seconds))
     console.print(table)
     report = warehouse.uri(f"{JobLayout(NAME).root}/reports/index.html")
-    console.print(f"Every record is accounted for: {count_text(_unaccounted(total))} are not.")
-    console.print("The 2 % of flights that are delivered twice are made up; delays, disorder and weather are real.")
+    unaccounted = sum(abs(metrics.unaccounted) for metrics in total.values())
+    console.print(f"Records that are not accounted for: {count_text(unaccounted)}.")
+    console.print("Made up: that 2 % of the flights come twice. Delays, disorder, weather: real.")
     console.print(f"Report: {report}", soft_wrap=True, highlight=False)
 
 
@@ -53,5 +57,8 @@ def _rest(run: RunDocuments) -> list[str]:
     return [bytes_text(run.state_bytes), count_text(len(checks)), seconds_text(run.wall_seconds)]
 
 
-def _unaccounted(nodes: dict[str, NodeMetrics]) -> int:
-    return sum(abs(metrics.unaccounted) for metrics in nodes.values())
+def month_name(end_ms: int | None) -> str:
+    """The month that ends then in New York, such as ``Feb``."""
+    if end_ms is None:
+        return "the rest"
+    return f"{datetime.fromtimestamp(end_ms / 1000 - 1, LOCAL_TIME):%b}"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Format = Callable[[float], str]
 
-_WIDTH, _HEIGHT = 720, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 12, 42
+_WIDTH, _WIDE, _HEIGHT = 560, 1080, 226
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 12, 12, 42
 _WIDEST_COLUMN = 46
 
 
@@ -132,7 +132,7 @@ def lines(
 
 def calendar(days: dict[date, float], *, label: str, form: Format, steps: Sequence[float]) -> Markup:
     """A year or less, one square a day in columns of weeks, darker with each of ``steps`` that is reached."""
-    cell, left, top = 12.6, 34, 18
+    cell, left, top = 19.2, 40, 20
     monday = min(days).toordinal() - min(days).weekday()
     marks, month = [], 0
     for day, value in sorted(days.items()):
@@ -140,14 +140,14 @@ def calendar(days: dict[date, float], *, label: str, form: Format, steps: Sequen
         x, y = left + week * cell, top + weekday * cell
         level = sum(value >= step for step in steps)
         tip = tooltip(f"{day:%A %-d %B %Y}: {form(value)}")
-        marks.append(element("rect", tip, x=x, y=y, width=cell - 1.8, height=cell - 1.8, rx=2, class_=f"heat h{level}"))
+        marks.append(element("rect", tip, x=x, y=y, width=cell - 2.4, height=cell - 2.4, rx=3, class_=f"heat h{level}"))
         if day.month != month and day.day <= 7:  # noqa: PLR2004 - the column in which a month begins
             month = day.month
             marks.append(_text(x, top - 6, f"{day:%b}", "tick", "start"))
     names = [
-        _text(left - 6, top + i * cell + 9, name, "tick", "end") for i, name in ((0, "Mon"), (2, "Wed"), (4, "Fri"))
+        _text(left - 6, top + i * cell + 12, name, "tick", "end") for i, name in ((0, "Mon"), (2, "Wed"), (4, "Fri"))
     ]
-    return drawing(*names, *marks, label=label, height=top + 7 * cell + 4)
+    return drawing(*names, *marks, label=label, width=_WIDE, height=top + 7 * cell + 4)
 
 
 class _Scale:

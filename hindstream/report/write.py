@@ -95,6 +95,7 @@ def _templates() -> Environment:
     environment.filters.update(
         {
             "count": numbers.count_text,
+            "parameter": _parameter,
             "bytes": numbers.bytes_text,
             "seconds": numbers.seconds_text,
             "time": numbers.time_text,
@@ -102,3 +103,8 @@ def _templates() -> Environment:
     )
     environment.globals.update({"percent": numbers.percent_text, "shares": shares, "in_order": order})
     return environment
+
+
+def _parameter(value: object) -> str:
+    """A parameter of an expectation: a list without brackets and quotes."""
+    return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)

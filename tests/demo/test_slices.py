@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
 import pytest
 
 from hindstream.demo import NAME
 from hindstream.demo.run import MONTH_ENDS_MS
 from statelib.commits import CommitLog, NothingToDo
 from tests.demo.replay import equal_bytes, published, replay
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from statelib.storage import Storage
 
 
 def test_one_slice_gives_the_records_of_twelve(by_month, new_warehouse, tmp_path) -> None:
@@ -17,6 +27,12 @@ def test_one_slice_gives_the_records_of_twelve(by_month, new_warehouse, tmp_path
     assert equal_bytes(published(whole), published(by_month))
 
 
+def first_records(of: Storage, like: Storage) -> dict[int, pa.Table]:
+    """As many records of each partition as ``like`` has published."""
+    lengths = {p: table.num_rows for p, table in published(like).items()}
+    return {p: table.slice(0, lengths[p]) for p, table in published(of).items()}
+
+
 @pytest.mark.parametrize(
     "settings", [{"batch_records": 997}, {"memory_budget_bytes": "1MiB", "batch_records": 2_000}], ids=str
 )
@@ -24,9 +40,24 @@ def test_batches_and_memory_have_no_effect(by_month, new_warehouse, tmp_path, se
     warehouse = new_warehouse("other")
     for end in (MONTH_ENDS_MS[0], MONTH_ENDS_MS[1]):
         replay(warehouse, end, tmp_path / "state", **settings)
-    expected = {p: table.slice(0, published(warehouse)[p].num_rows) for p, table in published(by_month).items()}
     assert sum(table.num_rows for table in published(warehouse).values()) > 3_000
-    assert equal_bytes(published(warehouse), expected)
+    assert equal_bytes(published(warehouse), first_records(by_month, warehouse))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(("threads", "months"), [(1, 2), (2, 12), (4, 2)])
+def test_spark_with_any_number_of_threads_gives_the_same(by_month, new_warehouse, tmp_path, threads, months) -> None:
+    warehouse = new_warehouse("on-spark")
+    command = [sys.executable, "-m", "tests.demo.spark_replay", warehouse.uri(""), str(tmp_path / "state")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [*command, f"local[{threads}]", str(months)],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert CommitLog(warehouse, NAME).head_number() == months
+    assert equal_bytes(published(warehouse), first_records(by_month, warehouse))
 
 
 def test_a_thirteenth_slice_has_nothing_to_do(by_month, tmp_path) -> None:
