@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from statelib.dsl import kstream
+from statelib.errors import ConfigurationError
 from statelib.operators.suppress import Suppress
 
 if TYPE_CHECKING:
@@ -21,6 +22,19 @@ class KTable:
         self._builder = builder
         self.node = node
         self.store = store
+
+    def suppress(self, suppressed: Suppressed) -> NoReturn:
+        """Refused: what a versioned table says of the past would be lost in the buffer, which keeps one value a key.
+
+        Raises:
+            ConfigurationError: Always, as Kafka Streams does ("only supported for non-versioned KTables").
+        """
+        raise ConfigurationError(
+            "suppress() is only supported for tables that are not versioned",
+            store=self.store.name,
+            node=suppressed.name,
+            next_step="suppress a windowed aggregation, or leave the table's updates as they are",
+        )
 
     def to_stream(self) -> kstream.KStream:
         """Its updates as a stream."""

@@ -121,6 +121,12 @@ def test_names_that_collide_and_tables_without_versions_are_refused() -> None:
         builder.table("more", Materialized.as_("plain"))
 
 
+def test_a_versioned_table_cannot_be_suppressed() -> None:
+    table = StreamsBuilder("app").table("rates", versioned())
+    with pytest.raises(ConfigurationError, match="not versioned"):
+        table.suppress(Suppressed.until_time_limit(DAY, BufferConfig.unbounded()))
+
+
 def test_the_fingerprint_knows_every_operator_parameter() -> None:
     def fingerprint(interval: timedelta, path: str = "id") -> str:
         builder = StreamsBuilder("app")
