@@ -160,7 +160,8 @@ class KStream:
         options = deduplicated or Deduplicated()
         name = options.name or self._builder.new_name("KSTREAM-DEDUPLICATE")
         store = self._builder.claim_store(options.store_name or f"{name}-STORE")
-        spec = DeduplicateSpec(kind, by, milliseconds(interval, "deduplication interval"), store)
+        interval_ms = milliseconds(interval, "deduplication interval")
+        spec = DeduplicateSpec(kind, by, interval_ms, store, options.id_serde)
         node = self._builder.add_processor("KSTREAM-DEDUPLICATE", [stream.node], spec, name=name, stores=[store])
         return KStream(self._builder, node, key_changed=kind == "by_id")
 

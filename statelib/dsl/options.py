@@ -141,8 +141,9 @@ class Materialized:
 class Deduplicated:
     """Name, store and serdes of a deduplication (KIP-655, ``Deduplicated``).
 
-    The serdes decide about bytes at rest: ids are compared and stored in the bytes of the key serde, which by default
-    follows from the id's Arrow type.
+    Ids are compared and stored in the bytes of the key serde, which by default follows from their Arrow type: two ids
+    are equal if their bytes are. Values are not stored, and repartition topics hold them as Arrow columns, so the value
+    serde is kept for whoever looks at it and encodes nothing.
     """
 
     name: str | None = None

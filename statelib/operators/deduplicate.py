@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.serdes import Serde
     from statelib.stores.backend import WriteBatch
 
 Kind = Literal["by_key", "by_key_value", "by_id"]
@@ -49,12 +50,14 @@ class DeduplicateSpec:
         id: Gives the id; None for ``by_key``.
         interval_ms: The deduplication interval.
         store: Name of the store.
+        id_serde: Gives the bytes in which ids (``by_key``: keys) are compared and stored; None: `serde_for` their type.
     """
 
     kind: Kind
     id: Mapper | None
     interval_ms: int
     store: str
+    id_serde: Serde | None = None
 
     def __post_init__(self) -> None:
         """Checks that the parts fit together."""
@@ -74,6 +77,7 @@ class DeduplicateSpec:
         return {
             "operator": f"deduplicate_{self.kind}",
             "id": None if self.id is None else self.id.describe(),
+            "id_serde": None if self.id_serde is None else self.id_serde.describe(),
             "interval_ms": self.interval_ms,
             "store": self.store,
         }
@@ -92,7 +96,8 @@ class Deduplicate:
         self._store = DeduplicationStore(context.backend, spec.store)
         self._stream_time = NO_TIMESTAMP
         self._own_ids = KeyTable()
-        self._id_table = context.keys if spec.kind == "by_key" else self._own_ids
+        plain_key = spec.kind == "by_key" and spec.id_serde is None
+        self._id_table = context.keys if plain_key else self._own_ids
         self._working_set = _WorkingSet()
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
@@ -140,18 +145,17 @@ class Deduplicate:
     def _codes(self, batch: Batch) -> NDArray[np.int64]:
         """The code of each record's id in `_id_table`."""
         context, spec = self._context, self._spec
+        if spec.kind == "by_key" and batch.windows is not None:
+            raise ConfigurationError(
+                "deduplication by a windowed key needs the window in its id",
+                node=context.node,
+                next_step='use deduplicate_by_key_value with "window_start" as the id',
+            )
         if self._id_table is context.keys:
-            if batch.windows is not None:
-                raise ConfigurationError(
-                    "deduplication by a windowed key needs the window in its id",
-                    node=context.node,
-                    next_step='use deduplicate_by_key_value with "window_start" as the id',
-                )
             return key_codes(batch, context)
-        assert spec.id is not None  # noqa: S101 - the specification has checked it
-        ids = evaluate(spec.id, batch.as_record_batch(), context.node)
-        id_bytes = serde_for(ids.type).serialize(ids)
-        if spec.kind == "by_id":
+        ids = batch.key if spec.id is None else evaluate(spec.id, batch.as_record_batch(), context.node)
+        id_bytes = (spec.id_serde or serde_for(ids.type)).serialize(ids)
+        if spec.kind != "by_key_value":
             return self._own_ids.encode(id_bytes)
         return self._own_ids.encode(_framed(serde_for(batch.key.type).serialize(batch.key), id_bytes))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,3 +175,26 @@ def test_impossible_specifications(kind: Kind, of: str | None, interval_ms: int)
 def test_the_fingerprint_covers_the_parameters() -> None:
     described = [json.dumps(dict(spec(kind, interval).describe())) for kind in KINDS for interval in (1, 2)]
     assert len(set(described)) == 6
+
+
+class _FirstLetter:
+    """A serde that tells ids apart by their first letter only."""
+
+    arrow_type = pa.string()
+
+    def serialize(self, values: pa.Array) -> pa.Array:
+        return pc.utf8_slice_codeunits(values, 0, 1).cast(pa.binary())
+
+    def describe(self) -> dict[str, object]:
+        return {"serde": "first letter"}
+
+
+@pytest.mark.parametrize("kind", ["by_key", "by_key_value", "by_id"])
+def test_ids_are_compared_in_the_bytes_of_their_serde(kind: Kind) -> None:
+    by = None if kind == "by_key" else mapper("id")
+    by_letter = DeduplicateSpec(kind, by, 100, "s", _FirstLetter())  # type: ignore[arg-type]
+    rows = [("k", "abc"), ("k", "axy"), ("k", "b"), ("m", "b")]
+    run = Task(by_letter, pa.string(), [pa.struct([("id", pa.string())])])
+    kept = run.run([Record(key, {"id": name}, 1, offset) for offset, (key, name) in enumerate(rows)])
+    expected = {"by_key": [0, 3], "by_key_value": [0, 2, 3], "by_id": [0, 2]}[kind]
+    assert [int(sequence) for batch in kept for sequence in batch.sequence] == expected
