@@ -1,7 +1,7 @@
 -- The demo's answer, from the records of the two topics and from nothing of the engine.
 --
 -- Given: tables flights and weather (key, value, timestamp as epoch ms, "offset", partition) and the variables
--- deduplication_interval, history_retention, grace (ms) and fastest_wind.
+-- deduplication_interval, history_retention and grace (ms).
 
 -- A task takes up its two partitions by the running maximum of their timestamps; ties: weather first, it is declared first.
 CREATE TEMP TABLE taken_up AS
@@ -51,7 +51,7 @@ WITH clocks AS (
 )
 SELECT f.*, o.seq AS observation_seq,
        coalesce(o.is_there, false) AS matched,
-       CASE WHEN o.wind <= getvariable('fastest_wind') AND f.ts >= f.store_time - getvariable('history_retention')
+       CASE WHEN f.ts >= f.store_time - getvariable('history_retention')
             THEN o.wind END AS wind
 FROM timed f ASOF LEFT JOIN observations o ON f.key = o.key AND f.ts >= o.ts;
 

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from hindstream.demo import DELAYS, FLIGHTS, NAME, WEATHER
-from hindstream.demo.job import DEDUPLICATION_INTERVAL, FASTEST_WIND_MPH, GRACE, HISTORY_RETENTION
+from hindstream.demo.job import DEDUPLICATION_INTERVAL, GRACE, HISTORY_RETENTION
 from hindstream.documents import account_total, job_ledger, load_runs
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def sql(by_month: Storage) -> duckdb.DuckDBPyConnection:
     }
     for name, interval in intervals.items():
         connection.execute(f"SET VARIABLE {name} = {int(interval.total_seconds() * 1000)}")
-    connection.execute(f"SET VARIABLE fastest_wind = {FASTEST_WIND_MPH}")
     for topic in (FLIGHTS, WEATHER):
         connection.execute(
             f"CREATE TEMP TABLE {topic} AS "
