@@ -1,0 +1,1 @@
+"""What the project costs on this machine. ``python -m benchmarks`` runs it, ``RESULTS.md`` keeps what came out."""
