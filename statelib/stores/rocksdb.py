@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 _BLOOM_BITS_PER_KEY = 10
-_SCAN_CHUNK = 1024
+_MAX_SCAN_CHUNK = 1024
 _DATABASE_FILES = ("CURRENT", "MANIFEST-*", "*.sst")
 _FILE_IN_MESSAGE = re.compile(r"\S+\.(?:sst|log)\b|\S*MANIFEST-\d+|\S*CURRENT\b")
 
@@ -68,6 +68,7 @@ class _Scan:
         self._reverse = reverse
         self._path = path
         self._chunk: Iterator[tuple[bytes, bytes]] = iter(())
+        self._chunk_size = 1  # many scans want only their first item
         if reverse:
             native.seek_to_last()
         else:
@@ -83,12 +84,13 @@ class _Scan:
             raise InternalError("the scan's backend is closed", file=self._path)
         with _mapped_errors(self._path):
             self._chunk = iter(self._read(self._native))
+        self._chunk_size = min(self._chunk_size * 2, _MAX_SCAN_CHUNK)
         return next(self._chunk)
 
     def _read(self, native: RdictIter) -> list[tuple[bytes, bytes]]:
         items: list[tuple[bytes, bytes]] = []
         step = native.prev if self._reverse else native.next
-        while native.valid() and len(items) < _SCAN_CHUNK:
+        while native.valid() and len(items) < self._chunk_size:
             key = native.key()
             if key < self._first:  # going down; the upper bound is the native iterator's
                 break

@@ -50,11 +50,12 @@ from statelib.stores.versioned_families import VersionedFamilies
 from statelib.stores.versioned_shipped import shipped_history
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.stores.backend import Backend
     from statelib.stores.versioned_families import Stored
@@ -107,7 +108,7 @@ class VersionedKeyValueStore:
         name: Of the store; its families are ``families(name)``.
         history_retention_ms: How long older versions can be asked for, and how late a version may be put.
         segment_interval_ms: Width of a segment; default: `default_segment_interval_ms`.
-        semantics: ``kip`` or ``kafka-4.3``, as in `statelib.operators.base`.
+        semantics: See `Semantics`.
         metrics: Where refused puts are counted, as ``dropped-records``.
         key_serde: Default: keys are bytes.
         value_serde: Default: values are bytes.
@@ -124,7 +125,7 @@ class VersionedKeyValueStore:
         *,
         history_retention_ms: int,
         segment_interval_ms: int | None = None,
-        semantics: Literal["kip", "kafka-4.3"] = "kip",
+        semantics: Semantics = "kip",
         metrics: NodeMetrics | None = None,
         key_serde: Serde | None = None,
         value_serde: Serde | None = None,
@@ -141,7 +142,7 @@ class VersionedKeyValueStore:
         self.segment_interval_ms = segment_interval_ms
         self._backend = backend
         self._name = name
-        self._families = VersionedFamilies(backend, name, segment_interval_ms)
+        self._families = VersionedFamilies(backend, name, history_retention_ms, segment_interval_ms)
         self._kip = semantics == "kip"
         self._metrics = metrics
         self._key_serde = key_serde
@@ -304,7 +305,7 @@ class VersionedKeyValueStore:
                 timeline.remembered = True
         stored = [self._loaded[key] for key in keys]
         self._loaded = {}
-        self._write(zip(keys, stored, timelines, strict=True), stream_time, write)
+        self._families.write(zip(keys, stored, timelines, strict=True), stream_time, write)
 
     def memory_bytes(self) -> int:
         """Size of what `load` has handed out and `store` has not taken back."""
@@ -332,12 +333,8 @@ class VersionedKeyValueStore:
 
     def _write_one(self, key: bytes, stored: Stored, timeline: Timeline, timestamp: int) -> None:
         write = WriteBatch()
-        self._write([(key, stored, timeline)], max(self.stream_time, timestamp), write)
+        self._families.write([(key, stored, timeline)], max(self.stream_time, timestamp), write)
         self._backend.write(write)
-
-    def _write(self, changes: Iterable[tuple[bytes, Stored, Timeline]], stream_time: int, write: WriteBatch) -> None:
-        first_live_segment = self._families.segment_of(stream_time - self.history_retention_ms)
-        self._families.write(changes, stream_time, first_live_segment, write)
 
     def _valid_between(self, key: bytes, first: int, last: int) -> list[Interval]:
         timeline, _ = self._read(key, first if last >= self._horizon else _END_OF_TIME)

@@ -24,11 +24,9 @@ put.
 
 The header, under the empty key, which comes before all segments::
 
-    +-------------+-----------------------+-----------------+----------------------+
-    | version u8  | segment interval i64  | stream time i64 | segment ids i64 * n  |
-    +-------------+-----------------------+-----------------+----------------------+
-
-``segment ids``, ascending, are those that may have rows.
+    +-------------+-----------------------+-----------------+
+    | version u8  | segment interval i64  | stream time i64 |
+    +-------------+-----------------------+-----------------+
 """
 
 from __future__ import annotations
@@ -36,8 +34,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from statelib.errors import ConfigurationError, CorruptedDataError
 
@@ -70,7 +66,6 @@ class Header:
 
     segment_interval_ms: int
     stream_time: int
-    segment_ids: tuple[int, ...]
 
 
 def encode_latest(timestamp: int, value: bytes, *, remembered: bool) -> bytes:
@@ -93,6 +88,12 @@ def decode_latest(raw: bytes, store: str) -> tuple[int, bytes, bool]:
 def encode_segment_key(segment_id: int, key: bytes = b"") -> bytes:
     """A key of the segments family; without ``key``, what comes before all rows of the segment."""
     return _SEGMENT_ID.pack(segment_id) + key
+
+
+def decode_segment_id(raw: bytes) -> int:
+    """The segment of a key of the segments family."""
+    segment_id: int = _SEGMENT_ID.unpack_from(raw)[0]
+    return segment_id
 
 
 def encode_row(versions: Sequence[Interval]) -> bytes:
@@ -130,8 +131,7 @@ def decode_row(raw: bytes, store: str) -> list[Interval]:
 
 def encode_header(header: Header) -> bytes:
     """The header's bytes."""
-    ids = np.array(header.segment_ids, ">i8").tobytes()
-    return _HEADER.pack(FORMAT_VERSION, header.segment_interval_ms, header.stream_time) + ids
+    return _HEADER.pack(FORMAT_VERSION, header.segment_interval_ms, header.stream_time)
 
 
 def decode_header(raw: bytes, store: str) -> Header:
@@ -147,7 +147,7 @@ def decode_header(raw: bytes, store: str) -> Header:
             store=store,
             next_step="use the release that wrote it, or migrate the state",
         )
-    if len(raw) < _HEADER.size or (len(raw) - _HEADER.size) % _SEGMENT_ID.size:
+    if len(raw) != _HEADER.size:
         raise CorruptedDataError(f"a versioned store's header has {len(raw)} bytes", store=store)
-    _, interval, stream_time = _HEADER.unpack_from(raw)
-    return Header(interval, stream_time, tuple(np.frombuffer(raw, ">i8", offset=_HEADER.size).tolist()))
+    _, segment_interval_ms, stream_time = _HEADER.unpack(raw)
+    return Header(segment_interval_ms, stream_time)

@@ -15,6 +15,7 @@ from statelib.stores.versioned_codec import (
     decode_header,
     decode_latest,
     decode_row,
+    decode_segment_id,
     encode_header,
     encode_latest,
     encode_row,
@@ -22,7 +23,7 @@ from statelib.stores.versioned_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.versioned_codec import Interval
@@ -46,21 +47,23 @@ class Stored:
 
 
 class VersionedFamilies:
-    """Reads and writes the timelines of keys; knows segments, and nothing of retention or semantics.
+    """Reads and writes the timelines of keys, and drops what has expired.
 
     Args:
         backend: Where the families are.
         name: Of the store.
+        history_retention_ms: How long versions are kept after they ended, at least.
         segment_interval_ms: Width of a segment.
     """
 
-    def __init__(self, backend: Backend, name: str, segment_interval_ms: int) -> None:
+    def __init__(self, backend: Backend, name: str, history_retention_ms: int, segment_interval_ms: int) -> None:
         self._backend = backend
         self._name = name
         self._latest, self._segments = f"{name}.latest", f"{name}.segments"
+        self._retention = history_retention_ms
         self._interval = segment_interval_ms
         self._raw_header: bytes | None = None
-        self._header = Header(segment_interval_ms, NO_TIMESTAMP, ())
+        self._header = Header(segment_interval_ms, NO_TIMESTAMP)
 
     @property
     def header(self) -> Header:
@@ -85,6 +88,18 @@ class VersionedFamilies:
         """The id of the segment that holds what ended at ``time``."""
         return max(time, 0) // self._interval
 
+    def segment_ids(self, first: int, last: int) -> Iterator[int]:
+        """The live segments from ``first`` to ``last``, ascending, that hold something: one seek each."""
+        segment = max(first, self._first_live(self.header.stream_time))
+        end = encode_segment_key(last + 1)
+        while segment <= last:
+            found = next(self._backend.scan(self._segments, encode_segment_key(segment), end), None)
+            if found is None:
+                return
+            segment = decode_segment_id(found[0])
+            yield segment
+            segment += 1
+
     def read(self, keys: Sequence[bytes], from_ms: Sequence[int]) -> list[tuple[Timeline, Stored]]:
         """For each key all versions valid at or after its ``from_ms`` (>= 0), and maybe some older ones.
 
@@ -92,12 +107,12 @@ class VersionedFamilies:
         """
         raws = self._backend.multi_get(self._latest, keys)
         latest = [None if raw is None else decode_latest(raw, self._name) for raw in raws]
-        segment_ids = self.header.segment_ids
         first = [self.segment_of(time) for time in from_ms]
+        newest = self.segment_of(self.header.stream_time)
         last = []
         for version, time in zip(latest, from_ms, strict=True):
             if version is None:
-                last.append(segment_ids[-1] if segment_ids else -1)
+                last.append(newest)
             else:  # what is older has ended by the time of the latest value
                 last.append(self.segment_of(version[0]) if version[0] >= time else -1)
         rows = self._read_rows(keys, first, last)
@@ -116,34 +131,32 @@ class VersionedFamilies:
         raw = self._backend.get(self._segments, encode_segment_key(segment, key))
         return [] if raw is None else decode_row(raw, self._name)
 
-    def write(
-        self,
-        changes: Iterable[tuple[bytes, Stored, Timeline]],
-        stream_time: int,
-        first_live_segment: int,
-        write: WriteBatch,
-    ) -> None:
+    def write(self, changes: Iterable[tuple[bytes, Stored, Timeline]], stream_time: int, write: WriteBatch) -> None:
         """Adds to ``write`` what turns each key's stored versions into its timeline, and drops expired segments.
 
         Raises:
             InternalError: A timeline was changed at a time before the one from which it was read.
         """
-        segment_ids = set(self.header.segment_ids)
+        first_live = self._first_live(stream_time)
+        if first_live > self._first_live(self.header.stream_time):
+            write.delete_range(self._segments, encode_segment_key(0), encode_segment_key(first_live))
         for key, stored, timeline in changes:
             self._write_latest(key, stored, timeline, write)
-            segment_ids |= self._write_rows(key, stored, timeline, first_live_segment, write)
-        if segment_ids and min(segment_ids) < first_live_segment:
-            first, end = encode_segment_key(min(segment_ids)), encode_segment_key(first_live_segment)
-            write.delete_range(self._segments, first, end)
-        live = tuple(sorted(segment for segment in segment_ids if segment >= first_live_segment))
-        header = encode_header(Header(self._interval, stream_time, live))
+            self._write_rows(key, stored, timeline, first_live, write)
+        header = encode_header(Header(self._interval, stream_time))
         if header != self._raw_header:
             write.put(self._segments, HEADER_KEY, header)
 
+    def _first_live(self, stream_time: int) -> int:
+        return self.segment_of(stream_time - self._retention)
+
     def _read_rows(self, keys: Sequence[bytes], first: list[int], last: list[int]) -> list[dict[int, bytes]]:
         rows: list[dict[int, bytes]] = [{} for _ in keys]
-        for segment in self.header.segment_ids:
-            wanted = [i for i in range(len(keys)) if first[i] <= segment <= last[i]]
+        asked = [i for i in range(len(keys)) if first[i] <= last[i]]
+        if not asked:
+            return rows
+        for segment in self.segment_ids(min(first[i] for i in asked), max(last[i] for i in asked)):
+            wanted = [i for i in asked if first[i] <= segment <= last[i]]
             raws = self._backend.multi_get(self._segments, [encode_segment_key(segment, keys[i]) for i in wanted])
             for i, raw in zip(wanted, raws, strict=True):
                 if raw is not None:
@@ -172,10 +185,7 @@ class VersionedFamilies:
         if raw != stored.latest:
             write.put(self._latest, key, raw)
 
-    def _write_rows(
-        self, key: bytes, stored: Stored, timeline: Timeline, first_live_segment: int, write: WriteBatch
-    ) -> set[int]:
-        """Gives the segments in which the key has rows now."""
+    def _write_rows(self, key: bytes, stored: Stored, timeline: Timeline, first_live: int, write: WriteBatch) -> None:
         rows: defaultdict[int, list[Interval]] = defaultdict(list)
         for version in timeline.ended():
             if version.valid_to <= stored.ended_by:
@@ -184,7 +194,7 @@ class VersionedFamilies:
                     store=self._name,
                 )
             segment = self.segment_of(version.valid_to)
-            if segment >= first_live_segment:
+            if segment >= first_live:
                 rows[segment].append(version)
         for segment, versions in rows.items():
             if segment < stored.first_segment:  # the one row that may hold what was not read
@@ -193,6 +203,5 @@ class VersionedFamilies:
             if raw != stored.rows.get(segment):
                 write.put(self._segments, encode_segment_key(segment, key), raw)
         for segment in stored.rows.keys() - rows.keys():
-            if segment >= first_live_segment:
+            if segment >= first_live:
                 write.delete(self._segments, encode_segment_key(segment, key))
-        return set(rows)

@@ -22,14 +22,14 @@ def shipped_history(
     segment is put into order by itself. The latest value ends at ``2**63 - 1``.
     """
     segments: list[list[Interval]] = []
-    for segment in families.header.segment_ids:
-        if segment <= families.segment_of(last):
-            overlapping = [
-                version
-                for version in families.row(key, segment)
-                if version.value is not None and version.valid_from <= last and version.valid_to > first
-            ]
-            segments.append(overlapping[::-1])
+    newest = families.segment_of(min(last, families.header.stream_time))
+    for segment in families.segment_ids(0, newest):
+        overlapping = [
+            version
+            for version in families.row(key, segment)
+            if version.value is not None and version.valid_from <= last and version.valid_to > first
+        ]
+        segments.append(overlapping[::-1])
     ((timeline, _),) = families.read([key], [_NO_END])
     if timeline.latest is not None and timeline.valid_from[-1] <= last:
         segments.append([Interval(timeline.valid_from[-1], _NO_END, timeline.latest)])

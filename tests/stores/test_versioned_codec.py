@@ -28,7 +28,7 @@ ROW = bytes.fromhex(
     "00000002 ffffffff 00000000"  # sizes: a value, a tombstone, an empty value
     "6162"
 )
-HEADER = bytes.fromhex("01 00000000000007d0 00000000000003e8 0000000000000000 0000000000000005")
+HEADER = bytes.fromhex("01 00000000000007d0 00000000000003e8")
 
 
 def test_latest() -> None:
@@ -50,7 +50,7 @@ def test_segment_keys_lie_in_order_of_time() -> None:
 
 
 def test_header() -> None:
-    header = Header(segment_interval_ms=2_000, stream_time=1_000, segment_ids=(0, 5))
+    header = Header(segment_interval_ms=2_000, stream_time=1_000)
     assert encode_header(header) == HEADER
     assert decode_header(HEADER, "s") == header
 
