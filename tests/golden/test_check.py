@@ -62,9 +62,7 @@ def run(
     return code, capsys.readouterr().out
 
 
-def test_no_differences(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_differences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run(monkeypatch, tmp_path, capsys, 5, 6)
     assert code == 0
     assert out.splitlines()[-1] == "steps: 2, differences: 0"
