@@ -50,7 +50,10 @@ class Backend(Protocol):
     def scan(
         self, family: str, first: bytes = b"", end: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Keys from ``first`` (inclusive) to ``end`` (exclusive; None: to the last), with values, ascending or descending."""
+        """Keys from ``first`` (inclusive) to ``end`` (exclusive; None: to the last), with values, in order.
+
+        What is written after the scan began does not show in it.
+        """
 
     def is_empty(self, family: str) -> bool:
         """Whether the family has no key: look-ups in it can be skipped."""
