@@ -95,7 +95,7 @@ class VersionedBytesStoreSupplier:
     Attributes:
         name: The store's name.
         history_retention_ms: How long old versions can be asked for, and how late an update may come.
-        segment_interval_ms: Width of the segments that expire as a whole; None: Kafka's choice, a 3rd to a 24th of the retention.
+        segment_interval_ms: Width of the segments that expire as a whole; None: Kafka's choice (retention / 3 to / 24).
     """
 
     name: str
