@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -73,7 +74,14 @@ def print_key(job: Job, store: str, key: str, as_of: str | None, commit: int | N
         rows = list(_rows(backend, node, keys, as_of, made.tasks[task_id], warehouse, sub))
     finally:
         backend.close()
-    table = Table("when", "value", title=f"{key} in {store}, as of commit {made.commit} (task {task_id})")
+    table = Table(
+        "when",
+        "value",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title_justify="left",
+        title=f"{key} in {store}, as of commit {made.commit} (task {task_id})",
+    )
     for when, value in rows:
         table.add_row(when, json.dumps(value, default=str, ensure_ascii=False))
     Console(file=sys.stdout).print(table if rows else f"{store} holds nothing of {key} there (task {task_id}).")

@@ -39,7 +39,7 @@ def duration_text(duration_ms: int) -> str:
 def time_text(time_ms: int | None) -> str:
     """``2013-02-01 05:00 UTC``; None is the end of what there is."""
     if time_ms is None:
-        return "all that there is"
+        return "all there is"
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -38,29 +39,34 @@ def print_status(job: str, settings: Settings) -> None:
 
 
 def _runs_table(runs: list[RunDocuments]) -> Table:
-    table = Table("run", "slice before", "status")
-    for name in ("records in", "records out", "state", "held", "checks"):
-        table.add_column(name, justify="right")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in ("run", "slice before", "status"):
+        table.add_column(name, no_wrap=True)
+    for name in ("in", "out", "held", "state", "checks"):
+        table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
         held = sum(metrics.held_after for metrics in run.nodes.values())
         checks = run.audit.checks if run.audit else ()
         passed = sum(check.success for check in checks)
         table.add_row(
             run.run_id,
-            time_text(run.plan.until_ms),
+            time_text(run.plan.until_ms).removesuffix(" UTC"),
             run.status,
             count_text(run.plan.records),
             count_text(run.records_out),
-            bytes_text(run.state_bytes),
             count_text(held),
-            f"{passed} of {len(checks)}" if run.audit else "",
+            bytes_text(run.state_bytes),
+            f"{passed}/{len(checks)}" if run.audit else "",
         )
     return table
 
 
 def _stores_table(run: RunDocuments) -> Table:
     """What each store holds, and how many results wait in each node that holds some back: open windows."""
-    table = Table("store or node", title=f"After commit {run.plan.commit}", title_justify="left")
+    title = f"After commit {run.plan.commit}"
+    table = Table(
+        "store or node", title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for name in ("size", "open windows"):
         table.add_column(name, justify="right")
     for store, size_bytes in sorted(run.stores.items()):

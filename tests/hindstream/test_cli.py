@@ -91,7 +91,7 @@ def test_status_shows_runs_stores_and_open_windows(tmp_path) -> None:
     make_run(storage, 2, passes=False)
     result = hindstream("status", NAME, "--warehouse", "w", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    for expected in ("00000001-1", "committed", "quarantined", "3 of 4", f"{WINDOWS:,}", "weather-by-origin", "36"):
+    for expected in ("00000001-1", "committed", "quarantined", "3/4", f"{WINDOWS:,}", "weather-by-origin", "36"):
         assert expected in result.stdout
 
 

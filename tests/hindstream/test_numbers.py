@@ -22,7 +22,7 @@ from hindstream.numbers import bytes_text, count_text, duration_text, percent_te
         (duration_text(604_800_000), "7 d"),
         (duration_text(999), "999 ms"),
         (time_text(1_359_694_800_000), "2013-02-01 05:00 UTC"),
-        (time_text(None), "all that there is"),
+        (time_text(None), "all there is"),
         (percent_text(1, 50), "2.0 %"),
         (percent_text(27, 336_776), "< 0.1 %"),
         (percent_text(0, 5), "0 %"),

@@ -1,0 +1,49 @@
+"""The examples do what the guides say."""
+
+from __future__ import annotations
+
+import runpy
+import time
+from pathlib import Path
+
+from spark_jobs.task_work import stages_of
+from statelib import load_job
+from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
+from statelib.commits.archives import open_archive
+from statelib.config import load_settings
+from statelib.manifests import Audit
+from statelib.storage import Storage
+from statelib.task import replay_here
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "page_views.py"
+
+
+def test_page_views(tmp_path, capsys) -> None:
+    folder = str(tmp_path / "warehouse")
+    example = runpy.run_path(str(EXAMPLE))
+    example["main"](folder)
+    example["main"](folder)
+    assert capsys.readouterr().out.startswith("archived 390 records")
+
+    warehouse = Storage(folder)
+    job = load_job(f"{EXAMPLE}:job")
+    planned = plan(job, warehouse, now_ms=0)
+    assert not isinstance(planned, NothingToDo)
+    settings = load_settings({"warehouse": folder, "state_dir": str(tmp_path / "state")}, environ={})
+    stages = stages_of(job, planned, warehouse, settings)
+    staged = stage(warehouse, planned, replay_here(stages, planned, attempt="0", clock=time.perf_counter))
+    record_audit(warehouse, planned, Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0.0))
+    commit(warehouse, planned, now_ms=0)
+    publish(warehouse, job.name)
+
+    accounts: dict[str, int] = {}
+    for task in staged.tasks:
+        for metrics in task.metrics.values():
+            for name, records in metrics.accounts.items():
+                accounts[name] = accounts.get(name, 0) + records
+    archive = open_archive(warehouse, "views-by-minute")
+    minutes = [row for p in range(2) for row in archive.reader(p).read_all().to_pylist()]
+    assert accounts["duplicate"] == 30
+    assert accounts["late"] == 7
+    assert sum(row["value"]["views"] for row in minutes) < 360 - 7  # the last minutes are still open
+    assert len({(row["key"]["key"], row["key"]["window_start"]) for row in minutes}) == len(minutes) > 100
