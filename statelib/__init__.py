@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RetryableError,
     )
     from statelib.job import Expectation, Job, expect, load_job
+    from statelib.json_serde import JsonSerde
     from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
     from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
@@ -53,6 +54,7 @@ _HOMES = {
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
         "RetryableError",
     ),
+    "statelib.json_serde": ("JsonSerde",),
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
@@ -65,8 +67,9 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "BufferConfig", "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated",
     "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
-    "Job", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
-    "RetryableError", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TimeWindowedKStream",
+    "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
+    "Repartitioned", "RetryableError", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
+    "TimeWindowedKStream",
     "TimeWindows", "Topology", "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect",
     "load_job", "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip

@@ -15,16 +15,12 @@ Null always stays null, which is a tombstone where it is a value.
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
-import decimal
-import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.json as pa_json
 
 from statelib.arrow_buffers import (
     binary_array,
@@ -107,7 +103,7 @@ def serde_for(arrow_type: pa.DataType) -> Serde:
     )
 
 
-class _Strict:
+class StrictSerde(ABC):
     """`Serde.deserialize` by way of `deserialize_lenient`."""
 
     def deserialize(self, data: pa.BinaryArray) -> pa.Array:
@@ -118,12 +114,13 @@ class _Strict:
             raise InputError(f"a value cannot be decoded: {reasons[row].as_py()}", row=row)
         return values
 
+    @abstractmethod
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
-        raise NotImplementedError
+        """See `Serde`."""
 
 
 @dataclass(frozen=True, slots=True)
-class BytesSerde(_Strict):
+class BytesSerde(StrictSerde):
     """Kafka's ``ByteArraySerializer``: bytes as they are."""
 
     arrow_type: pa.DataType = _BINARY
@@ -142,7 +139,7 @@ class BytesSerde(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class StringSerde(_Strict):
+class StringSerde(StrictSerde):
     """Kafka's ``StringSerializer`` with its default encoding, UTF-8."""
 
     arrow_type: pa.DataType = _STRING
@@ -175,7 +172,7 @@ def _utf8_problem(value: bytes | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedWidthSerde(_Strict):
+class FixedWidthSerde(StrictSerde):
     """Kafka's ``IntegerSerializer``, ``LongSerializer``, ``DoubleSerializer``, ``BooleanSerializer`` and their like."""
 
     arrow_type: pa.DataType
@@ -220,7 +217,7 @@ class FixedWidthSerde(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class DictionarySerde(_Strict):
+class DictionarySerde(StrictSerde):
     """A dictionary-encoded column has the bytes of its values."""
 
     arrow_type: pa.DataType
@@ -244,7 +241,7 @@ class DictionarySerde(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class RowSerde(_Strict):
+class RowSerde(StrictSerde):
     """The native row format: for state, not for other applications."""
 
     arrow_type: pa.DataType
@@ -286,109 +283,6 @@ class RowSerde(_Strict):
         except HindstreamError as error:
             return error.what
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class JsonSerde(_Strict):
-    """JSON objects, one a value, UTF-8.
-
-    Reading: a field that is missing is null, one that the type does not have is ignored, one of another type makes the
-    value undecodable. Timestamps are ISO 8601 strings. Writing goes row by row, in the order of the type's fields.
-
-    Args:
-        arrow_type: A struct.
-    """
-
-    arrow_type: pa.DataType
-
-    def __post_init__(self) -> None:
-        if not pa.types.is_struct(self.arrow_type):
-            raise ConfigurationError(
-                f"a JSON serde needs a struct type, not {self.arrow_type}", next_step="wrap the value in a struct"
-            )
-
-    def serialize(self, values: pa.Array) -> pa.BinaryArray:
-        """See `Serde`; binary fields become base64."""
-        documents = [None if value is None else _json_bytes(value) for value in values.to_pylist()]
-        return pa.array(documents, pa.binary())
-
-    def deserialize_lenient(self, data: pa.Array) -> Lenient:
-        """See `Serde`; ``data`` may also be strings."""
-        documents = data.cast(pa.binary()).to_pylist()
-        there = [row for row, document in enumerate(documents) if document is not None]
-        parts, problems = self._parse([documents[row] for row in there])
-        reasons: list[str | None] = [None] * len(documents)
-        for row, problem in zip(there, problems, strict=True):
-            reasons[row] = problem
-        decoded = [row for row in there if reasons[row] is None]
-        source = np.full(len(documents), -1)
-        source[decoded] = np.arange(len(decoded))
-        values = pa.concat_arrays([*parts, pa.nulls(0, self.arrow_type)]).take(pa.array(source, mask=source < 0))
-        bad = np.array([reason is not None for reason in reasons], np.bool_)
-        return Lenient(values, bad, pa.array(reasons, pa.string()))
-
-    def describe(self) -> Mapping[str, object]:
-        """See `Serde`."""
-        return {"serde": "json", "type": str(self.arrow_type)}
-
-    def _parse(self, documents: list[bytes]) -> tuple[list[pa.Array], list[str | None]]:
-        """The decoded documents in order, and for each document what is wrong with it: halves until it is found."""
-        if not documents:
-            return [], []
-        try:
-            return [self._parse_all(documents)], [None] * len(documents)
-        except (pa.ArrowException, ValueError) as error:
-            if len(documents) == 1:
-                return [], [str(error)]
-        middle = len(documents) // 2
-        left, left_problems = self._parse(documents[:middle])
-        right, right_problems = self._parse(documents[middle:])
-        return left + right, left_problems + right_problems
-
-    def _parse_all(self, documents: list[bytes]) -> pa.Array:
-        # One document a line: a line break inside one can only be white space between its tokens. Each begins an
-        # object, so if there are as many rows as documents, each is exactly one row.
-        lines = [document.replace(b"\n", b" ").replace(b"\r", b" ").strip() for document in documents]
-        if not all(line.startswith(b"{") for line in lines):
-            raise ValueError("not a JSON object")
-        content = b"\n".join(lines)
-        if not content.isascii():
-            content.decode("utf-8")
-        table = pa_json.read_json(
-            pa.BufferReader(content),
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(1 << 20, 2 * max(map(len, lines)))),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=pa.schema(list(self.arrow_type)), unexpected_field_behavior="ignore"
-            ),
-        )
-        if table.num_rows != len(documents):
-            raise ValueError("not exactly one JSON object")
-        return table.to_struct_array().combine_chunks().cast(self.arrow_type)
-
-
-def _json_bytes(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, default=_json_scalar, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _json_scalar(value: object) -> str:
-    if isinstance(value, dt.datetime):
-        return value.isoformat(timespec=_precision(value))
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, decimal.Decimal):
-        return str(value)
-    raise ConfigurationError(f"JSON cannot hold a {type(value).__name__}", next_step="map the field to another type")
-
-
-def _precision(time: dt.datetime) -> str:
-    """As many decimals as needed: a reader whose type has fewer would refuse even zeros."""
-    if getattr(time, "nanosecond", 0):  # Arrow gives nanoseconds as pandas' subclass of datetime
-        return "nanoseconds"
-    if time.microsecond % 1000:
-        return "microseconds"
-    return "milliseconds" if time.microsecond else "seconds"
 
 
 def _all_good(values: pa.Array) -> Lenient:

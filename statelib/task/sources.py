@@ -80,25 +80,36 @@ class TopicSource:
                 yield records
 
     def _records(self, batch: pa.RecordBatch) -> Records:
+        """The usable records of ``batch``; the others are in quarantine."""
         key, key_problems = self._decode(batch.column("key"), "key")
         value, value_problems = self._decode(batch.column("value"), "value")
-        timestamp = self._timestamps(batch, key, value)
-        problems = _first_problem(timestamp, key_problems, value_problems)
-        good = np.asarray(pc.is_null(problems))
+        columns = pa.RecordBatch.from_pydict(
+            {"key": key, "value": value, "timestamp": batch.column("timestamp"), "offset": batch.column("offset")}
+        )
         headers = batch.column("headers") if "headers" in batch.schema.names else pa.nulls(len(batch), HEADERS_TYPE)
-        offset = batch.column("offset").to_numpy()
-        if not good.all():
-            bad = np.flatnonzero(~good)
-            self._quarantine.add(
-                self._source.topic, self._partition, batch.take(pa.array(bad)), problems.take(pa.array(bad))
-            )
-        times = timestamp.fill_null(0).to_numpy(zero_copy_only=False)
-        kept = Records(key, value, times, offset, headers, times)
-        if not good.all():
-            kept = kept.take(np.flatnonzero(good))
-        running = np.maximum.accumulate(kept.timestamp) if len(kept) else kept.timestamp
+        columns = columns.append_column("headers", headers)
+        # A timestamp may be taken from the value, so what could not be decoded goes first.
+        columns, batch = self._without(columns, batch, pc.coalesce(key_problems, value_problems))
+        timestamp = self._timestamps(columns)
+        columns, _ = self._without(columns.append_column("extracted", timestamp), batch, _timestamp_problems(timestamp))
+        times = columns.column("extracted").to_numpy()
+        running = np.maximum.accumulate(times) if len(times) else times
         order_time = np.maximum(running, self._progress.max_timestamp)
-        return Records(kept.key, kept.value, kept.timestamp, kept.offset, kept.headers, order_time)
+        offset = columns.column("offset").to_numpy()
+        return Records(
+            columns.column("key"), columns.column("value"), times, offset, columns.column("headers"), order_time
+        )
+
+    def _without(
+        self, columns: pa.RecordBatch, batch: pa.RecordBatch, problems: pa.Array
+    ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Both without the rows that have a problem (not null), which go to quarantine as ``batch`` has them."""
+        if problems.null_count == len(problems):
+            return columns, batch
+        bad = pc.is_valid(problems)
+        self._quarantine.add(self._source.topic, self._partition, batch.filter(bad), problems.filter(bad))
+        good = pc.invert(bad)
+        return columns.filter(good), batch.filter(good)
 
     def _decode(self, column: pa.Array, which: str) -> tuple[pa.Array, pa.Array]:
         """The decoded column, and for each record what is wrong with it (null: nothing)."""
@@ -110,24 +121,24 @@ class TopicSource:
         reasons = pc.binary_join_element_wise(f"undecodable {which}: ", decoded.reasons, "")
         return decoded.values, reasons
 
-    def _timestamps(self, batch: pa.RecordBatch, key: pa.Array, value: pa.Array) -> pa.Array:
+    def _timestamps(self, columns: pa.RecordBatch) -> pa.Array:
+        """int64 milliseconds, null where there is none."""
+        stored = columns.column("timestamp").cast(pa.int64())
         mapper = self._source.consumed.timestamp
         if mapper is None:
-            return batch.column("timestamp").cast(pa.int64())
-        columns = pa.RecordBatch.from_pydict(
-            {"key": key, "value": value, "timestamp": batch.column("timestamp").cast(pa.int64())}
-        )
-        extracted = evaluate(mapper, columns, self._source.name)
+            return stored
+        seen = {name: columns.column(name) for name in ("key", "value", "headers")}
+        extracted = evaluate(mapper, pa.RecordBatch.from_pydict({**seen, "timestamp": stored}), self._source.name)
         if pa.types.is_timestamp(extracted.type):
             extracted = extracted.cast(pa.timestamp("ms", extracted.type.tz), safe=False)
         return extracted.cast(pa.int64())
 
 
-def _first_problem(timestamp: pa.Array, *problems: pa.Array) -> pa.Array:
-    """For each record the first reason why it cannot be used, null if it can."""
+def _timestamp_problems(timestamp: pa.Array) -> pa.Array:
+    """For each record why its timestamp cannot be used, null if it can."""
     missing = pc.if_else(pc.is_null(timestamp), "no timestamp", None)
     negative = pc.if_else(pc.less(timestamp, 0), "negative timestamp", None)
-    return pc.coalesce(missing, negative, *problems).cast(pa.string())
+    return pc.coalesce(missing, negative).cast(pa.string())
 
 
 class RepartitionSource:

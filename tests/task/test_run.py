@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from statelib import Consumed, JsonSerde, per_record
 from statelib.commits.plan import NothingToDo
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors import ConfigurationError, InputError
@@ -162,6 +163,20 @@ def test_records_that_cannot_be_used_go_to_the_quarantine_topic(tmp_path: Path) 
     )
     assert (missing[3]["reason"], missing[3]["timestamp"], missing[3]["value"]) == ("no timestamp", None, None)
     assert len(pipeline.output("once")) == 1
+
+
+def test_json_is_decoded_and_what_is_no_json_goes_to_the_quarantine_topic(tmp_path: Path) -> None:
+    builder = StreamsBuilder("job")
+    consumed = Consumed(value_serde=JsonSerde(VALUE), timestamp=per_record(int, pa.int64(), "amount"))
+    builder.stream("sales", consumed).map_values("id").to("ids")
+    pipeline = Pipeline(tmp_path, builder.build(), on_bad_record="quarantine")
+    good, bad = b'{"id": "1", "amount": 7.0}', b"{never closed"
+    pipeline.archive("sales", [("a", good, 1), ("a", bad, 2), ("a", good, 3)], (pa.string(), pa.binary()))
+    pipeline.run()
+    assert [record[3:] for record in pipeline.output("ids")] == [("1", 7), ("1", 7)]
+    ((_, _, _, value, _),) = pipeline.output("job-quarantine")
+    assert (value["offset"], value["value"]) == (1, bad)
+    assert value["reason"].startswith("undecodable value: ")
 
 
 def test_a_source_that_is_not_partitioned_by_key_is_refused_at_the_sink(tmp_path: Path) -> None:
