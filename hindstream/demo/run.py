@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ from statelib.commits import CommitLog, JobLayout, published_through, quarantine
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dags.embedded import SliceRun
 
 _YEAR = 2013
@@ -125,17 +128,29 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
             progress.update(bar, advance=1, description=what)
 
         settings = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
-        runs = backfill(
-            REFERENCE,
-            [*missing, None],
-            home=places.airflow_home,
-            dag_id=NAME,
-            settings={**settings, "keep_commits": len(MONTH_ENDS_MS)},
-            on_slice=advance,
-        )
+        with _only_display():
+            runs = backfill(
+                REFERENCE,
+                [*missing, None],
+                home=places.airflow_home,
+                dag_id=NAME,
+                settings={**settings, "keep_commits": len(MONTH_ENDS_MS)},
+                on_slice=advance,
+            )
     if runs[-1].run_id is None:
         return "One more run, of all that there is, found nothing new and changed nothing."
     return f"One more run, of all that there is, found more: {runs[-1].run_id}."
+
+
+@contextmanager
+def _only_display() -> Iterator[None]:
+    """Keeps Spark's progress bars, which look for a terminal behind ``sys.__stderr__``, from drawing over ours."""
+    terminal = sys.__stderr__
+    sys.__stderr__ = None  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        sys.__stderr__ = terminal  # type: ignore[misc]
 
 
 def _write_report(warehouse: Storage) -> None:
