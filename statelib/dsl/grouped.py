@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.dsl.builder import StreamsBuilder
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.windows import TimeWindows
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class KGroupedStream:
     """Made by `KStream.group_by_key` and `KStream.group_by`."""
 
-    def __init__(self, builder: StreamsBuilder, node: str) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
         self._builder = builder
         self._node = node
 
@@ -36,7 +36,7 @@ class KGroupedStream:
 class TimeWindowedKStream:
     """Made by `KGroupedStream.windowed_by`. Every method takes a store's name or retention and a node's name."""
 
-    def __init__(self, builder: StreamsBuilder, node: str, windows: TimeWindows) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, windows: TimeWindows) -> None:
         self._builder = builder
         self._node = node
         self._windows = windows

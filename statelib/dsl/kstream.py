@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.dsl.builder import StreamsBuilder
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.ktable import KTable
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplicate import Kind
@@ -30,7 +30,7 @@ class KStream:
     Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
     """
 
-    def __init__(self, builder: StreamsBuilder, node: str, *, key_changed: bool) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, *, key_changed: bool) -> None:
         self._builder = builder
         self.node = node
         self._key_changed = key_changed

@@ -9,7 +9,7 @@ from statelib.errors import ConfigurationError
 from statelib.operators.suppress import Suppress
 
 if TYPE_CHECKING:
-    from statelib.dsl.builder import StreamsBuilder
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import VersionedBytesStoreSupplier
     from statelib.suppressed import Suppressed
     from statelib.windows import TimeWindows
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class KTable:
     """A topic as a versioned table; made by `StreamsBuilder.table`."""
 
-    def __init__(self, builder: StreamsBuilder, node: str, *, store: VersionedBytesStoreSupplier) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, *, store: VersionedBytesStoreSupplier) -> None:
         self._builder = builder
         self.node = node
         self.store = store
@@ -44,7 +44,7 @@ class KTable:
 class WindowedKTable:
     """A table with windowed keys; made by the aggregations of `TimeWindowedKStream`."""
 
-    def __init__(self, builder: StreamsBuilder, node: str, *, windows: TimeWindows) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: TimeWindows) -> None:
         self._builder = builder
         self._node = node
         self._windows = windows

@@ -1,0 +1,90 @@
+"""Collects the nodes of a topology while it is described (Kafka's ``InternalStreamsBuilder``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.operators.window_aggregate import WindowAggregate
+from statelib.topology import Consumed, Processor, Sink, Source, Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.operators.base import OperatorSpec
+    from statelib.operators.mapping import Mapper
+    from statelib.topology import Node
+
+
+class InternalStreamsBuilder:
+    """Shared by all streams and tables of one `StreamsBuilder`.
+
+    Args:
+        application_id: Repartition topics begin with it.
+    """
+
+    def __init__(self, application_id: str) -> None:
+        self.application_id = application_id
+        self._nodes: list[Node] = []
+        self._stores: set[str] = set()
+
+    def build(self) -> Topology:
+        """The topology, checked."""
+        return Topology(self._nodes)
+
+    def add_source(self, kind: str, topic: str, consumed: Consumed | None = None, *, internal: bool = False) -> str:
+        """Adds a source and gives its name."""
+        name = self.new_name(kind)
+        self._nodes.append(Source(name, topic, consumed or Consumed(), internal))
+        return name
+
+    def add_processor(
+        self,
+        kind: str,
+        parents: Sequence[str],
+        spec: OperatorSpec,
+        *,
+        name: str | None = None,
+        stores: Sequence[str] = (),
+    ) -> str:
+        """Adds a processor and gives its name."""
+        generated = self.new_name(kind)
+        self._nodes.append(Processor(name or generated, tuple(parents), spec, tuple(stores)))
+        return name or generated
+
+    def add_sink(self, parent: str, topic: str, *, name: str | None, partitions: int | None, key_changed: bool) -> None:
+        """Adds a sink to a topic archive."""
+        generated = self.new_name("KSTREAM-SINK")
+        self._nodes.append(Sink(name or generated, (parent,), topic, partitions, key_kept=not key_changed))
+
+    def repartition(
+        self, parent: str, name: str | None, *, partitions: int | None = None, by: Mapper | None = None
+    ) -> str:
+        """Ends the sub-topology at ``parent``; gives the name of the source at which the next one begins."""
+        generated = self.new_name("KSTREAM-REPARTITION")
+        topic = f"{self.application_id}-{name or generated}-repartition"
+        sink = Sink(f"{generated}-SINK", (parent,), topic, partitions, partition_by=by, internal=True)
+        self._nodes.append(sink)
+        return self.add_source("KSTREAM-SOURCE", topic, internal=True)
+
+    def request_prior_values(self, node: str) -> None:
+        """Makes a windowed aggregation say with each update what it replaces."""
+        for index, known in enumerate(self._nodes):
+            if isinstance(known, Processor) and known.name == node and isinstance(known.spec, WindowAggregate):
+                self._nodes[index] = replace(known, spec=replace(known.spec, needs_prior=True))
+
+    def claim_store(self, name: str) -> str:
+        """Makes sure that a store's name is used once.
+
+        Raises:
+            ConfigurationError: Another operator has a store of this name.
+        """
+        if name in self._stores:
+            raise ConfigurationError("two stores have one name", store=name, next_step="name one differently")
+        self._stores.add(name)
+        return name
+
+    def new_name(self, kind: str) -> str:
+        """A node's name as Kafka Streams makes it: the kind and a running number."""
+        return f"{kind}-{len(self._nodes):010d}"
