@@ -43,8 +43,8 @@ HISTORY_RETENTION = timedelta(days=2)
 
 HOUR = timedelta(hours=1)
 GRACE = timedelta(hours=12)
-"""Of the flights that leave at all, 29 in a year leave later than this: late records, counted and not in the result.
-Without a bound an hour's result would never be final."""
+"""27 flights of the year leave when this has passed since the end of their hour: late records, counted, and not in the
+result. Without a bound an hour's result would never be final."""
 
 FASTEST_WIND_MPH = 150.0
 """An audit that finds more fails. The weather has an observation of 1,048 mph, an instrument's error, in an hour of the

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import time
+from datetime import timedelta
 from pathlib import Path
 
+import statelib
 from spark_jobs.task_work import stages_of
 from statelib import load_job
 from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
@@ -15,7 +18,21 @@ from statelib.manifests import Audit
 from statelib.storage import Storage
 from statelib.task import replay_here
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "page_views.py"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "page_views.py"
+
+
+def test_the_job_in_the_readme_can_be_built() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = {name: getattr(statelib, name) for name in statelib.__all__} | {"timedelta": timedelta}
+    exec(code, names)
+    assert isinstance(names["job"], statelib.Job)
+
+
+def test_links_in_the_guides_lead_somewhere() -> None:
+    for guide in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        links = re.findall(r"\]\(([^)#:]+)\)", guide.read_text(encoding="utf-8"))
+        assert [link for link in links if not (guide.parent / link).exists()] == []
 
 
 def test_page_views(tmp_path, capsys) -> None:
