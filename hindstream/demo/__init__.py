@@ -11,8 +11,11 @@ NAME = "flight-delays"
 REFERENCE = "hindstream.demo.job:job"
 """Where `statelib.load_job` finds it."""
 
-FLIGHTS, WEATHER, DELAYS = "flights", "weather", "delays-by-hour"
-"""The topics."""
+FLIGHTS, WEATHER = "flights", "weather"
+"""The topics that are read."""
+
+FLIGHTS_ONCE, DELAYS = "flights-once", "delays-by-hour"
+"""The topics that are written."""
 
 LOCAL_TIME = ZoneInfo("America/New_York")
 """Where the airports are, and where a month begins."""

@@ -1,7 +1,8 @@
 """The demo's job: how late did flights leave, hour by hour, and what was the wind like?
 
-``flights``, redelivered records dropped, each joined with the weather that was valid when it was to leave, counted by
-airport and hour of scheduled departure; one final result an hour in ``delays-by-hour``.
+``flights`` without what was delivered twice is ``flights-once``. Each of these is joined with the weather that was
+valid when it was to leave, and counted by airport and hour of scheduled departure; one final result an hour is in
+``delays-by-hour``.
 
 Both topics are keyed by the airport of origin and have the same number of partitions, so a flight meets its weather
 without a repartition. Three keys keep at most three tasks busy: this is the shape of the data, and what a live
@@ -15,7 +16,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindstream.demo import DELAYS, FLIGHTS, NAME, WEATHER
+from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, NAME, WEATHER
 from statelib import (
     BufferConfig,
     Deduplicated,
@@ -58,10 +59,12 @@ def job() -> Job:
         WEATHER,
         Materialized.as_(Stores.persistent_versioned_key_value_store("weather-by-origin", HISTORY_RETENTION)),
     )
+    flights = builder.stream(FLIGHTS).deduplicate_by_key_value(
+        "flight_id", DEDUPLICATION_INTERVAL, Deduplicated.as_("flights-once")
+    )
+    flights.to(FLIGHTS_ONCE, Produced(name="each-flight-once"))
     (
-        builder.stream(FLIGHTS)
-        .deduplicate_by_key_value("flight_id", DEDUPLICATION_INTERVAL, Deduplicated.as_("flights-once"))
-        .left_join(  # a flight counts even where no weather is known
+        flights.left_join(  # a flight counts even where no weather is known
             weather,
             {
                 "dep_delay": "left.dep_delay",
@@ -93,6 +96,11 @@ def job() -> Job:
         NAME,
         builder.build(),
         expectations={
+            FLIGHTS_ONCE: (
+                expect("expect_column_values_to_be_in_set", column="key", value_set=["EWR", "JFK", "LGA"]),
+                expect("expect_column_values_to_not_be_null", column="value.flight_id"),
+                expect("expect_column_values_to_be_unique", column="value.flight_id"),
+            ),
             DELAYS: (
                 expect("expect_column_values_to_be_in_set", column="key.key", value_set=["EWR", "JFK", "LGA"]),
                 expect("expect_column_values_to_not_be_null", column="key.key"),
@@ -104,6 +112,6 @@ def job() -> Job:
                 expect(between, column="value.max_delay", min_value=-60, max_value=24 * 60),
                 expect(larger, column_A="value.max_delay", column_B="value.mean_delay", or_equal=True),
                 expect(between, column="value.max_wind", min_value=0, max_value=FASTEST_WIND_MPH),
-            )
+            ),
         },
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hindstream.demo import DELAYS, FLIGHTS, LOCAL_TIME, NAME, REFERENCE, WEATHER
+from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
 from hindstream.demo.summary import month_name, print_summary
 from hindstream.documents import load_runs
 from statelib.commits import CommitLog, JobLayout, published_through, quarantine_topic, topic_path
@@ -55,7 +55,7 @@ class _Places:
         """Deletes what the demo has made, and nothing else."""
         folders = [
             JobLayout(NAME).root,
-            *(topic_path(topic) for topic in (FLIGHTS, WEATHER, DELAYS, quarantine_topic(NAME))),
+            *(topic_path(topic) for topic in (FLIGHTS, WEATHER, FLIGHTS_ONCE, DELAYS, quarantine_topic(NAME))),
         ]
         for folder in folders:
             self.warehouse.delete([entry.path for entry in self.warehouse.list(folder)])

@@ -47,7 +47,10 @@ def print_summary(warehouse: Storage, runs: Sequence[RunDocuments], console: Con
 
 
 def _ledger(records_in: int, nodes: dict[str, NodeMetrics]) -> list[str]:
-    written, held = account_total(nodes, "written"), sum(metrics.held_after for metrics in nodes.values())
+    written, held = (
+        nodes["delays-by-hour"].accounts.get("written", 0),
+        sum(metrics.held_after for metrics in nodes.values()),
+    )
     counts = (records_in, account_total(nodes, "duplicate"), account_total(nodes, "late"), written, held)
     return [count_text(count) for count in counts]
 

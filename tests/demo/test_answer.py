@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from hindstream.demo import DELAYS, FLIGHTS, NAME, WEATHER
+from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, NAME, WEATHER
 from hindstream.demo.job import DEDUPLICATION_INTERVAL, GRACE, HISTORY_RETENTION
 from hindstream.documents import account_total, job_ledger, load_runs
 
@@ -68,6 +68,17 @@ def one(connection: duckdb.DuckDBPyConnection, query: str) -> object:
     return value
 
 
+def test_each_flight_is_published_once(sql: duckdb.DuckDBPyConnection, by_month: Storage) -> None:
+    once = files(by_month, FLIGHTS_ONCE)
+    assert one(sql, f"SELECT count(*) FROM {once}") == one(sql, "SELECT count(DISTINCT value.flight_id) FROM flights")
+    differences = f"""
+        SELECT count(*) FROM {once} AS published
+        LEFT JOIN flights AS delivered ON published.value = delivered.value AND published.key = delivered.key
+        WHERE delivered.value IS NULL
+    """
+    assert one(sql, differences) == 0
+
+
 def test_every_row_is_that_of_the_sql(sql) -> None:
     assert sql.execute(DIFFERENCES).fetchall() == []
     assert one(sql, "SELECT count(*) FROM published") == one(sql, "SELECT count(*) FROM answer")
@@ -89,7 +100,8 @@ def test_the_ledgers_tell_what_the_sql_finds(sql, by_month) -> None:
     assert account_total(nodes, "duplicate") == one(sql, "SELECT count(*) FROM deliveries") - 336_776 > 6_000
     assert account_total(nodes, "late") == one(sql, "SELECT count(*) FROM counted WHERE NOT in_time") > 20
     assert account_total(nodes, "unmatched") == one(sql, "SELECT count(*) FROM counted WHERE NOT matched") > 1_000
-    assert account_total(nodes, "written") == one(sql, "SELECT count(*) FROM answer")
+    assert nodes["delays-by-hour"].accounts == {"written": one(sql, "SELECT count(*) FROM answer")}
+    assert nodes["each-flight-once"].accounts == {"written": 336_776}
     held = sum(metrics.held_after for metrics in nodes.values())
     windows = "SELECT count(*) FROM (SELECT DISTINCT key, window_start FROM counted WHERE in_time)"
     assert held == one(sql, windows) - one(sql, "SELECT count(*) FROM answer") > 0

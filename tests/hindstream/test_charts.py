@@ -68,7 +68,7 @@ def test_a_flow_is_as_wide_as_there_are_records() -> None:
     heights = {tip(bar).partition(":")[0]: float(bar.attrib["height"]) for bar in marks(drawing, "rect", "node")}
     assert heights["flights-once"] == pytest.approx(2 * heights["flights-and-weather"], rel=0.01)
     assert "500 duplicate" in drawing
-    assert len(marks(drawing, "path", "ribbon")) == 3
+    assert len(marks(drawing, "path", "ribbon")) == 4  # one to each child
 
 
 def test_a_flow_without_any_record_can_be_drawn() -> None:
