@@ -1,7 +1,7 @@
 """Window definitions: how a stream of events is cut into windows of event time, and how long each stays open.
 
-An operator asks a definition for plain numbers (`size_ms`, `advance_ms`, `grace_period_ms`) and runs a compiled kernel
-on them; nothing here runs per record.
+An operator asks a definition for plain numbers (`size_ms`, `gap_ms`, `grace_period_ms`) and runs a compiled kernel on
+them; nothing here runs per record.
 """
 
 from __future__ import annotations
@@ -70,6 +70,11 @@ class TimeWindows:
         return self.grace_period_ms
 
     @property
+    def change_when_closed(self) -> bool:
+        """Whether a window that has closed may still change: no, it takes no records."""
+        return False
+
+    @property
     def key_suffix_words(self) -> int:
         """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
         return 1
@@ -82,3 +87,58 @@ class TimeWindows:
             "advance_ms": self.advance_ms,
             "grace_period_ms": self.grace_period_ms,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """Sessions: records of a key belong together while no two neighbours are further apart than the inactivity gap.
+
+    A session holds the timestamps from its first to its last record, both inclusive, and closes when stream time
+    reaches its end plus the gap plus the grace period (Kafka's ``SessionWindows``; grace: KIP-328).
+
+    Attributes:
+        gap_ms: The longest time without records inside a session.
+        grace_period_ms: How much longer than the gap a session still takes out-of-order records.
+    """
+
+    gap_ms: int
+    grace_period_ms: int
+
+    @classmethod
+    def of_inactivity_gap_with_no_grace(cls, inactivity_gap: timedelta) -> SessionWindows:
+        """Sessions that close when the gap after their end is over."""
+        return cls(milliseconds(inactivity_gap, "inactivity_gap"), 0)
+
+    @classmethod
+    def of_inactivity_gap_and_grace(cls, inactivity_gap: timedelta, after_window_end: timedelta) -> SessionWindows:
+        """Sessions that take records until stream time is the gap and ``after_window_end`` past their end."""
+        without = cls.of_inactivity_gap_with_no_grace(inactivity_gap)
+        return replace(without, grace_period_ms=milliseconds(after_window_end, "grace"))
+
+    @property
+    def retention_ms(self) -> int:
+        """How long after its end a session must be kept: the gap and the grace period (Kafka's default)."""
+        return self.gap_ms + self.grace_period_ms
+
+    @property
+    def closes_after_end_ms(self) -> int:
+        """How long after a session's end, in stream time, its result is final."""
+        return self.gap_ms + self.grace_period_ms
+
+    @property
+    def change_when_closed(self) -> bool:
+        """Whether a window that has closed may still change: yes, at stream time end + gap + grace sharp."""
+        return True
+
+    @property
+    def key_suffix_words(self) -> int:
+        """How many 64-bit integers follow the key's bytes in Kafka's windowed key: two, the end and the start."""
+        return 2
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"windows": "session", "gap_ms": self.gap_ms, "grace_period_ms": self.grace_period_ms}
+
+
+AnyWindows = TimeWindows | SessionWindows
+"""What a grouped stream can be windowed by."""

@@ -3,6 +3,9 @@
 All have the same shape. An update is a pair ``(rows[u], slots[u])``: the record and the (key, window) that it changes.
 ``values`` and ``valid`` belong to records (an empty ``valid``: no nulls), ``state`` and ``seen`` to slots (``seen``:
 the slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update.
+
+Sessions merge: ``absorbed`` (by update; empty: none ever) is the slot whose state is added to that of ``slots[u]``
+before the record is, or `NO_SLOT`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,14 @@ Floats: Any = types.Array(types.float64, 1, "C", readonly=True)
 FloatsOut: Any = types.Array(types.float64, 1, "C", readonly=False)
 
 NO_UPDATE = -1
+NO_SLOT = -1
+
+
+@helper
+def _other(absorbed: NDArray[np.int64], update: int) -> int:
+    """The slot that is merged into the update's own, or `NO_SLOT`."""
+    slot: int = absorbed[update] if len(absorbed) else NO_SLOT
+    return slot
 
 
 @compiled(nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, Int64sOut))
@@ -43,10 +54,11 @@ def latest_timestamp(
         state[slot] = NO_TIMESTAMP if len(removed) and removed[update] else out[update]
 
 
-@compiled(nothing(Int64s, Int64s, Bools, Int64sOut, Int64sOut))
+@compiled(nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, Int64sOut))
 def running_count(
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
+    absorbed: NDArray[np.int64],
     valid: NDArray[np.bool_],
     state: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -54,15 +66,25 @@ def running_count(
     """The number of values that are not null."""
     for update in range(len(rows)):
         slot = slots[update]
+        other = _other(absorbed, update)
+        if other != NO_SLOT:
+            state[slot] += state[other]
         if not len(valid) or valid[rows[update]]:
             state[slot] += 1
         out[update] = state[slot]
 
 
-@compiled(i64(Int64s, Int64s, Int64s, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut))
+@helper
+def _overflows(a: int, b: int) -> bool:
+    """Whether the sum of two int64 does not fit into 64 bits: both have a sign that it has not."""
+    return ((a ^ (a + b)) & (b ^ (a + b))) < 0
+
+
+@compiled(i64(*[Int64s] * 4, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut))
 def running_int_sum(
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
+    absorbed: NDArray[np.int64],
     values: NDArray[np.int64],
     valid: NDArray[np.bool_],
     state: NDArray[np.int64],
@@ -78,22 +100,27 @@ def running_int_sum(
     for update in range(len(rows)):
         slot = slots[update]
         row = rows[update]
-        if not len(valid) or valid[row]:
-            before = state[slot]
-            after = before + values[row]
-            if ((before ^ after) & (values[row] ^ after)) < 0:  # both have a sign that the sum has not
+        other = _other(absorbed, update)
+        if other != NO_SLOT:
+            if _overflows(state[slot], state[other]):
                 return update
-            state[slot] = after
+            state[slot] += state[other]
+            seen[slot] |= seen[other]
+        if not len(valid) or valid[row]:
+            if _overflows(state[slot], values[row]):
+                return update
+            state[slot] += values[row]
             seen[slot] = True
         out[update] = state[slot]
         out_seen[update] = seen[slot]
     return NO_UPDATE
 
 
-@compiled(nothing(Int64s, Int64s, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut))
+@compiled(nothing(*[Int64s] * 3, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut))
 def running_float_sum(
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
+    absorbed: NDArray[np.int64],
     values: NDArray[np.float64],
     valid: NDArray[np.bool_],
     state: NDArray[np.float64],
@@ -105,6 +132,10 @@ def running_float_sum(
     for update in range(len(rows)):
         slot = slots[update]
         row = rows[update]
+        other = _other(absorbed, update)
+        if other != NO_SLOT:
+            state[slot] += state[other]
+            seen[slot] |= seen[other]
         if not len(valid) or valid[row]:
             state[slot] += values[row]
             seen[slot] = True
@@ -120,8 +151,8 @@ def _below(a: Any, b: Any) -> bool:
 
 
 _EXTREME = (
-    nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut),
-    nothing(Int64s, Int64s, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut),
+    nothing(*[Int64s] * 4, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut),
+    nothing(*[Int64s] * 3, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut),
 )
 
 
@@ -129,6 +160,7 @@ _EXTREME = (
 def running_min(
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
+    absorbed: NDArray[np.int64],
     values: NDArray[Any],
     valid: NDArray[np.bool_],
     state: NDArray[Any],
@@ -140,6 +172,10 @@ def running_min(
     for update in range(len(rows)):
         slot = slots[update]
         row = rows[update]
+        other = _other(absorbed, update)
+        if other != NO_SLOT and seen[other] and (not seen[slot] or _below(state[other], state[slot])):
+            state[slot] = state[other]
+            seen[slot] = True
         if (not len(valid) or valid[row]) and (not seen[slot] or _below(values[row], state[slot])):
             state[slot] = values[row]
             seen[slot] = True
@@ -151,6 +187,7 @@ def running_min(
 def running_max(
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
+    absorbed: NDArray[np.int64],
     values: NDArray[Any],
     valid: NDArray[np.bool_],
     state: NDArray[Any],
@@ -162,6 +199,10 @@ def running_max(
     for update in range(len(rows)):
         slot = slots[update]
         row = rows[update]
+        other = _other(absorbed, update)
+        if other != NO_SLOT and seen[other] and (not seen[slot] or _below(state[slot], state[other])):
+            state[slot] = state[other]
+            seen[slot] = True
         if (not len(valid) or valid[row]) and (not seen[slot] or _below(state[slot], values[row])):
             state[slot] = values[row]
             seen[slot] = True

@@ -50,8 +50,12 @@ class Accumulator(Protocol):
     def get(self, slots: NDArray[np.int64]) -> pa.Array:
         """The states of ``slots``."""
 
-    def walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> pa.Array:
+    def walk(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], column: pa.Array | None
+    ) -> pa.Array:
         """Adds ``column[rows[u]]`` to the state of ``slots[u]``, for each update u in order.
+
+        Before, where ``absorbed`` is not empty, the state of ``absorbed[u]`` is added, unless that is `NO_SLOT`.
 
         Returns:
             The state after each update.
@@ -121,13 +125,15 @@ class CountAccumulator:
         """See `Accumulator`."""
         return pa.array(self._counts[slots])
 
-    def walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> pa.Array:
+    def walk(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], column: pa.Array | None
+    ) -> pa.Array:
         """See `Accumulator`."""
         valid = np.empty(0, dtype=np.bool_)
         if column is not None and column.null_count:
             valid = np.ascontiguousarray(column.is_valid())
         out = np.empty(len(rows), dtype=np.int64)
-        running_count(rows, slots, valid, self._counts, out)
+        running_count(rows, slots, absorbed, valid, self._counts, out)
         return pa.array(out)
 
     def memory_bytes(self) -> int:
@@ -171,18 +177,19 @@ class NumberAccumulator:
         """See `Accumulator`."""
         return _column_of(self._numbers[slots], self._seen[slots], self.type)
 
-    def walk(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> pa.Array:
+    def walk(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], column: pa.Array | None
+    ) -> pa.Array:
         """See `Accumulator`.
 
         Raises:
             InputError: A sum of integers does not fit into 64 bits.
         """
         values, valid = numbers_of(column)
+        values = values.astype(self._dtype, copy=False)
         out = np.empty(len(rows), dtype=self._dtype)
         out_seen = np.empty(len(rows), dtype=np.bool_)
-        failed = self._kernel(
-            rows, slots, values.astype(self._dtype, copy=False), valid, self._numbers, self._seen, out, out_seen
-        )
+        failed = self._kernel(rows, slots, absorbed, values, valid, self._numbers, self._seen, out, out_seen)
         if failed is not None and failed != NO_UPDATE:
             raise InputError("a sum does not fit into 64 bits", next_step="sum up a float64 of it")
         return _column_of(out, out_seen, self.type)

@@ -1,0 +1,301 @@
+"""Running aggregations: the state of all windows of a working set, by slot, and the results of each update.
+
+Made by the specifications of `statelib.operators.aggregations`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.errors import ConfigurationError, InternalError
+from statelib.kernels.aggregations import NO_SLOT
+from statelib.operators.accumulators import accumulator
+from statelib.operators.mapping import evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch
+    from statelib.operators.accumulators import Accumulator
+    from statelib.operators.aggregations import Aggregation
+
+NONE_REMOVED = np.empty(0, dtype=np.bool_)
+NONE_ABSORBED = np.empty(0, dtype=np.int64)
+_BYTES_OF_AN_OBJECT = 64
+"""What a small Python object and its place in a list take, roughly."""
+
+
+class Aggregator(Protocol):
+    """The running aggregation of one working set. Rows (of the batch) and slots are int64 arrays."""
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of a stored row; None before the first batch."""
+
+    @property
+    def result_type(self) -> pa.DataType:
+        """The type of a result; null before the first batch."""
+
+    @property
+    def may_remove(self) -> bool:
+        """Whether `walk` may say that an update removes its window."""
+
+    def prepare(self, batch: Batch) -> None:
+        """Takes the batch whose rows `walk` will be about. It has at least one record."""
+
+    def reserve(self, slots: int) -> None:
+        """Makes room for ``slots`` slots; new ones are empty."""
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Keeps only ``slots``, numbered anew in their order."""
+
+    def restore(self, slots: NDArray[np.int64], rows: pa.StructArray) -> None:
+        """Sets ``slots`` to stored rows."""
+
+    def dump(self, slots: NDArray[np.int64]) -> pa.StructArray:
+        """The rows of ``slots``, to be stored."""
+
+    def results(self, slots: NDArray[np.int64]) -> pa.Array:
+        """The present results of ``slots``."""
+
+    def initial(self) -> pa.Array:
+        """One element: the result before any record (Kafka's ``Initializer``)."""
+
+    def walk(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64] = NONE_ABSORBED
+    ) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """Adds the records ``rows`` of the prepared batch to ``slots``, in order.
+
+        Args:
+            rows: The record of each update.
+            slots: The slot of each update.
+            absorbed: For sessions, by update: the slot that is merged into the update's own before the record is
+                added, else `NO_SLOT`. Empty for windows that never merge.
+
+        Returns:
+            The result after each update, and which updates remove the window (empty: none).
+        """
+
+    def memory_bytes(self) -> int:
+        """Size of the state."""
+
+
+class ColumnarAggregator:
+    """Functions of SQL over accumulators; a mean is a sum and a count.
+
+    Args:
+        functions: Names of the results' fields, None for a result that is the value itself; and the functions.
+        node: Named in errors.
+    """
+
+    may_remove = False
+
+    def __init__(self, functions: Sequence[tuple[str | None, Aggregation]], node: str) -> None:
+        self._functions = functions
+        self._node = node
+        self._types: list[pa.DataType | None] | None = None
+        self._columns: list[pa.Array | None] = []
+        self._accumulators: list[list[Accumulator]] = []
+        self._reserved = 0
+        self.schema: pa.Schema | None = None
+
+    @property
+    def result_type(self) -> pa.DataType:
+        """See `Aggregator`."""
+        return self.initial().type if self.schema is not None else pa.null()
+
+    def prepare(self, batch: Batch) -> None:
+        """See `Aggregator`."""
+        records = batch.as_record_batch()
+        self._columns = [
+            None if function.of is None else evaluate(function.of, records, self._node)
+            for _, function in self._functions
+        ]
+        types = [None if column is None else column.type for column in self._columns]
+        if self._types is None:
+            self._bind(types)
+        elif types != self._types:
+            raise ConfigurationError(
+                f"the type of what is aggregated has changed from {_names(self._types)} to {_names(types)}",
+                node=self._node,
+                next_step="cast it to one type in a map_values()",
+            )
+
+    def _bind(self, types: list[pa.DataType | None]) -> None:
+        fields = []
+        for (name, function), type_ in zip(self._functions, types, strict=True):
+            name_ = name or "value"
+            parts = ["float_sum", "count"] if function.function == "mean" else [function.function]
+            made = [accumulator(part, type_) for part in parts]
+            names = [f"{name_}.sum", f"{name_}.count"] if len(parts) > 1 else [name_]
+            fields += [pa.field(part, made_.type) for part, made_ in zip(names, made, strict=True)]
+            self._accumulators.append(made)
+        self._types = types
+        self.schema = pa.schema(fields)
+        self.reserve(self._reserved)
+
+    @property
+    def _flat(self) -> list[Accumulator]:
+        return [part for parts in self._accumulators for part in parts]
+
+    def reserve(self, slots: int) -> None:
+        """See `Aggregator`."""
+        self._reserved = max(slots, 1)  # one even for nothing, which `initial` may look at
+        for part in self._flat:
+            part.reserve(self._reserved)
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """See `Aggregator`."""
+        for part in self._flat:
+            part.keep(slots)
+
+    def restore(self, slots: NDArray[np.int64], rows: pa.StructArray) -> None:
+        """See `Aggregator`."""
+        for part, states in zip(self._flat, rows.flatten(), strict=True):
+            part.set(slots, states)
+
+    def dump(self, slots: NDArray[np.int64]) -> pa.StructArray:
+        """See `Aggregator`."""
+        return pa.StructArray.from_arrays([part.get(slots) for part in self._flat], fields=list(self.schema or ()))
+
+    def results(self, slots: NDArray[np.int64]) -> pa.Array:
+        """See `Aggregator`."""
+        return self._shown([[part.get(slots) for part in parts] for parts in self._accumulators])
+
+    def initial(self) -> pa.Array:
+        """See `Aggregator`."""
+        fresh = [[pa.array([part.initial], part.type) for part in parts] for parts in self._accumulators]
+        return self._shown(fresh)
+
+    def walk(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64] = NONE_ABSORBED
+    ) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """See `Aggregator`."""
+        walked = [
+            [part.walk(rows, slots, absorbed, column) for part in parts]
+            for parts, column in zip(self._accumulators, self._columns, strict=True)
+        ]
+        return self._shown(walked), NONE_REMOVED
+
+    def _shown(self, states: list[list[pa.Array]]) -> pa.Array:
+        columns = [pc.divide(*parts) if len(parts) > 1 else parts[0] for parts in states]
+        names = [name for name, _ in self._functions]
+        return columns[0] if names == [None] else pa.StructArray.from_arrays(columns, names)
+
+    def memory_bytes(self) -> int:
+        """See `Aggregator`."""
+        return sum(part.memory_bytes() for part in self._flat)
+
+
+class PerRecordAggregator:
+    """Python functions, called for each record: aggregates are Python objects; None is a window that is not there.
+
+    Args:
+        step: Of key, value and aggregate: the next aggregate.
+        initializer: Gives the aggregate before the first record; None: there is none.
+        merge: Of key and two aggregates of sessions: the merged one. None: windows never merge.
+        arrow_type: The type of an aggregate; None: that of the values.
+    """
+
+    may_remove = True
+
+    def __init__(
+        self,
+        step: Callable[[object, object, object], object],
+        initializer: Callable[[], object] | None,
+        merge: Callable[[object, object, object], object] | None,
+        arrow_type: pa.DataType | None,
+    ) -> None:
+        self._step = step
+        self._initializer = initializer
+        self._merge = merge
+        self._type = arrow_type
+        self._aggregates: list[object] = []
+        self._batch: Batch | None = None
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """See `Aggregator`."""
+        return None if self._type is None else pa.schema([pa.field("value", self._type)])
+
+    @property
+    def result_type(self) -> pa.DataType:
+        """See `Aggregator`."""
+        return self._type or pa.null()
+
+    def prepare(self, batch: Batch) -> None:
+        """See `Aggregator`."""
+        self._batch = batch
+        self._type = self._type or batch.value.type
+
+    def reserve(self, slots: int) -> None:
+        """See `Aggregator`."""
+        self._aggregates += [None] * (slots - len(self._aggregates))
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """See `Aggregator`."""
+        self._aggregates = [self._aggregates[slot] for slot in slots]
+
+    def restore(self, slots: NDArray[np.int64], rows: pa.StructArray) -> None:
+        """See `Aggregator`."""
+        for slot, value in zip(slots.tolist(), rows.field(0).to_pylist(), strict=True):
+            self._aggregates[slot] = value
+
+    def dump(self, slots: NDArray[np.int64]) -> pa.StructArray:
+        """See `Aggregator`."""
+        return pa.StructArray.from_arrays([self.results(slots)], fields=list(self.schema or ()))
+
+    def results(self, slots: NDArray[np.int64]) -> pa.Array:
+        """See `Aggregator`."""
+        return pa.array([self._aggregates[slot] for slot in slots], self.result_type)
+
+    def initial(self) -> pa.Array:
+        """See `Aggregator`."""
+        return pa.array([self._initial()], self.result_type)
+
+    def _initial(self) -> object:
+        return self._initializer() if self._initializer else None
+
+    def walk(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64] = NONE_ABSORBED
+    ) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """See `Aggregator`."""
+        batch = self._batch
+        if batch is None:
+            raise InternalError("an aggregation has no batch")
+        chosen = pa.array(rows)
+        keys = batch.key.take(chosen).to_pylist()
+        values = batch.value.take(chosen).to_pylist()
+        results = []
+        others = absorbed.tolist() or itertools.repeat(None, len(rows))
+        for key, value, slot, other in zip(keys, values, slots.tolist(), others, strict=True):
+            before = self._aggregates[slot] if other is None else self._merged(key, slot, other)
+            self._aggregates[slot] = self._step(key, value, before)
+            results.append(self._aggregates[slot])
+        column = pa.array(results, self.result_type)
+        return column, np.asarray(column.is_null()) if column.null_count else NONE_REMOVED
+
+    def _merged(self, key: object, slot: int, other: int) -> object:
+        """What a session's next record is added to: as in Kafka, the merger sees the initial aggregate first."""
+        if self._merge is None:
+            raise InternalError("an aggregation of sessions has no merger")
+        merged = self._initial()
+        for session in (slot, other):
+            if session != NO_SLOT and self._aggregates[session] is not None:
+                merged = self._merge(key, merged, self._aggregates[session])
+        return merged
+
+    def memory_bytes(self) -> int:
+        """See `Aggregator`."""
+        return len(self._aggregates) * _BYTES_OF_AN_OBJECT
+
+
+def _names(types: list[pa.DataType | None]) -> str:
+    return ", ".join("records" if type_ is None else str(type_) for type_ in types)
