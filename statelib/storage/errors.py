@@ -17,6 +17,9 @@ _LONGEST_REASON = 400
 _SHORTEST_SECRET = 4
 """Shorter option values (``true``, ``3s``) are no secrets, and taking them out would garble the message."""
 
+_FORBIDDEN = re.compile(r"\(os error (1|13|30)\)")
+"""Operation not permitted, permission denied, read-only file system."""
+
 _CREDENTIALS = "check the credentials in the storage options or the environment, and the bucket's policy"
 
 
@@ -52,6 +55,8 @@ def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterat
     except (UnknownConfigurationKeyError, ValueError) as error:
         raise problem(ConfigurationError, error, "check the address and the storage options") from None
     except (BaseError, OSError) as error:
+        if _FORBIDDEN.search(str(error)):  # obstore's local store has no class of its own for it
+            raise problem(ConfigurationError, error, "check who owns the directory and who may write to it") from None
         if verb == "open the storage":
             raise problem(ConfigurationError, error, "check the address and the storage options") from None
         raise problem(RetryableError, error, "run the same command again") from None

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from obstore.exceptions import GenericError
 
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
+from statelib.storage.errors import mapped_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,8 +167,13 @@ def test_permissions(tmp_path):
         pytest.skip("root may write anywhere")
     storage = Storage(str(tmp_path))
     tmp_path.chmod(0o500)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match="who may write"):
         storage.put("a", b"")
+
+
+def test_the_local_store_says_permission_denied_only_in_words():
+    with pytest.raises(ConfigurationError, match="who may write"), mapped_errors("write", "/a", {}):
+        raise GenericError("Unable to open file /a#1: Permission denied (os error 13)")
 
 
 def test_a_parent_that_is_an_object_is_an_error_not_a_loss(tmp_path):
