@@ -40,13 +40,6 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the Spark and Airflow tests of a file in one process: what a module sets up is then set up once."""
-    for item in items:
-        if item.get_closest_marker("spark") or item.get_closest_marker("airflow"):
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local Spark for this process; its own warehouse and scratch folders, UTC, no user interface."""
