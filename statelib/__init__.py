@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Named,
         Produced,
         Repartitioned,
+        SessionWindowedKStream,
         Stores,
         StreamsBuilder,
         TimeWindowedKStream,
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import per_record
     from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.topology import Consumed, Topology, describe
-    from statelib.windows import TimeWindows
+    from statelib.windows import SessionWindows, TimeWindows
 
 _HOMES = {
     "statelib.dsl": (
         "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
-        "Repartitioned", "Stores", "StreamsBuilder", "TimeWindowedKStream", "VersionedBytesStoreSupplier",
-        "WindowedKTable",
+        "Repartitioned", "SessionWindowedKStream", "Stores", "StreamsBuilder", "TimeWindowedKStream",
+        "VersionedBytesStoreSupplier", "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -60,7 +61,7 @@ _HOMES = {
     "statelib.operators.mapping": ("per_record",),
     "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
     "statelib.topology": ("Consumed", "Topology", "describe"),
-    "statelib.windows": ("TimeWindows",),
+    "statelib.windows": ("SessionWindows", "TimeWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -68,10 +69,9 @@ __all__ = [
     "Aggregation", "BufferConfig", "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated",
     "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
     "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
-    "Repartitioned", "RetryableError", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
-    "TimeWindowedKStream",
-    "TimeWindows", "Topology", "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect",
-    "load_job", "max_", "mean_", "min_", "per_record", "sum_",
+    "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows", "Stores", "StreamsBuilder",
+    "StrictBufferConfig", "Suppressed", "TimeWindowedKStream", "TimeWindows", "Topology",
+    "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Kafka Streams' DSL in Python's spelling."""
 
 from statelib.dsl.builder import StreamsBuilder
-from statelib.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from statelib.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import KTable, WindowedKTable
 from statelib.dsl.options import (
@@ -27,6 +27,7 @@ __all__ = [
     "Named",
     "Produced",
     "Repartitioned",
+    "SessionWindowedKStream",
     "Stores",
     "StreamsBuilder",
     "TimeWindowedKStream",

@@ -1,14 +1,16 @@
-"""Records grouped by key, and by windows (Kafka's ``KGroupedStream`` and ``TimeWindowedKStream``)."""
+"""Records grouped by key, and by windows (Kafka's ``KGroupedStream``, ``TimeWindowedKStream`` and the like)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from statelib.dsl.ktable import WindowedKTable
 from statelib.dsl.options import Materialized, Named
 from statelib.operators import aggregations
 from statelib.operators.aggregations import Aggregate, Aggregation, Reduce
+from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.window_aggregate import WindowAggregate
+from statelib.windows import SessionWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregations import AggregatorSpec
-    from statelib.windows import TimeWindows
+    from statelib.windows import AnyWindows, TimeWindows
 
 
 class KGroupedStream:
@@ -28,15 +30,21 @@ class KGroupedStream:
         self._builder = builder
         self._node = node
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream:
-        """Groups further, by windows of time."""
+    @overload
+    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream: ...
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream: ...
+    def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
+        """Groups further, by windows of time or by sessions."""
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(self._builder, self._node, windows)
         return TimeWindowedKStream(self._builder, self._node, windows)
 
 
-class TimeWindowedKStream:
-    """Made by `KGroupedStream.windowed_by`. Every method takes a store's name or retention and a node's name."""
+class _WindowedKStream:
+    """What can be computed of any windows. Every method takes a store's name or retention and a node's name."""
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, windows: TimeWindows) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, windows: AnyWindows) -> None:
         self._builder = builder
         self._node = node
         self._windows = windows
@@ -51,6 +59,33 @@ class TimeWindowedKStream:
         """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
         return self._table(aggregations.named(**functions), materialized, named)
 
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """Any Python function of the aggregate and the next value, called for each record: the slow way.
+
+        The aggregates of sessions that become one are reduced by it, too.
+        """
+        return self._table(Reduce(reducer), materialized, named)
+
+    def _table(
+        self, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> WindowedKTable:
+        options = materialized or Materialized()
+        name = named.name if named else self._builder.new_name("KSTREAM-AGGREGATE")
+        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
+        spec: WindowAggregate | SessionAggregate
+        if isinstance(self._windows, SessionWindows):
+            spec = SessionAggregate(store, self._windows, aggregator, options.retention_ms)
+        else:
+            spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
+        node = self._builder.add_processor("KSTREAM-AGGREGATE", [self._node], spec, name=name, stores=[store])
+        return WindowedKTable(self._builder, node, windows=self._windows)
+
+
+class TimeWindowedKStream(_WindowedKStream):
+    """Made by `KGroupedStream.windowed_by`."""
+
     def aggregate_with(
         self,
         initializer: Callable[[], Any],
@@ -62,18 +97,22 @@ class TimeWindowedKStream:
         """Any Python function of key, value and aggregate, called for each record: the slow way."""
         return self._table(Aggregate(initializer, aggregator, arrow_type), materialized, named)
 
-    def reduce(
-        self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
-    ) -> WindowedKTable:
-        """Any Python function of the aggregate and the next value, called for each record: the slow way."""
-        return self._table(Reduce(reducer), materialized, named)
 
-    def _table(
-        self, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+class SessionWindowedKStream(_WindowedKStream):
+    """Made by `KGroupedStream.windowed_by`. Sessions that merge leave the table with a tombstone each."""
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        merger: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
     ) -> WindowedKTable:
-        options = materialized or Materialized()
-        name = named.name if named else self._builder.new_name("KSTREAM-AGGREGATE")
-        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
-        spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
-        node = self._builder.add_processor("KSTREAM-AGGREGATE", [self._node], spec, name=name, stores=[store])
-        return WindowedKTable(self._builder, node, windows=self._windows)
+        """Any Python function of key, value and aggregate, called for each record: the slow way.
+
+        ``merger`` makes one aggregate of those of two sessions. As in Kafka it is called for each session that a record
+        belongs to, with the key, the aggregate so far (at first the initial one) and the session's.
+        """
+        return self._table(Aggregate(initializer, aggregator, arrow_type, merger), materialized, named)

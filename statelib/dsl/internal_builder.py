@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
 
@@ -69,10 +71,13 @@ class InternalStreamsBuilder:
         return self.add_source("KSTREAM-SOURCE", topic, internal=True)
 
     def request_prior_values(self, node: str) -> None:
-        """Makes a windowed aggregation say with each update what it replaces."""
+        """Makes a windowed aggregation, at or above ``node``, say with each update what it replaces."""
         for index, known in enumerate(self._nodes):
-            if isinstance(known, Processor) and known.name == node and isinstance(known.spec, WindowAggregate):
-                self._nodes[index] = replace(known, spec=replace(known.spec, needs_prior=True))
+            if isinstance(known, Processor) and known.name == node:
+                if isinstance(known.spec, (SessionAggregate, WindowAggregate)):
+                    self._nodes[index] = replace(known, spec=replace(known.spec, needs_prior=True))
+                elif isinstance(known.spec, Suppress):
+                    self.request_prior_values(known.parents[0])
 
     def claim_store(self, name: str) -> str:
         """Makes sure that a store's name is used once.

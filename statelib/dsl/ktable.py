@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import VersionedBytesStoreSupplier
     from statelib.suppressed import Suppressed
-    from statelib.windows import TimeWindows
+    from statelib.windows import AnyWindows
 
 
 class KTable:
@@ -42,9 +42,9 @@ class KTable:
 
 
 class WindowedKTable:
-    """A table with windowed keys; made by the aggregations of `TimeWindowedKStream`."""
+    """A table with windowed keys; made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`."""
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: TimeWindows) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: AnyWindows) -> None:
         self._builder = builder
         self._node = node
         self._windows = windows
@@ -54,9 +54,9 @@ class WindowedKTable:
         kind = "KTABLE-SUPPRESS"
         name = suppressed.name or self._builder.new_name(kind)
         store = self._builder.claim_store(f"{name}-store")
-        if suppressed.buffer.byte_limit is not None:
-            self._builder.request_prior_values(self._node)  # as shipped, they count too
         spec = Suppress(store, suppressed, self._windows)
+        if suppressed.buffer.byte_limit is not None or spec.may_repeat:  # as shipped, prior values count too
+            self._builder.request_prior_values(self._node)
         node = self._builder.add_processor(kind, [self._node], spec, name=name, stores=[store])
         return WindowedKTable(self._builder, node, windows=self._windows)
 

@@ -4,7 +4,9 @@ A key waits in a buffer. An update of it replaces the record that waits; after e
 come, the oldest first: in order of (buffer time, serialised key), as in Kafka's ``KTableSuppressProcessor``.
 
 * ``until_window_closes``: the buffer time is the window's end, and a key leaves when stream time reaches it plus the
-  grace period. Tombstones are dropped then: nothing was forwarded that they would take back.
+  grace period. Tombstones are dropped then: nothing was forwarded that they would take back. A session may change once
+  more at the very stream time at which it closes: that is late, and dropped, since its result was final (the shipped
+  library forwards it again).
 * ``until_time_limit``: the buffer time is the timestamp at which the key was first buffered (``clock="first"``) or that
   of its latest record (``clock="record"``), and a key leaves when stream time reaches it plus the limit.
 
@@ -28,6 +30,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppress import INPUT, NOT_STORED
 from statelib.kernels.suppression_buffer import SuppressionBuffer, policy
+from statelib.operators.final_results import repeats_of_final_results
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import TimeWindows
+    from statelib.windows import AnyWindows
 
 _COMPACT_FROM_ROWS = 1 << 14
 _RESTORED_AT_ONCE = 1 << 16
@@ -66,7 +69,7 @@ class Suppress:
 
     store: str
     suppressed: Suppressed
-    windows: TimeWindows | None = None
+    windows: AnyWindows | None = None
 
     def build(self, context: OperatorContext) -> RunningSuppress:
         """The running operator.
@@ -94,6 +97,11 @@ class Suppress:
     def suffix_words(self) -> int:
         """How many integers follow the key's bytes in a buffer key."""
         return self.windows.key_suffix_words if self.windows else 0
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether windows may change after their final results."""
+        return self.suppressed.final_results and self.windows is not None and self.windows.change_when_closed
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""
@@ -145,6 +153,7 @@ class RunningSuppress:
         batch = self._with_codes(given)
         self._metrics.records_in += len(given)
         self._metrics.account("null-key", len(given) - len(batch))
+        batch = self._without_repeats(batch)
         self._load()
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
@@ -170,6 +179,16 @@ class RunningSuppress:
             codes = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
             batch = replace(batch, key_code=codes)
         return batch.filter(codes != NULL_KEY)
+
+    def _without_repeats(self, batch: Batch) -> Batch:
+        """Drops and counts what would be a second final result of a window."""
+        if self._as_shipped or not self._spec.may_repeat:
+            return batch
+        repeats = repeats_of_final_results(batch, self._context.clock(), self._spec.wait_ms)
+        late = int(np.count_nonzero(repeats))
+        self._metrics.account("late", late)
+        self._metrics.count("late-record-drop", late)
+        return batch.filter(~repeats)
 
     def _rows_of(self, batch: Batch) -> pa.RecordBatch:
         """What the pool keeps of records."""

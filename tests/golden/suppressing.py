@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Aggregate, Reduce, count, single
+from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import TimeWindows
+from statelib.windows import SessionWindows, TimeWindows
 from tests.golden.scenario import UnsupportedCase
 
 if TYPE_CHECKING:
@@ -29,21 +30,24 @@ def ms(duration: int) -> timedelta:
     return timedelta(milliseconds=duration)
 
 
-def windows_of(case: Case) -> TimeWindows:
-    """The windows of a case.
+def window_aggregate(case: Case) -> WindowAggregate | SessionAggregate:
+    """The windowed aggregation of a case.
 
     Raises:
-        UnsupportedCase: They are neither tumbling nor hopping.
+        UnsupportedCase: Its windows are sliding.
     """
     params = case.params
+    made = aggregator(params["agg"])
+    size, grace = ms(params["size"]), ms(params["grace"])
+    if params["window"] == "session":
+        sessions = SessionWindows.of_inactivity_gap_and_grace(size, grace)
+        return SessionAggregate("windows", sessions, made, needs_prior=True)
     if params["window"] not in {"tumbling", "hopping"}:
         raise UnsupportedCase(f"{params['window']} windows")
-    windows = TimeWindows.of_size_and_grace(ms(params["size"]), ms(params["grace"]))
-    return windows if params["advance"] is None else windows.advance_by(ms(params["advance"]))
-
-
-def window_aggregate(case: Case) -> WindowAggregate:
-    return WindowAggregate("windows", windows_of(case), aggregator(case.params["agg"]), needs_prior=True)
+    windows = TimeWindows.of_size_and_grace(size, grace)
+    if params["advance"] is not None:
+        windows = windows.advance_by(ms(params["advance"]))
+    return WindowAggregate("windows", windows, made, needs_prior=True)
 
 
 def aggregator(name: str) -> AggregatorSpec:
@@ -52,11 +56,14 @@ def aggregator(name: str) -> AggregatorSpec:
     def mix(aggregate: int, value: int | None) -> int:
         return (aggregate * 31 + (NULL_COUNTS_AS if value is None else value)) % 1_000_003
 
+    def merge(_: str, a: int, b: int) -> int:
+        return (a * 1009 + b) % 1_000_003
+
     if name == "count":
         return single(count())
     if name == "reduce":
         return Reduce(mix)
-    return Aggregate(lambda: 1, lambda _, value, aggregate: mix(aggregate, value), pa.int32())
+    return Aggregate(lambda: 1, lambda _, value, aggregate: mix(aggregate, value), pa.int32(), merge)
 
 
 def check_chain(case: Case, compare: Compare, build: Callable[[], Chain], records: list[Record]) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.dsl import Materialized, Stores, StreamsBuilder
+from statelib.errors import ConfigurationError
 from statelib.operators.suppress import Suppress
 from statelib.suppressed import BufferConfig, Suppressed
-from tests.golden.scenario import UnsupportedCase
 from tests.golden.suppressing import check_chain, ms, window_aggregate
 from tests.operators.chain import Chain, Record
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def check(case: Case, compare: Compare) -> None:
     """Both branches (a table's own is its input), buffer, drops and errors of each step."""
     if "history_retention" in case.params:
-        raise UnsupportedCase("suppress behind a versioned table is refused when the topology is built")
+        _check_refusal(case, compare)
+        return
     suppressed = Suppressed.until_time_limit(ms(case.params["time_limit"]), _buffer(case.params))
     if "window" in case.params:
         aggregate = window_aggregate(case)
@@ -39,6 +41,20 @@ def check(case: Case, compare: Compare) -> None:
 
         records = _table(case.steps)
     check_chain(case, compare, build, records)
+
+
+def _check_refusal(case: Case, compare: Compare) -> None:
+    """Whether suppress behind a versioned table is accepted when the topology is built."""
+    supplier = Stores.persistent_versioned_key_value_store("table", ms(case.params["history_retention"]))
+    table = StreamsBuilder("app").table("in", Materialized.as_(supplier))
+    accepted, message = True, ""
+    try:
+        table.suppress(Suppressed.until_time_limit(ms(1), BufferConfig.unbounded()))
+    except ConfigurationError as error:
+        accepted, message = False, error.what
+    (step,) = case.steps
+    compare(step["i"], "accepted", step["accepted"], accepted)
+    compare(step["i"], "says that it is about versions", True, "not versioned" in message)
 
 
 def _table(steps: list[dict[str, Any]]) -> list[Record]:

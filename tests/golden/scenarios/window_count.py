@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statelib.operators.session_aggregate import SessionAggregate
 from statelib.serdes import serde_for
+from statelib.stores.session import SessionRow, SessionStore
 from statelib.stores.window import WindowStore
 from tests.golden.scenario import UnsupportedCase
 from tests.golden.suppressing import window_aggregate
@@ -37,17 +39,19 @@ def check(case: Case, compare: Compare) -> None:
         null_keys = sum(metrics.accounts.get("null-key", 0) for metrics in figures)
         late = sum(metrics.counters.get("late-record-drop", 0) for metrics in figures)
         compare(len(records) - 1, "dropped" + how, case.end["dropped"], null_keys + late)
-        stored = [(entry["key"], entry["start"], entry["value"], entry["ts"]) for entry in case.end["store"]]
+        stored = [(entry["key"], entry["start"], entry["value"], _kept_time(entry)) for entry in case.end["store"]]
         compare(len(records) - 1, "store" + how, sorted(stored), sorted(_content(chain, spec)))
 
 
-def _content(chain: Chain, spec: WindowAggregate) -> list[tuple[str, int, object, int]]:
-    store = WindowStore(
-        chain.backend,
-        spec.store,
-        retention_ms=spec.windows.retention_ms,
-        stream_time=chain.contexts[0].clock("store_time"),
-    )
+def _kept_time(entry: dict[str, Any]) -> int:
+    """What the store holds beside key, start and value: a window's largest timestamp, a session's end."""
+    return entry.get("ts", entry["end"])
+
+
+def _content(chain: Chain, spec: WindowAggregate | SessionAggregate) -> list[tuple[str, int, object, int]]:
+    clock = chain.contexts[0].clock("store_time")
+    kind = SessionStore if isinstance(spec, SessionAggregate) else WindowStore
+    store = kind(chain.backend, spec.store, retention_ms=spec.windows.retention_ms, stream_time=clock)
     assert store.header.schema is not None
     serde = serde_for(pa.struct(list(store.header.schema)))
     return [
@@ -55,7 +59,7 @@ def _content(chain: Chain, spec: WindowAggregate) -> list[tuple[str, int, object
             row.key.decode(),
             row.start_ms,
             serde.deserialize(pa.array([row.row]))[0].as_py()["value"],
-            row.timestamp_ms,
+            row.end_ms if isinstance(row, SessionRow) else row.timestamp_ms,
         )
         for row in store.all()
     ]

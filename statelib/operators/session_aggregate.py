@@ -1,0 +1,291 @@
+"""Aggregation of a grouped stream by sessions (Kafka's ``KStreamSessionWindowAggregate``).
+
+A record belongs to the sessions of its key that begin or end no further from it than the inactivity gap. They and the
+record become one session: each of them leaves the table with a tombstone, in order of their ends, and the new one is
+forwarded with its aggregate, even if it has the same bounds. A session of a single timestamp that gets another record
+of that timestamp is updated in place. The timestamp of what is forwarded is the end of its session.
+
+The session is accepted while ``its end >= stream time - gap - grace``. The stream time is the operator's own: the
+largest timestamp of the records with a key that it has seen, this one included. What comes too late is dropped and
+counted (``late-record-drop``, KIP-328); in the ledger it is ``late``.
+
+A session is seen as long as a record that is not too late itself could still join it, or as the retention says if that
+is longer. The shipped library (``semantics="kafka-4.3"``) does not see sessions out of retention, which is by default
+the gap and the grace period: less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP, Batch, Windows
+from statelib.errors import ConfigurationError
+from statelib.kernels.aggregations import NO_UPDATE
+from statelib.kernels.session_slots import SessionSlots, is_stored
+from statelib.kernels.sessions import EMISSION, SESSION
+from statelib.operators.aggregations import Aggregate
+from statelib.operators.key_codes import key_codes
+from statelib.serdes import serde_for
+from statelib.stores.session import SessionBounds, SessionStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Uptake
+    from statelib.kernels.session_slots import Assigned
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.base import OperatorContext
+    from statelib.semantics import Semantics
+    from statelib.stores.backend import WriteBatch
+    from statelib.windows import SessionWindows
+
+_COMPACT_FROM_SLOTS = 1 << 14
+_SLOW_RECORDS = 1 << 8
+"""How many records are looked at together where a function may remove sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAggregate:
+    """Aggregates by key and session.
+
+    Attributes:
+        store: Name of the session store.
+        windows: The sessions.
+        aggregator: What to compute.
+        retention_ms: How long after its end a session stays in the store; None: gap + grace.
+        needs_prior: Whether updates carry the value that they replace. The shipped library gives none for a session
+            that is updated in place.
+    """
+
+    store: str
+    windows: SessionWindows
+    aggregator: AggregatorSpec
+    retention_ms: int | None = None
+    needs_prior: bool = False
+
+    def build(self, context: OperatorContext) -> RunningSessionAggregate:
+        """The running operator.
+
+        Raises:
+            ConfigurationError: Sessions would be gone from the store before they close, or cannot be merged.
+        """
+        if self.retention_ms is not None and self.retention_ms < self.windows.retention_ms:
+            raise ConfigurationError(
+                f"retention of {self.retention_ms} ms is less than gap and grace, {self.windows.retention_ms} ms",
+                store=self.store,
+                next_step="keep sessions for at least their gap and grace period",
+            )
+        if isinstance(self.aggregator, Aggregate) and self.aggregator.merger is None:
+            raise ConfigurationError(
+                "an aggregation of sessions needs a merger",
+                node=context.node,
+                next_step="say how the aggregates of two sessions become one: aggregate_with(..., merger=...)",
+            )
+        return RunningSessionAggregate(self, context)
+
+    def seen_ms(self, semantics: Semantics) -> int:
+        """How long after its end a session is seen and stored."""
+        retention_ms = self.windows.retention_ms if self.retention_ms is None else self.retention_ms
+        if semantics == "kafka-4.3":
+            return retention_ms
+        return max(retention_ms, 2 * self.windows.gap_ms + self.windows.grace_period_ms + 1)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "session_aggregate",
+            "store": self.store,
+            **self.windows.describe(),
+            "aggregator": self.aggregator.describe(),
+            "retention_ms": self.windows.retention_ms if self.retention_ms is None else self.retention_ms,
+        }
+
+    def families(self) -> Sequence[str]:
+        """Those of the session store."""
+        return SessionStore.families(self.store)
+
+
+class RunningSessionAggregate:
+    """A running `SessionAggregate`: the sessions of all keys that have had records since the last flush, by slot."""
+
+    def __init__(self, spec: SessionAggregate, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._metrics = context.metrics
+        self._aggregator = spec.aggregator.build(context.node)
+        retention_ms = spec.seen_ms(context.semantics)
+        self._store = SessionStore(
+            context.backend,
+            spec.store,
+            retention_ms=retention_ms,
+            stream_time=context.clock("store_time"),
+            metrics=context.metrics,
+        )
+        self._slots = SessionSlots(
+            spec.windows.gap_ms,
+            spec.windows.grace_period_ms,
+            retention_ms,
+            context.clock(),
+            context.clock("store_time"),
+        )
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """An empty working set."""
+        self._slots.clear()
+        self._loaded = np.empty(0, dtype=np.bool_)  # by key code: whether its stored sessions are here
+        self._removed = np.empty(0, dtype=SESSION)  # stored sessions that have left the slots
+        self._kept = 0  # how many slots there were when dead ones were last dropped
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The tombstones and the new session of each record that is not too late."""
+        del uptake
+        (batch,) = inputs
+        key_code = key_codes(batch, self._context)
+        self._aggregator.prepare(batch)  # of no records too: they have types
+        self._forget_dead()
+        self._load(key_code, batch.timestamp)
+        step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
+        pieces = []
+        done = 0
+        while done < len(batch):
+            some = slice(done, done + step)
+            assigned = self._slots.assign(key_code[some], batch.timestamp[some], once=self._aggregator.may_remove)
+            self._account(assigned, key_code[some])
+            pieces.append(self._aggregate(assigned, done))
+            done += len(assigned.accepted)
+        self._context.clocks["stream_time"] = self._slots.stream_time
+        self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
+        return self._updates(batch, pieces)
+
+    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64]) -> None:
+        """Brings the stored sessions of keys here, unless all their records are past everything that is stored."""
+        keys = self._context.keys
+        self._slots.reserve_keys(len(keys))
+        self._loaded = np.concatenate([self._loaded, np.zeros(len(keys) - len(self._loaded), dtype=np.bool_)])
+        schema = self._aggregator.schema
+        if schema is None:
+            return
+        self._store.header.check(schema)
+        reaching = (key_code >= 0) & (timestamp - self._spec.windows.gap_ms <= self._store.newest_stored)
+        codes = np.unique(key_code[reaching])
+        codes = codes[~self._loaded[codes]]
+        self._loaded[codes] = True
+        index, sessions = self._store.load(keys.take(codes).to_pylist() if len(codes) else [])
+        if len(index) == 0:
+            return
+        start = np.array([session.start_ms for session in sessions], dtype=np.int64)
+        end = np.array([session.end_ms for session in sessions], dtype=np.int64)
+        slots = self._slots.add_stored(codes[index], start, end)
+        self._aggregator.reserve(len(self._slots))
+        raws = pa.array([session.row for session in sessions], pa.binary())
+        self._aggregator.restore(slots, serde_for(pa.struct(list(schema))).deserialize(raws))
+
+    def _account(self, assigned: Assigned, key_code: NDArray[np.int64]) -> None:
+        done = len(assigned.accepted)
+        has_key = key_code[:done] >= 0
+        keyed, aggregated = int(np.count_nonzero(has_key)), len(assigned.rows)
+        self._metrics.records_in += done
+        self._metrics.records_out += len(assigned.emissions)
+        self._metrics.account("aggregated", aggregated)
+        self._metrics.account("late", keyed - aggregated)
+        self._metrics.account("null-key", done - keyed)
+        self._metrics.count("late-record-drop", keyed - aggregated)
+        self._metrics.lateness.observe(assigned.lateness[has_key])
+
+    def _aggregate(self, assigned: Assigned, first_row: int) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
+        """Adds records to the aggregates of their sessions.
+
+        Returns:
+            What is forwarded (`EMISSION`, rows counted in the whole batch), the values and what they replace.
+        """
+        emissions = assigned.emissions
+        self._aggregator.reserve(max(len(self._slots), 1))
+        before = self._aggregator.results(emissions["slot"]) if self._spec.needs_prior else None
+        results, removed = self._aggregator.walk(assigned.rows + first_row, assigned.slots, assigned.absorbed)
+        if len(removed):
+            self._slots.remove(assigned.slots[removed])
+        tombstone = emissions["update"] == NO_UPDATE
+        values = results.take(pa.array(emissions["update"], mask=tombstone))
+        emissions["row"] += first_row
+        return emissions, values, None if before is None else self._priors(emissions, before, results)
+
+    def _priors(self, emissions: NDArray[Any], before: pa.Array, results: pa.Array) -> pa.Array:
+        """What each emission replaces: a result of this batch, or the state of its slot before it."""
+        replaces = emissions["replaces"] == 1
+        if self._context.semantics == "kafka-4.3":
+            replaces &= emissions["update"] == NO_UPDATE
+        in_batch = emissions["prior_update"] != NO_UPDATE
+        source = np.where(in_batch, len(before) + emissions["prior_update"], np.arange(len(before)))
+        return pa.concat_arrays([before, results]).take(pa.array(source, mask=~replaces))
+
+    def _updates(self, batch: Batch, pieces: list[tuple[NDArray[Any], pa.Array, pa.Array | None]]) -> Batch:
+        nothing = pa.nulls(0, self._aggregator.result_type)
+        emissions = np.concatenate([np.empty(0, dtype=EMISSION), *(made for made, _, _ in pieces)])
+        rows = np.ascontiguousarray(emissions["row"])
+        start, end = (np.ascontiguousarray(emissions[name]) for name in ("start", "end"))
+        chosen = pa.array(rows)
+        prior = None
+        if self._spec.needs_prior:
+            prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
+        return Batch(
+            key=batch.key.take(chosen),
+            key_code=self._slots.sessions["key_code"][emissions["slot"]],
+            value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
+            timestamp=end,
+            sequence=batch.sequence[rows],
+            windows=Windows(start, end),
+            prior=prior,
+            headers=None if batch.headers is None else batch.headers.take(chosen),
+        )
+
+    def _alive(self) -> NDArray[np.bool_]:
+        sessions = self._slots.sessions
+        alive: NDArray[np.bool_] = (sessions["alive"] == 1) & (sessions["end"] > self._slots.last_expired_end)
+        return alive
+
+    def _forget_dead(self) -> None:
+        """Drops sessions that are absorbed or out of retention from the working set, whenever it has doubled."""
+        if len(self._slots) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
+            return
+        alive = self._alive()
+        dead = self._slots.sessions[~alive]
+        self._removed = np.concatenate([self._removed, dead[is_stored(dead)]])
+        kept = np.flatnonzero(alive)
+        self._kept = len(kept)
+        self._aggregator.keep(kept)
+        self._slots.keep(kept)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes the sessions that have changed since the last flush and are within retention; expires the others."""
+        schema = self._aggregator.schema
+        if schema is None or self._store.stream_time == NO_TIMESTAMP:
+            return
+        sessions, alive = self._slots.sessions, self._alive()
+        moved = (sessions["start"] != sessions["stored_start"]) | (sessions["end"] != sessions["stored_end"])
+        removed = np.concatenate([self._removed, sessions[is_stored(sessions) & (~alive | moved)]])
+        changed = np.flatnonzero(alive & (sessions["last_update"] != NO_UPDATE))
+        rows = self._aggregator.dump(changed)
+        self._store.store(
+            removed=self._bounds(removed, "stored_start", "stored_end"),
+            changed=self._bounds(sessions[changed], "start", "end"),
+            rows=serde_for(rows.type).serialize(rows),
+            schema=schema,
+            write=write,
+        )
+        self._aggregator.keep(np.empty(0, dtype=np.int64))
+        self._start_over()
+
+    def _bounds(self, sessions: NDArray[Any], start: str, end: str) -> SessionBounds:
+        keys = self._context.keys.take(np.ascontiguousarray(sessions["key_code"]))
+        return SessionBounds(keys, sessions[start], sessions[end])
+
+    def memory_bytes(self) -> int:
+        """Size of the working set."""
+        return int(self._slots.memory_bytes() + self._removed.nbytes + self._aggregator.memory_bytes())
