@@ -71,7 +71,8 @@ __all__ = [
     "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
     "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows", "Stores", "StreamsBuilder",
     "StrictBufferConfig", "Suppressed", "TimeWindowedKStream", "TimeWindows", "Topology",
-    "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "per_record", "sum_",
+    "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_",
+    "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

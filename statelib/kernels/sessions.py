@@ -209,7 +209,7 @@ def assign(
 
 @compiled(nothing(i64, i64, Int64sOut, _Sessions))
 def link_stored(first: int, end: int, newest: NDArray[np.int64], sessions: Any) -> None:
-    """Puts the slots from ``first`` to before ``end``, by key and then by end, below the other sessions of their keys."""
+    """Puts the slots ``first`` to ``end`` (exclusive), by key and end, below the other sessions of their keys."""
     tail = i64(NO_SLOT)
     for slot in range(end - 1, first - 1, -1):
         key = sessions[slot].key_code
