@@ -133,7 +133,7 @@ class SessionStore:
         return [session for session in found if session.start_ms <= latest_start_ms]
 
     def all(self) -> Iterator[SessionRow]:
-        """All sessions within retention, by key bytes and end."""
+        """All sessions within retention, in the order in which they are stored."""
         for raw, row in self._backend.scan(self._sessions):
             key, start_ms, end_ms = decode_key(raw, self._name)
             if end_ms > self.last_expired_end:

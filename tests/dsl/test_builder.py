@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 import statelib
@@ -17,12 +18,15 @@ from statelib import (
     Named,
     Produced,
     Repartitioned,
+    SessionWindows,
     Stores,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     count,
 )
+from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.suppress import Suppress
 
 DAY = timedelta(days=1)
 
@@ -144,3 +148,44 @@ def test_aggregations_are_nodes_of_the_dsl() -> None:
     described = statelib.describe(builder.build())
     assert "KSTREAM-AGGREGATE" in described
     assert "Sub-topology: 1" in described
+
+
+def test_sessions_are_grouped_merged_and_suppressed() -> None:
+    builder = StreamsBuilder("app")
+    grouped = builder.stream("clicks").group_by_key()
+    sessions = grouped.windowed_by(SessionWindows.of_inactivity_gap_and_grace(timedelta(minutes=30), DAY))
+    sessions.count(Materialized.as_("visits").with_retention(timedelta(days=3)), Named.as_("counting")).suppress(
+        Suppressed.until_window_closes(BufferConfig.unbounded()).with_name("final")
+    ).to_stream().to("visits-per-user")
+    sessions.aggregate({"clicks": count()}).suppress(
+        Suppressed.until_time_limit(DAY, BufferConfig.unbounded())
+    ).suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream().to("clicks-per-visit")
+    sessions.reduce(max).to_stream().to("largest")
+    sessions.aggregate_with(int, lambda _, value, sum_: sum_ + value, lambda _, one, other: one + other, pa.int64())
+    (sub,) = builder.build().sub_topologies
+    aggregates = [node for node in sub.processors if isinstance(node.spec, SessionAggregate)]
+    assert aggregates[0].stores == ("visits",)
+    assert [node.spec.retention_ms for node in aggregates] == [3 * 86_400_000, None, None, None]
+    assert [node.spec.needs_prior for node in aggregates] == [True, True, False, False]
+    waits = [node.spec.wait_ms for node in sub.processors if isinstance(node.spec, Suppress)]
+    assert waits == [86_400_000 + 1_800_000, 86_400_000, 86_400_000 + 1_800_000]
+
+
+def test_the_fingerprint_knows_gap_grace_and_merger() -> None:
+    def fingerprint(gap: int, grace: int, factor: int) -> str:
+        builder = StreamsBuilder("app")
+        windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=gap), timedelta(seconds=grace))
+        grouped = builder.stream("clicks").group_by_key().windowed_by(windows)
+        if factor == 1:
+            merged = grouped.aggregate_with(
+                int, lambda _, value, sum_: sum_ + value, lambda _, one, two: one, pa.int64()
+            )
+        else:
+            merged = grouped.aggregate_with(
+                int, lambda _, value, sum_: sum_ + value, lambda _, one, two: two, pa.int64()
+            )
+        merged.to_stream().to("out")
+        return builder.build().fingerprint
+
+    assert fingerprint(1, 2, 1) == fingerprint(1, 2, 1)
+    assert len({fingerprint(1, 2, 1), fingerprint(2, 2, 1), fingerprint(1, 1, 1), fingerprint(1, 2, 2)}) == 4
