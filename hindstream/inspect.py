@@ -23,6 +23,7 @@ from statelib.commits import CommitLog, JobLayout, check_restorable
 from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_source import TableSource
 from statelib.operators.window_aggregate import WindowAggregate
@@ -30,6 +31,7 @@ from statelib.serdes import serde_for
 from statelib.storage import Storage
 from statelib.stores.deduplication import DeduplicationStore
 from statelib.stores.rocksdb import RocksDbBackend
+from statelib.stores.session import SessionStore
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.window import WindowStore
@@ -50,7 +52,7 @@ _FOREVER = 1 << 62
 
 
 def print_key(job: Job, store: str, key: str, as_of: str | None, commit: int | None, settings: Settings) -> None:
-    """Prints the versions, windows or entries of ``key``.
+    """Prints the versions, windows, sessions or entries of ``key``.
 
     Args:
         job: The job.
@@ -163,13 +165,15 @@ def _rows(
     """What the store of ``node`` holds."""
     spec: Any = node.spec
     time_ms = None if as_of is None else _milliseconds(as_of)
+    clock = task.position.clocks.get(node.name, {}).get("store_time", -1)
     if isinstance(spec, TableSource):
         parents = {source.name: source.topic for source in sub.all_sources}
         value_type = open_archive(warehouse, parents[node.parents[0]]).schema.field("value").type
         yield from _version(backend, spec, keys[0], time_ms, value_type)
     elif isinstance(spec, WindowAggregate):
-        clock = task.position.clocks.get(node.name, {}).get("store_time", -1)
         yield from _windows(backend, spec, keys[0], time_ms, clock)
+    elif isinstance(spec, SessionAggregate):
+        yield from _sessions(backend, spec, keys[0], time_ms, clock)
     elif isinstance(spec, DeduplicateSpec):
         framed = keys[0] if len(keys) == 1 else len(keys[0]).to_bytes(4, "big") + keys[0] + keys[1]
         entry = DeduplicationStore(backend, spec.store).fetch(framed)
@@ -204,6 +208,17 @@ def _windows(
     for row in store.fetch_range(key, first, last):
         window = f"{time_text(row.start_ms)} to {time_text(row.start_ms + size_ms)}"
         yield window, _decoded(row.row, store.header.schema)
+
+
+def _sessions(
+    backend: RocksDbBackend, spec: SessionAggregate, key: bytes, time_ms: int | None, stream_time: int
+) -> Iterator[Row]:
+    # The longer retention of the two modes: what the store holds, it shows.
+    store = SessionStore(backend, spec.store, retention_ms=spec.seen_ms("kip"), stream_time=stream_time)
+    for row in store.fetch(key):
+        if time_ms is None or row.start_ms <= time_ms <= row.end_ms:
+            session = f"{time_text(row.start_ms)} to {time_text(row.end_ms)}"
+            yield session, _decoded(row.row, store.header.schema)
 
 
 def _buffered(backend: RocksDbBackend, spec: Suppress, key: bytes) -> Iterator[Row]:
