@@ -226,13 +226,14 @@ def link_stored(first: int, end: int, newest: NDArray[np.int64], sessions: Any) 
 
 @compiled(nothing(Int64s, Int64sOut, _Sessions))
 def unlink(slots: NDArray[np.int64], newest: NDArray[np.int64], sessions: Any) -> None:
-    """Takes sessions out of the lists of their keys."""
+    """Takes sessions out of the lists of their keys, where one that is not seen any more may be missing."""
     for slot in slots:
         key = sessions[slot].key_code
         above = i64(NO_SLOT)
         following = newest[key]
-        while following != slot:
+        while following != slot and following != NO_SLOT:  # noqa: PLR1714 - no sets in kernels
             above = following
             following = sessions[following].older
-        _link(above, key, sessions[slot].older, newest, sessions)
+        if following == slot:
+            _link(above, key, sessions[slot].older, newest, sessions)
         sessions[slot].alive = 0

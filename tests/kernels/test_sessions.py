@@ -86,6 +86,15 @@ def test_remove_and_keep_number_anew() -> None:
     assert (slots.sessions["stored_end"] == NOT_STORED).all()
 
 
+def test_a_session_that_is_not_seen_any_more_can_be_removed() -> None:
+    slots = slots_for(gap=5, grace=0, retention=5)
+    put(slots, (0, 0), (1, 10), (0, 5))  # the new session of key 0 does not know of the one at 0
+    assert slots.sessions["older"].tolist() == [NO_SLOT, NO_SLOT, NO_SLOT]
+    slots.remove(np.array([0, 2]))
+    assert slots.sessions["alive"].tolist() == [0, 1, 0]
+    assert put(slots, (0, 10)).slots.tolist() == [3]
+
+
 def test_many_sessions_grow_the_arrays() -> None:
     slots = slots_for(gap=1, grace=100_000, retention=200_000)
     times = np.arange(5_000) * 3

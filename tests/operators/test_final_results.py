@@ -18,15 +18,14 @@ from statelib.operators.suppress import Suppress
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import SessionWindows
 from tests.operators.chain import Chain, Record, Row
+from tests.operators.sessions import WINDOWS, session_records
 from tests.reference.session_aggregate import all_values
 from tests.reference.suppress import Buffer
 
 if TYPE_CHECKING:
     from statelib.semantics import Semantics
 
-KEYS = st.sampled_from([None, "", "a", "ab", "b", "a\0"])
-RECORDS = st.lists(st.builds(Record, KEYS, st.none() | st.integers(0, 9), st.integers(0, 90)), max_size=50)
-WINDOWS = st.builds(SessionWindows, st.integers(0, 12), st.integers(0, 15))
+RECORDS = session_records(st.none() | st.integers(0, 9))
 FINAL = Suppressed.until_window_closes(BufferConfig.unbounded())
 VALUES = Aggregate(
     list, lambda _, value, values: [*values, value], pa.list_(pa.int64()), lambda _, one, other: one + other

@@ -17,6 +17,7 @@ from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionStore
 from statelib.windows import SessionWindows
 from tests.operators.chain import Chain, Record, Row
+from tests.operators.sessions import WINDOWS, session_records
 from tests.reference.session_aggregate import Sessions, all_values
 from tests.reference.window_aggregate import sql
 
@@ -26,18 +27,15 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
 
 SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
-KEYS = st.sampled_from([None, "", "a", "ab", "b", "a\0", "a\0\0\0\0\0\0\0\0\0"])
 INTEGERS = pa.struct([("x", pa.int32())])
 FLOATS = pa.struct([("x", pa.float64())])
-WINDOWS = st.builds(SessionWindows, st.integers(0, 12), st.integers(0, 15))
 SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
 BETWEEN = st.sampled_from(["nothing", "flush", "restart"])
 SIZES = st.integers(1, 10)
 
 
 def records_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Record]]:
-    values = st.none() | st.fixed_dictionaries({"x": st.none() | numbers})
-    return st.lists(st.builds(Record, KEYS, values, st.integers(0, 90)), max_size=50)
+    return session_records(st.none() | st.fixed_dictionaries({"x": st.none() | numbers}))
 
 
 RECORDS = records_of(st.integers(-9, 9))
@@ -52,10 +50,11 @@ def rows_of(reference: Sessions, records: list[Record], semantics: Semantics, sh
     """The updates of the table; the shipped library does not say what is replaced in place."""
     rows = []
     for i, record in enumerate(records):
-        for start, end, new, old in reference.process(record.key, record.value, record.timestamp):
-            prior = None if semantics == "kafka-4.3" and new is not None else old
-            values = [None if aggregate is None else show(aggregate) for aggregate in (new, prior)]
-            rows.append(Row(i, record.key, values[0], end, (start, end), values[1]))
+        updates = reference.process(record.key, record.value, record.timestamp)
+        for n, (start, end, *aggregates) in enumerate(updates, start=1):
+            value, prior = (None if aggregate is None else show(aggregate) for aggregate in aggregates)
+            told = None if semantics == "kafka-4.3" and n == len(updates) else prior
+            rows.append(Row(i, record.key, value, end, (start, end), told))
     return rows
 
 
@@ -149,9 +148,7 @@ def test_python_functions_that_may_remove_sessions(
         assert session_chain(windows, aggregator, semantics=semantics).run(records, size, between) == [expected]
 
 
-@given(
-    WINDOWS, st.lists(st.builds(Record, KEYS, st.none() | st.integers(0, 9), st.integers(0, 90)), max_size=40), SIZES
-)
+@given(WINDOWS, session_records(st.none() | st.integers(0, 9)), SIZES)
 def test_reduce_merges_by_the_reducer(windows: SessionWindows, records: list[Record], size: int) -> None:
     def mix(one: int, other: int | None) -> int:
         return one * 10 + (other or 0)
