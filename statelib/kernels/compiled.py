@@ -36,7 +36,7 @@ types: Any = numba.types
 cgutils: Any = numba.core.cgutils
 config: Any = numba.core.config
 
-SHARED = ("compiled.py", "bytes_order.py")
+SHARED = ("compiled.py", "bytes_order.py", "hashing.py")
 """Modules whose helpers are compiled into kernels of other modules."""
 
 
@@ -67,6 +67,7 @@ Int64s = _array(types.int64, readonly=True)
 BytesOut = _array(types.uint8, readonly=False)
 BoolsOut = _array(types.boolean, readonly=False)
 Int64sOut = _array(types.int64, readonly=False)
+UInt64sOut = _array(types.uint64, readonly=False)
 
 
 def several(dtype: Any, count: int) -> Any:

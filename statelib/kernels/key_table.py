@@ -39,6 +39,7 @@ from statelib.kernels.compiled import (
     prefetch,
     several,
 )
+from statelib.kernels.hashing import hash_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,32 +52,13 @@ _FIRST_SLOTS = 1 << 10
 _PREFETCH_AHEAD = 12
 _EMPTY = -1
 _CODE_MASK = (1 << 32) - 1
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_FINAL_1 = np.uint64(0xFF51AFD7ED558CCD)
-_FINAL_2 = np.uint64(0xC4CEB9FE1A85EC53)
-_BYTE = np.uint64(8)
-_HALF = np.uint64(32)
 _TAG_SHIFT = np.uint64(33)
 
 
 @helper
 def _tag(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """31 bits of a hash of ``data[start:end]``: eight bytes at a time, then a finaliser that mixes all bits."""
-    length = end - start
-    state = np.uint64(length) * _MULTIPLIER
-    if length >= 8:
-        for position in range(start, end - 8, 8):
-            state = (state ^ load_word(data, position)) * _MULTIPLIER
-            state ^= state >> _HALF
-        state ^= load_word(data, end - 8)  # overlaps the word before it unless the length is a multiple of 8
-    else:
-        word = np.uint64(0)
-        for position in range(start, end):
-            word = (word << _BYTE) | np.uint64(data[position])
-        state ^= word
-    state = (state ^ (state >> _HALF)) * _FINAL_1
-    state = (state ^ (state >> _HALF)) * _FINAL_2
-    tag: int = i64(state >> _TAG_SHIFT)
+    """31 bits of the key's hash."""
+    tag: int = i64(hash_bytes(data, start, end) >> _TAG_SHIFT)
     return tag
 
 
