@@ -11,19 +11,22 @@ import logging
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.checks import files_frame, files_suite, ledger_frame, ledger_suite, topic_suite
+from spark_jobs.checks import FILES, files_frame, files_suite, ledger_frame, ledger_suite, topic_suite
 from spark_jobs.command import phase_main
-from spark_jobs.frames import PandasFrame, pandas_frame, spark_frame
+from spark_jobs.frames import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
 from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.screen import screen_of
 from spark_jobs.session import spark_session
+from spark_jobs.suspects import Scan, find_suspects
 from spark_jobs.task_work import stages_of
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
-from statelib.errors import ConfigurationError, InputError
-from statelib.manifests import Audit
+from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.manifests import Audit, AuditCheck
 from statelib.topics.schema import topic_schema
 
 if TYPE_CHECKING:
@@ -36,14 +39,15 @@ if TYPE_CHECKING:
     from spark_jobs.validation import Validated
     from statelib.config import Settings
     from statelib.job import Job
-    from statelib.manifests import AuditCheck, Plan, Staged
+    from statelib.manifests import Plan, Staged
     from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
 
 _log = logging.getLogger(__name__)
 
-SPARK_FROM_ROWS = 1_000_000
-"""``audit_engine = "auto"``: a sink with more staged records than this is audited on Spark, where each query costs
-tenths of a second whatever its size; smaller ones in this process."""
+SCREEN_FROM_ROWS = 200_000
+"""``audit_engine = "auto"``: a sink with more staged records than this is screened first, as Great Expectations takes
+seconds for each million rows, on any engine."""
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
@@ -77,12 +81,17 @@ def _audit(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged:
     layout = JobLayout(job.name)
     with _local_folder(warehouse, f"{layout.root}/great_expectations") as folder:
         validator = Validator(folder)
-        validated = [
-            validator.validate(suite, frame, run=plan.run_id)
-            for suite, frame in _audited(job, settings, warehouse, plan, staged)
-        ]
+        validated: list[Validated] = []
+        damage: list[AuditCheck] = []
+        try:
+            for suite, frame in _audited(job, settings, warehouse, plan, staged):
+                validated.append(validator.validate(suite, frame, run=plan.run_id))
+        except CorruptedDataError as error:
+            damage = [
+                AuditCheck(topic=FILES, expectation="can_be_read", parameters={}, success=False, error=str(error))
+            ]
         page = _page(validated, folder)
-    checks = tuple(check for part in validated for check in part.checks)
+    checks = (*(check for part in validated for check in part.checks), *damage)
     return Audit(
         run_id=plan.run_id,
         success=all(check.success for check in checks),
@@ -100,17 +109,34 @@ def _audited(
     sinks = [sink for outcome in staged.tasks for sink in outcome.sinks]
     for topic in job.topology.sink_topics:
         files = [sink.file for sink in sinks if sink.topic == topic]
-        suite = topic_suite(job, topic, schemas[topic])
-        rows = sum(file.rows for file in files)
-        if settings.audit_engine == "spark" or (settings.audit_engine == "auto" and rows > SPARK_FROM_ROWS):
-            frame = spark_frame(spark_session(settings), warehouse, topic, schemas[topic], files)
-            yield suite, frame
-            frame.data.unpersist()
-        else:
-            yield suite, pandas_frame(warehouse, topic, schemas[topic], files)
+        yield from _audited_topic(settings, warehouse, topic_suite(job, topic, schemas[topic]), schemas[topic], files)
     before = CommitLog(warehouse, job.name).read(plan.commit - 1).tasks if plan.commit > 1 else {}
     yield files_suite(), PandasFrame(files_frame(warehouse, sinks, schemas, before))
     yield ledger_suite(), PandasFrame(ledger_frame(reconcile(job.topology, plan, staged)))
+
+
+def _audited_topic(
+    settings: Settings, warehouse: Storage, suite: Suite, schema: pa.Schema, files: Sequence[ArchiveFile]
+) -> Iterator[tuple[Suite, Frame]]:
+    """The checks of a topic with the rows that they need: see ``audit_engine`` of `Settings`."""
+    topic, rows, engine = suite.name, sum(file.rows for file in files), settings.audit_engine
+    if engine == "auto":
+        engine = "screened" if rows > SCREEN_FROM_ROWS else "pandas"
+    if engine == "pandas":
+        yield suite, pandas_frame((t for file in files for t in read_flat(warehouse, topic, schema, file)), schema)
+        return
+    on_spark = suite
+    if engine == "screened":
+        screen, screened, others = screen_of(suite.checks, flat_schema(schema))
+        suspects = find_suspects(spark_session(settings), Scan(warehouse, topic, schema, screen), files)
+        if suspects is not None:
+            note = f"Run over {len(suspects):,} of {rows:,} rows: those that can fail one of these checks."
+            yield replace(suite, checks=screened, note=note), pandas_frame([suspects], schema)
+            on_spark = replace(suite, checks=others, part="all rows")
+    if on_spark.checks:
+        frame = spark_frame(spark_session(settings), warehouse, topic, schema, files)
+        yield on_spark, frame
+        frame.data.unpersist()
 
 
 def _schemas(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged) -> dict[str, pa.Schema]:
@@ -130,7 +156,7 @@ def _schemas(job: Job, settings: Settings, warehouse: Storage, plan: Plan, stage
 def _page(validated: Sequence[Validated], folder: Path) -> str | None:
     """The page to look at, below ``folder``: that of the first table that failed, else of the first."""
     failed = [part for part in validated if not all(check.success for check in part.checks)]
-    page = (failed or list(validated))[0].page
+    page = next((part.page for part in failed or validated), None)
     return str(page.relative_to(folder.resolve())) if page else None
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from spark_jobs.frames import Column, flat_columns
-from statelib.commits import ledger_table, topic_path
+from spark_jobs.frames import Column, flat_columns, open_staged
+from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.stateless import Filter, Peek
 from statelib.operators.suppress import Suppress
@@ -60,12 +59,21 @@ class Suite:
         checks: What is expected.
         place: The columns that tell a row.
         names: By name in the frame, what a person calls a column.
+        part: Which of the table's checks these are, if not all.
+        note: What a reader of the results should know.
     """
 
     name: str
     checks: Sequence[Check]
     place: Sequence[str]
     names: Mapping[str, str] = field(default_factory=dict)
+    part: str = ""
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """In Data Docs; the same in every run."""
+        return f"{self.name} ({self.part})" if self.part else self.name
 
 
 def topic_suite(job: Job, topic: str, schema: pa.Schema) -> Suite:
@@ -176,13 +184,16 @@ def files_frame(
         sinks: The files, those of a partition in order.
         schemas: By topic, the columns that its files should have; a topic that is not there begins with these files.
         before: The tasks as of the last commit.
+
+    Raises:
+        CorruptedDataError: A file is missing or damaged.
     """
     ends = {place: end for task in before.values() for place, end in task.position.sink_offsets.items()}
     rows = []
     for sink in sinks:
         place, file = f"{sink.topic}/{sink.file.partition}", sink.file
-        with warehouse.open_input(f"{topic_path(sink.topic)}/{file.path}") as opened:
-            columns = pq.read_schema(opened)
+        with open_staged(warehouse, sink.topic, file) as parquet:
+            columns = parquet.schema_arrow
         rows.append({
             "topic": sink.topic,
             "partition": file.partition,

@@ -7,6 +7,7 @@ person sees (``key.window_start``). Binary fields are hexadecimal text. Lists, m
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statelib.commits import topic_path
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.storage.errors import ObjectNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
@@ -118,26 +120,66 @@ def _leaves(field: pa.Field, outer: tuple[str, ...]) -> Iterator[Column]:
         yield Column(path, field.type)
 
 
-def pandas_frame(warehouse: Storage, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile]) -> PandasFrame:
-    """A topic's staged records in this process."""
+def is_hex(data_type: pa.DataType) -> bool:
+    """Whether a frame holds hexadecimal text for values of this type."""
+    return bool(pa.types.is_binary(data_type) or pa.types.is_fixed_size_binary(data_type))
+
+
+def flat_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a topic's flat tables, with Arrow's types."""
+    return pa.schema([(column.name, column.type) for column in flat_columns(schema)])
+
+
+def read_flat(warehouse: Storage, topic: str, schema: pa.Schema, file: ArchiveFile) -> Iterator[pa.Table]:
+    """The records of a staged file as flat tables, some ten thousand rows each.
+
+    Raises:
+        CorruptedDataError: The file is missing or damaged.
+    """
     columns = flat_columns(schema)
     names = [field.name for field in schema if any(column.path[0] == field.name for column in columns)]
-    tables = [_read(warehouse, topic, file, names) for file in files]
-    empty = pa.schema([*(schema.field(name) for name in names), _PARTITION]).empty_table()
-    table = pa.concat_tables([empty, *tables], promote_options="permissive")
-    flat = pa.table({column.name: _leaf(table, column.path) for column in columns})
-    frame = flat.to_pandas()
-    for column in columns:
-        if pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type):
+    expected = pa.schema([schema.field(name) for name in names]).empty_table()
+    partition = pa.scalar(file.partition, _PARTITION.type)
+    with open_staged(warehouse, topic, file) as parquet:
+        for batch in parquet.iter_batches(columns=names):
+            # Another column or type is found by the check of the files, and is not to stop those of the rows.
+            table = pa.concat_tables([expected, pa.table(batch)], promote_options="permissive")
+            table = table.append_column(_PARTITION, pa.repeat(partition, len(batch)))
+            yield pa.table({column.name: _leaf(table, column.path) for column in columns})
+
+
+@contextmanager
+def open_staged(warehouse: Storage, topic: str, file: ArchiveFile) -> Iterator[pq.ParquetFile]:
+    """A staged file, to be read.
+
+    Raises:
+        CorruptedDataError: The file is missing or damaged; also where that shows while it is read.
+    """
+    path = f"{topic_path(topic)}/{file.path}"
+    try:
+        with (
+            warehouse.open_input(path) as opened,
+            pq.ParquetFile(opened, page_checksum_verification=True) as parquet,
+        ):
+            yield parquet
+    except (ObjectNotFoundError, pa.ArrowException, OSError) as error:
+        raise CorruptedDataError(
+            f"a staged file cannot be read: {' '.join(str(error).split())}",
+            topic=topic,
+            partition=file.partition,
+            file=warehouse.uri(path),
+            next_step="run the same slice again: its next try writes all files anew",
+        ) from error
+
+
+def pandas_frame(flat: Iterable[pa.Table], schema: pa.Schema) -> PandasFrame:
+    """Flat tables of a topic with this schema, one after the other, in this process."""
+    table = pa.concat_tables([flat_schema(schema).empty_table(), *flat], promote_options="permissive")
+    frame = table.to_pandas()
+    for column in flat_columns(schema):
+        if is_hex(column.type):
             frame[column.name] = frame[column.name].map(lambda value: None if value is None else value.hex().upper())
     return PandasFrame(frame)
-
-
-def _read(warehouse: Storage, topic: str, file: ArchiveFile, names: list[str]) -> pa.Table:
-    with warehouse.open_input(f"{topic_path(topic)}/{file.path}") as opened:
-        table = pq.read_table(opened, columns=names, partitioning=None)
-    partition = pa.repeat(pa.scalar(file.partition, _PARTITION.type), len(table))
-    return table.append_column(_PARTITION, partition)
 
 
 def _leaf(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
@@ -167,7 +209,7 @@ def spark_frame(
 
 
 def _spark_column(column: Any, of: Column, f: Any) -> Any:
-    if pa.types.is_binary(of.type) or pa.types.is_fixed_size_binary(of.type):
+    if is_hex(of.type):
         column = f.hex(column)
     return column.alias(of.name)
 

@@ -86,7 +86,7 @@ def run_stage(spark: SparkSession, works: Sequence[TaskWork], *, name: str) -> l
             results = rows.collect()
     except (Py4JError, PySparkException) as error:
         if not errors.value:
-            raise _spark_error(error, works[0]) from error
+            raise spark_error(error, job=works[0].job, run=works[0].run_id) from error
         results = []
     finally:
         context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
@@ -151,10 +151,10 @@ def _unforeseen(error: Exception, work: TaskWork) -> HindstreamError:
     return InternalError(what, task=task, next_step=next_step)
 
 
-def _spark_error(error: Exception, work: TaskWork) -> RetryableError:
-    """The first line of what Spark says, without the stacks of two languages."""
+def spark_error(error: Exception, **place: str) -> RetryableError:
+    """What to raise when Spark gives up: the first line of what it says, without the stacks of two languages."""
     java: Any = getattr(error, "java_exception", None)
     reason = (java.getMessage() if java is not None else None) or str(error)
     first = next((line.strip() for line in reason.splitlines() if line.strip()), type(error).__name__)
     next_step = "run the same command again; the log of Spark's executors says more"
-    return RetryableError(f"Spark has given up: {first}", job=work.job, run=work.run_id, next_step=next_step)
+    return RetryableError(f"Spark has given up: {first}", **place, next_step=next_step)

@@ -66,15 +66,17 @@ class Validator:
             {"type": check.type, "kwargs": dict(check.kwargs), "meta": {"check": n}}
             for n, check in enumerate(suite.checks)
         ]
-        stored = self._context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=checks))
+        stored = self._context.suites.add_or_update(
+            gx.ExpectationSuite(name=suite.title, expectations=checks, notes=suite.note or None)
+        )
         definition = self._context.validation_definitions.add_or_update(
             gx.ValidationDefinition(
-                name=suite.name, data=self._batch_definition(suite.name, frame.engine), suite=stored
+                name=suite.title, data=self._batch_definition(suite.title, frame.engine), suite=stored
             )
         )
         checkpoint = self._context.checkpoints.add_or_update(
             gx.Checkpoint(
-                name=suite.name,
+                name=suite.title,
                 validation_definitions=[definition],
                 actions=[UpdateDataDocsAction(name="data docs")],
                 result_format={

@@ -109,8 +109,10 @@ class Settings(BaseSettings):
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
-    audit_engine: Literal["auto", "spark", "pandas"] = Field(
-        default="auto", description="what Great Expectations runs on; auto: Spark for many rows, this process for few"
+    audit_engine: Literal["auto", "pandas", "screened", "spark"] = Field(
+        default="auto",
+        description="what Great Expectations looks at: all rows in this process (pandas) or on Spark (spark), or those "
+        "that can fail, which Spark finds (screened); auto: pandas for few rows, screened for many",
     )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark_jobs import audit, commit, plan, publish, replay
+from spark_jobs import audit, commit, plan, publish, replay, suspects
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.errors import ConfigurationError, InputError
@@ -57,27 +57,43 @@ def test_a_good_run_passes_with_a_page_in_data_docs(replayed: Replayed, caplog: 
     assert "passed" in caplog.text
 
 
-def test_both_engines_say_the_same(replayed: Replayed) -> None:
-    pandas, spark = (audited(replayed, engine) for engine in ("pandas", "spark"))
+ENGINES = ("pandas", "screened", "spark")
+
+
+def by_check(found: Audit) -> dict[str, dict[str, object]]:
+    checks = {json.dumps([c.topic, c.expectation, c.parameters]): c.model_dump() for c in found.checks}
+    assert len(checks) == len(found.checks)
+    return checks
+
+
+def test_all_engines_say_the_same(replayed: Replayed) -> None:
+    pandas, screened, spark = (audited(replayed, engine) for engine in ENGINES)
     assert pandas.success
-    assert [c.model_dump() for c in pandas.checks] == [c.model_dump() for c in spark.checks]
+    assert by_check(pandas) == by_check(screened) == by_check(spark)
 
 
-def test_both_engines_find_the_same_defects(replayed: Replayed) -> None:
+def test_all_engines_find_the_same_defects(replayed: Replayed) -> None:
     job = with_defects(replayed.job)
-    pandas, spark = (audited(replayed, engine, job).checks for engine in ("pandas", "spark"))
-    for found in (pandas, spark):
-        failed = {check.expectation: check for check in found if not check.success}
+    counts = []
+    for engine in ENGINES:
+        found = by_check(audited(replayed, engine, job))
+        failed = {str(check["expectation"]): check for check in found.values() if not check["success"]}
         assert set(failed) == {expectation.type for expectation in DEFECTS}
         countries = failed["expect_column_values_to_be_in_set"]
-        assert countries.unexpected_count > 20
-        assert len(countries.unexpected_rows) == 20
-        assert {row["key.key"] for row in countries.unexpected_rows} == {"us"}
-        assert {"partition", "offset", "value.orders"} <= set(countries.unexpected_rows[0])
-        assert failed["expect_table_row_count_to_be_between"].observed > 3
-        assert "value.nothing" in str(failed["expect_column_values_to_not_be_null"].error)
-    counts = [[check.unexpected_count for check in found] for found in (pandas, spark)]
-    assert counts[0] == counts[1]
+        rows: list[dict[str, object]] = list(countries["unexpected_rows"])  # type: ignore[call-overload]
+        assert len(rows) == 20
+        assert {row["key.key"] for row in rows} == {"us"}
+        assert {"partition", "offset", "value.orders"} <= set(rows[0])
+        assert int(str(failed["expect_table_row_count_to_be_between"]["observed"])) > 3
+        assert "value.nothing" in str(failed["expect_column_values_to_not_be_null"]["error"])
+        counts.append({name: check["unexpected_count"] for name, check in found.items()})
+    assert counts[0] == counts[1] == counts[2]
+
+
+def test_defects_of_most_rows_are_shown_all_the_same(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspects, "MOST_SUSPECTS", 5)
+    job = with_defects(replayed.job)
+    assert by_check(audited(replayed, "screened", job)) == by_check(audited(replayed, "spark", job))
 
 
 def test_a_failed_run_is_in_quarantine(
@@ -107,6 +123,21 @@ def test_a_failed_run_is_in_quarantine(
     head = CommitLog(warehouse, "orders").head()
     assert head is not None
     assert head.run_id == "00000001-2"
+
+
+@pytest.mark.parametrize("engine", ["pandas", "screened"])
+def test_a_damaged_file_is_a_failed_audit_and_the_next_try_makes_it_anew(replayed: Replayed, engine: str) -> None:
+    settings = replayed.settings.model_copy(update={"audit_engine": engine})
+    path = next(sink.file.path for task in replayed.staged.tasks for sink in task.sinks if sink.topic == SINK)
+    file = Path(str(settings.warehouse)) / "topics" / SINK / path
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(InputError, match=f"can_be_read.* could not be evaluated: a staged file cannot be read.*{path}"):
+        audit.run(replayed.job, settings)
+    planned = plan.run(replayed.job, settings)
+    assert not isinstance(planned, NothingToDo)
+    assert planned.run_id == "00000001-2"
+    replay.run(replayed.job, settings)
+    assert audit.run(replayed.job, settings).success
 
 
 def test_lost_records_show_in_the_ledger(replayed: Replayed) -> None:
@@ -150,14 +181,15 @@ def test_a_warehouse_elsewhere_gets_a_copy_of_the_folder() -> None:
     ]
 
 
-def test_many_rows_go_to_spark(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_screened(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
     sinks = [sink for outcome in replayed.staged.tasks for sink in outcome.sinks]
     rows = sum(sink.file.rows for sink in sinks)
-    for threshold, engine in ((rows, "pandas"), (rows - 1, "spark")):
-        monkeypatch.setattr(audit, "SPARK_FROM_ROWS", threshold)
+    screened = f"Run over 0 of {rows} rows: those that can fail one of these checks."
+    for threshold, note in ((rows, ""), (rows - 1, screened)):
+        monkeypatch.setattr(audit, "SCREEN_FROM_ROWS", threshold)
         warehouse = open_warehouse(replayed.settings)
         tables = audit._audited(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged)
-        assert next(frame.engine for suite, frame in tables if suite.name == SINK) == engine
+        assert next(suite.note for suite, _ in tables if suite.name == SINK) == note
 
 
 def test_a_run_that_has_staged_nothing_cannot_be_audited(settings: Settings, orders_job: Job) -> None:

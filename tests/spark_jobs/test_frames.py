@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from spark_jobs.frames import flat_columns, pandas_frame, spark_frame, spark_uri
+from spark_jobs.frames import flat_columns, pandas_frame, read_flat, spark_frame, spark_uri
 from spark_jobs.runs import open_warehouse
 from spark_jobs.validation import plain
 from statelib.errors import ConfigurationError
@@ -68,7 +68,7 @@ def test_both_engines_have_the_same_rows(tmp_path: Path, spark: SparkSession, ro
     append(archive, pa.Table.from_pylist(records, schema), attempt="t", app_id="t", app_version=1)
     archive = archive.refresh()
     files = [file for partition in range(2) for file in archive.files(partition)]
-    in_process = pandas_frame(warehouse, "things", SCHEMA, files)
+    in_process = pandas_frame((t for file in files for t in read_flat(warehouse, "things", SCHEMA, file)), SCHEMA)
     on_spark = spark_frame(spark, warehouse, "things", SCHEMA, files)
     assert list(in_process.data.columns) == on_spark.data.columns == NAMES
     found, other = (_rows(frame) for frame in (in_process.data, on_spark.data.toPandas()))
