@@ -108,7 +108,7 @@ class TestUnknown:
             load(HINDSTREAM_ZZZ="x")
 
     def test_variables_of_the_dev_script_are_none(self, in_empty_directory):
-        load(**dict.fromkeys(NOT_SETTINGS - {"HINDSTREAM_CONFIG"}, "x"))
+        assert load(**dict.fromkeys(NOT_SETTINGS - {"HINDSTREAM_CONFIG"}, "x")) == load()
 
     def test_every_variable_of_the_dev_script_is_known(self):
         read = set(re.findall(r"HINDSTREAM_[A-Z_]+", (Path(__file__).parents[2] / "dev").read_text()))

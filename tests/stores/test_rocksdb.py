@@ -40,7 +40,9 @@ def test_close_frees_the_lock_although_scans_live(tmp_path: Path) -> None:
     for scan in scans:
         next(scan)
     backend.close()
-    RocksDbBackend(tmp_path / "db").close()
+    reopened = RocksDbBackend(tmp_path / "db")
+    assert reopened.get("f", b"key000042") == b"value42"
+    reopened.close()
 
 
 def test_a_directory_in_use_is_a_clear_error(tmp_path: Path) -> None:
