@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, compiled, helper, i64, nothing
+from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,14 +150,18 @@ def _below(a: Any, b: Any) -> bool:
     return less
 
 
-_EXTREME = (
-    nothing(*[Int64s] * 4, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut),
-    nothing(*[Int64s] * 3, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut),
+@helper
+def _precedes(a: Any, b: Any, largest: bool) -> bool:
+    """Whether ``a`` takes the place of ``b``; of equal ones neither does."""
+    return _below(b, a) if largest else _below(a, b)
+
+
+@compiled(
+    nothing(boolean, *[Int64s] * 4, Bools, Int64sOut, BoolsOut, Int64sOut, BoolsOut),
+    nothing(boolean, *[Int64s] * 3, Floats, Bools, FloatsOut, BoolsOut, FloatsOut, BoolsOut),
 )
-
-
-@compiled(*_EXTREME)
-def running_min(
+def running_extreme(
+    largest: bool,
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
     absorbed: NDArray[np.int64],
@@ -168,42 +172,15 @@ def running_min(
     out: NDArray[Any],
     out_seen: NDArray[np.bool_],
 ) -> None:
-    """The smallest of int64 or float64 values; of equal ones the first."""
+    """The ``largest``, or else the smallest, of int64 or float64 values; of equal ones the first."""
     for update in range(len(rows)):
         slot = slots[update]
         row = rows[update]
         other = _other(absorbed, update)
-        if other != NO_SLOT and seen[other] and (not seen[slot] or _below(state[other], state[slot])):
+        if other != NO_SLOT and seen[other] and (not seen[slot] or _precedes(state[other], state[slot], largest)):
             state[slot] = state[other]
             seen[slot] = True
-        if (not len(valid) or valid[row]) and (not seen[slot] or _below(values[row], state[slot])):
-            state[slot] = values[row]
-            seen[slot] = True
-        out[update] = state[slot]
-        out_seen[update] = seen[slot]
-
-
-@compiled(*_EXTREME)
-def running_max(
-    rows: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    absorbed: NDArray[np.int64],
-    values: NDArray[Any],
-    valid: NDArray[np.bool_],
-    state: NDArray[Any],
-    seen: NDArray[np.bool_],
-    out: NDArray[Any],
-    out_seen: NDArray[np.bool_],
-) -> None:
-    """The largest of int64 or float64 values; of equal ones the first."""
-    for update in range(len(rows)):
-        slot = slots[update]
-        row = rows[update]
-        other = _other(absorbed, update)
-        if other != NO_SLOT and seen[other] and (not seen[slot] or _below(state[slot], state[other])):
-            state[slot] = state[other]
-            seen[slot] = True
-        if (not len(valid) or valid[row]) and (not seen[slot] or _below(state[slot], values[row])):
+        if (not len(valid) or valid[row]) and (not seen[slot] or _precedes(values[row], state[slot], largest)):
             state[slot] = values[row]
             seen[slot] = True
         out[update] = state[slot]

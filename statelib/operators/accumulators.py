@@ -6,6 +6,7 @@ read and set as Arrow columns, which is how it is stored and shown.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,10 +16,9 @@ from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.aggregations import (
     NO_UPDATE,
     running_count,
+    running_extreme,
     running_float_sum,
     running_int_sum,
-    running_max,
-    running_min,
 )
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def accumulator(function: str, of: pa.DataType | None) -> Accumulator:
         ordered = pa.types.is_integer(of) or pa.types.is_floating(of)
         temporal = pa.types.is_temporal(of) and not pa.types.is_interval(of)
         if ordered or temporal:
-            return NumberAccumulator(of, running_min if function == "min" else running_max)
+            return NumberAccumulator(of, partial(running_extreme, function == "max"))
     raise ConfigurationError(
         f"there is no {function.removeprefix('float_')} of {of}",
         next_step="cast it to a number in a map_values(), or write the function with aggregate(initializer, function)",
