@@ -14,11 +14,8 @@ from dags import embedded
 from dags.factory import PHASES
 from spark_jobs.runs import open_warehouse
 from statelib.commits import Runs
-from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError
-from tests.spark_jobs.orders import HOUR_MS, make_settings, orders
-from tests.spark_jobs.orders_job import SINK
-from tests.spark_jobs.test_replay import expected_totals
+from tests.spark_jobs.orders import check_published, make_settings, orders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,14 +82,7 @@ def test_a_slice_out_of_order_and_one_without_records_do_nothing(events: list[di
 
 def test_the_answer_is_that_of_good_data(folder: Path, events: list[dict[str, Any]]) -> None:
     assert events[3]["head"] == 3
-    archive = open_archive(open_warehouse(make_settings(folder)), SINK)
-    expected = expected_totals(orders())
-    rows = [row for partition in range(archive.partitions) for b in archive.reader(partition) for row in b.to_pylist()]
-    assert len(rows) > 250
-    for row in rows:
-        start = int(row["key"]["window_start"].timestamp() * 1000)
-        assert start % HOUR_MS == 0
-        assert (row["value"]["orders"], row["value"]["amount"]) == expected[row["key"]["key"], start]
+    check_published(make_settings(folder), orders())
 
 
 def test_a_process_has_one_airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

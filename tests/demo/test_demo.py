@@ -14,27 +14,16 @@ from hindstream.demo import NAME
 from hindstream.documents import load_runs
 from statelib.commits import CommitLog
 from statelib.storage import Storage
+from tests.command import hindstream
 from tests.demo.replay import equal_bytes, published
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
 
-def hindstream(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("HINDSTREAM_", "AIRFLOW_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "hindstream.cli", *arguments],
-        cwd=folder,
-        env={**clean, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def first(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     folder = tmp_path_factory.mktemp("user")
-    return folder, hindstream(folder, "demo")
+    return folder, hindstream("demo", cwd=folder)
 
 
 @pytest.fixture
@@ -81,7 +70,7 @@ def test_the_report_and_what_it_links_are_there(first, warehouse) -> None:
 def test_a_second_run_repeats_nothing_and_changes_nothing(first, warehouse) -> None:
     folder, _ = first
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    result = hindstream(folder, "demo")
+    result = hindstream("demo", cwd=folder)
     assert result.returncode == 0, result.stderr
     assert "nothing is repeated" in result.stdout
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
@@ -119,7 +108,7 @@ def test_a_second_run_needs_neither_airflow_nor_spark(first, warehouse) -> None:
 )
 def test_stores_can_be_looked_into(first, warehouse, arguments, expected) -> None:
     folder, _ = first
-    result = hindstream(folder, "inspect", "hindstream.demo.job:job", *arguments, "--warehouse", "demo-warehouse")
+    result = hindstream("inspect", "hindstream.demo.job:job", *arguments, "--warehouse", "demo-warehouse", cwd=folder)
     assert result.returncode == 0, result.stderr
     assert expected in result.stdout
     del warehouse
@@ -127,7 +116,9 @@ def test_stores_can_be_looked_into(first, warehouse, arguments, expected) -> Non
 
 def test_a_store_that_is_not_there_names_those_that_are(first, warehouse) -> None:
     folder, _ = first
-    result = hindstream(folder, "inspect", "hindstream.demo.job:job", "delay", "EWR", "--warehouse", "demo-warehouse")
+    result = hindstream(
+        "inspect", "hindstream.demo.job:job", "delay", "EWR", "--warehouse", "demo-warehouse", cwd=folder
+    )
     assert result.returncode == 78
     assert "weather-by-origin" in result.stderr
     del warehouse

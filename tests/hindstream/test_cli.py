@@ -10,19 +10,13 @@ import pytest
 
 from hindstream.demo import NAME
 from statelib.storage import Storage
+from tests.command import hindstream
 from tests.hindstream.documents import WINDOWS, make_run
 
 COMMANDS = (
     "demo", "run", "backfill", "status", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report",
 )  # fmt: skip
-
-
-def hindstream(*arguments: str, cwd, **environ: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HINDSTREAM_")}
-    command = [sys.executable, "-m", "hindstream.cli", *arguments]
-    environment = {**clean, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "160", **environ}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_help_names_every_command(tmp_path) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from statelib.commits.archives import open_archive
 from statelib.config import Settings, load_settings
 from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
+from tests.spark_jobs.orders_job import SINK
 
 JOB_FILE = Path(__file__).with_name("orders_job.py")
 DAY_MS = 86_400_000
@@ -56,3 +61,45 @@ def archive_orders(settings: Settings, table: pa.Table, version: int = 1) -> Top
     archive = TopicArchive.ensure(uri, topic_schema(pa.string(), VALUE), PARTITIONS)
     append(archive, table, attempt=f"test-{version}", app_id="test", app_version=version)
     return archive.refresh()
+
+
+def published(settings: Settings) -> list[dict[str, Any]]:
+    """All records of the sink, with their partition."""
+    archive = open_archive(Storage(settings.warehouse), SINK)
+    rows: list[dict[str, Any]] = []
+    for partition in range(archive.partitions):
+        for batch in archive.reader(partition):
+            rows += [{**row, "partition": partition} for row in batch.to_pylist()]
+    return rows
+
+
+def check_published(settings: Settings, table: pa.Table) -> None:
+    """Checks that the sink has one right result for each hour of the orders in ``table`` that must be closed."""
+    expected = expected_totals(table)
+    rows = published(settings)
+    found = {(row["key"]["key"], _ms(row["key"]["window_start"])): row["value"] for row in rows}
+    assert len(found) == len(rows)
+    assert {place: (value["orders"], value["amount"]) for place, value in found.items()} == {
+        place: expected[place] for place in found
+    }
+    closed_ms = _ms(pc.max(table["timestamp"]).as_py()) - 4 * HOUR_MS
+    assert set(found) >= {place for place in expected if place[1] < closed_ms}
+
+
+def expected_totals(table: pa.Table) -> dict[tuple[str, int], tuple[int, float]]:
+    """Orders and amount by country and hour (ms), each order once."""
+    totals: dict[tuple[str, int], tuple[int, float]] = {}
+    seen = set()
+    for row in table.to_pylist():
+        value = row["value"]
+        if value["order_id"] not in seen:
+            seen.add(value["order_id"])
+            timestamp = _ms(row["timestamp"])
+            place = value["country"], timestamp - timestamp % HOUR_MS
+            count, amount = totals.get(place, (0, 0.0))
+            totals[place] = count + 1, amount + value["amount"]
+    return totals
+
+
+def _ms(time: datetime) -> int:
+    return int(time.timestamp() * 1000)

@@ -16,16 +16,12 @@ import pytest
 from spark_jobs import pipeline
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
-from statelib.commits.archives import open_archive
 from statelib.config import load_settings
 from statelib.job import load_job
 from statelib.steps import observed
-from tests.spark_jobs.orders import JOB_FILE, make_settings
-from tests.spark_jobs.orders_job import SINK
+from tests.spark_jobs.orders import JOB_FILE, make_settings, published
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from statelib.config import Settings
     from statelib.job import Job
 
@@ -57,11 +53,6 @@ def run(moment: str, settings: Settings) -> int:
     code = f"import sys; from tests.spark_jobs.test_kills import drive; drive({moment!r}, *sys.argv[1:])"
     command = [sys.executable, "-c", code, settings.warehouse, str(settings.state_dir)]
     return subprocess.run(command, cwd=Path(__file__).parents[2], check=False, capture_output=True).returncode
-
-
-def published(settings: Settings) -> list[Any]:
-    archive = open_archive(open_warehouse(settings), SINK)
-    return [archive.reader(partition).read_all().to_pylist() for partition in range(archive.partitions)]
 
 
 @pytest.mark.spark

@@ -20,8 +20,15 @@ from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.job import Job
-from tests.spark_jobs.orders import DAY_MS, HOUR_MS, PARTITIONS, archive_orders, make_settings, orders
-from tests.spark_jobs.orders_job import SINK
+from tests.spark_jobs.orders import (
+    DAY_MS,
+    PARTITIONS,
+    archive_orders,
+    check_published,
+    make_settings,
+    orders,
+    published,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,15 +39,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def published(settings: Settings) -> list[dict[str, object]]:
-    archive = open_archive(open_warehouse(settings), SINK)
-    rows: list[dict[str, object]] = []
-    for partition in range(archive.partitions):
-        for batch in archive.reader(partition):
-            rows += [{**row, "partition": partition} for row in batch.to_pylist()]
-    return rows
-
-
 def run_phases(job: Job, settings: Settings, until_ms: int | None = None) -> None:
     planned = plan.run(job, settings.model_copy(update={"until": until_ms}))
     assert not isinstance(planned, NothingToDo)
@@ -48,34 +46,9 @@ def run_phases(job: Job, settings: Settings, until_ms: int | None = None) -> Non
         phase.run(job, settings, planned.run_id)
 
 
-def expected_totals(table: pa.Table) -> dict[tuple[str, int], tuple[int, float]]:
-    """Orders and amount by country and hour (ms), each order once."""
-    totals: dict[tuple[str, int], tuple[int, float]] = {}
-    seen = set()
-    for row in table.to_pylist():
-        value = row["value"]
-        if value["order_id"] not in seen:
-            seen.add(value["order_id"])
-            timestamp = int(row["timestamp"].timestamp() * 1000)
-            place = value["country"], timestamp - timestamp % HOUR_MS
-            count, amount = totals.get(place, (0, 0.0))
-            totals[place] = count + 1, amount + value["amount"]
-    return totals
-
-
 def test_the_answer_is_that_of_a_plain_computation(settings: Settings, orders_job: Job) -> None:
     run_phases(orders_job, settings)
-    expected = expected_totals(orders())
-    found = {
-        (row["key"]["key"], int(row["key"]["window_start"].timestamp() * 1000)): (
-            row["value"]["orders"],
-            row["value"]["amount"],
-        )
-        for row in published(settings)
-    }
-    assert found == {place: expected[place] for place in found}
-    closed = 4 * DAY_MS - 4 * HOUR_MS
-    assert set(found) >= {place for place in expected if place[1] < closed}
+    check_published(settings, orders())
 
 
 def test_slices_give_the_same_bytes_as_one_run(settings: Settings, orders_job: Job, tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+"""``hindstream backfill`` as a user runs it: slices of real archives through Airflow, Spark and Great Expectations."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from hindstream.documents import load_runs
+from statelib.commits import published_through
+from statelib.storage import Storage
+from tests.command import hindstream
+from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+
+def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -> None:
+    settings = make_settings(tmp_path)
+    archive_orders(settings, orders(days=4))
+    shutil.copy(JOB_FILE, tmp_path / "job.py")
+    result = hindstream(
+        "backfill", "job.py:job", "--from", "1970-01-03T00:00Z", "--to", "1970-01-06T00:00Z", "--every", "day",
+        "--warehouse", "warehouse", "--set", "spark_master=local[2]",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "before 1970-01-04 00:00 UTC: run 00000001-1",
+        "before 1970-01-05 00:00 UTC: run 00000002-1",
+        "before 1970-01-06 00:00 UTC: nothing to do",
+    ]
+    warehouse = Storage(settings.warehouse)
+    runs = load_runs(warehouse, "orders")
+    assert [(run.status, run.plan.until_ms) for run in runs] == [("committed", 3 * DAY_MS), ("committed", 4 * DAY_MS)]
+    assert published_through(warehouse, "orders") == 2
+    check_published(settings, orders(days=4))
+    folder = tmp_path / ".hindstream" / "airflow"
+    assert {path.name for path in folder.iterdir()} >= {"airflow.db", "backfill.log", "dags"}
