@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from dags.embedded import backfill
 from hindstream.numbers import time_text
+from hindstream.progress import slice_progress, terminal
 from hindstream.slices import Every, slice_ends_ms
 from statelib.errors import ConfigurationError
 from statelib.job import load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dags.embedded import SliceRun
     from statelib.config import Settings
 
@@ -28,28 +27,30 @@ def run_backfill(
     every: Every,
     airflow_home: str,
     settings: Settings,
-    *,
-    echo: Callable[[str], object],
 ) -> None:
-    """Runs the slices from ``start`` to ``end``; says of each what came of it.
+    """Runs the slices from ``start`` to ``end``; prints a line for each.
 
     Raises:
         HindstreamError: That of the phase that failed; the slices before it are done.
     """
+    ends = slice_ends_ms(_time("from", start), _time("to", end), every)
+    console = terminal()
+    with slice_progress(console) as progress:
+        bar = progress.add_task("replaying slices", total=len(ends))
 
-    def tell(run: SliceRun) -> None:
-        what = f"run {run.run_id}" if run.run_id else "nothing to do"
-        echo(f"before {time_text(run.until_ms)}: {what}")
+        def tell(run: SliceRun) -> None:
+            what = f"run {run.run_id}" if run.run_id else "nothing to do"
+            console.print(f"before {time_text(run.until_ms)}: {what}", highlight=False, soft_wrap=True)
+            progress.advance(bar)
 
-    ends: list[int | None] = [*slice_ends_ms(_time("from", start), _time("to", end), every)]
-    backfill(
-        job,
-        ends,
-        home=Path(airflow_home),
-        dag_id=re.sub(r"[^\w.-]+", "-", load_job(job).name),
-        settings=_given(settings),
-        on_slice=tell,
-    )
+        backfill(
+            job,
+            ends,
+            home=Path(airflow_home),
+            dag_id=re.sub(r"[^\w.-]+", "-", load_job(job).name),
+            settings=_given(settings),
+            on_slice=tell,
+        )
 
 
 def _given(settings: Settings) -> dict[str, object]:

@@ -111,7 +111,7 @@ def backfill(
     """
     from hindstream.backfill import run_backfill  # noqa: PLC0415
 
-    run_backfill(job, start, end, every, airflow_home, _settings(settings, warehouse=warehouse), echo=typer.echo)
+    run_backfill(job, start, end, every, airflow_home, _settings(settings, warehouse=warehouse))
 
 
 @app.command()

@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.1
 
 
 class StageProgress:
-    """A context manager around a Spark action.
+    """A context manager around a Spark action. The bar is on the standard error: who redirects that has none.
 
     Args:
         context: Spark's.
@@ -44,9 +44,9 @@ class StageProgress:
             MofNCompleteColumn(),
             TextColumn("tasks"),
             TimeElapsedColumn(),
-            console=Console(file=sys.__stderr__),
+            console=Console(file=sys.stderr),
             transient=True,
-            disable=sys.__stderr__ is None or not sys.__stderr__.isatty(),
+            disable=not sys.stderr.isatty(),
         )
         self._row = self._bar.add_task(name, total=tasks)
 

@@ -6,24 +6,20 @@ What is done is done: a later call looks at the commits, and runs the months tha
 from __future__ import annotations
 
 import shutil
-import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
 from hindstream.demo.summary import month_name, print_summary
 from hindstream.documents import load_runs
+from hindstream.progress import slice_progress, terminal
 from statelib.commits import CommitLog, JobLayout, published_through, quarantine_topic, topic_path
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from rich.console import Console
 
     from dags.embedded import SliceRun
 
@@ -76,8 +72,7 @@ def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = N
     Raises:
         HindstreamError: That of the phase that failed. The months before it are done.
     """
-    # The stream as it is now: while Airflow runs, sys.stdout is its log.
-    console = console or Console(file=sys.stdout)
+    console = console or terminal()
     places = _Places(Storage(warehouse), Path(".hindstream/demo") if "://" in warehouse else Path(warehouse))
     if fresh:
         places.clear()
@@ -105,16 +100,7 @@ def _missing_months(warehouse: Storage) -> list[int] | None:
 
 def _replay(places: _Places, missing: list[int], console: Console) -> str:
     """Archives the topics and runs the missing months, and then all that there is: which is nothing more."""
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
+    with slice_progress(console) as progress:
         bar = progress.add_task("preparing", total=len(missing) + 1)
         from hindstream.demo.archives import prepare_topics  # noqa: PLC0415  (needless where all is done)
 
@@ -128,29 +114,17 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
             progress.update(bar, advance=1, description=what)
 
         settings = {"warehouse": places.warehouse.uri(""), "state_dir": str(places.state_dir.absolute())}
-        with _only_display():
-            runs = backfill(
-                REFERENCE,
-                [*missing, None],
-                home=places.airflow_home,
-                dag_id=NAME,
-                settings={**settings, "keep_commits": len(MONTH_ENDS_MS)},
-                on_slice=advance,
-            )
+        runs = backfill(
+            REFERENCE,
+            [*missing, None],
+            home=places.airflow_home,
+            dag_id=NAME,
+            settings={**settings, "keep_commits": len(MONTH_ENDS_MS)},
+            on_slice=advance,
+        )
     if runs[-1].run_id is None:
         return "One more run, of all that there is, found nothing new and changed nothing."
     return f"One more run, of all that there is, found more: {runs[-1].run_id}."
-
-
-@contextmanager
-def _only_display() -> Iterator[None]:
-    """Keeps Spark's progress bars, which look for a terminal behind ``sys.__stderr__``, from drawing over ours."""
-    terminal = sys.__stderr__
-    sys.__stderr__ = None  # type: ignore[misc]
-    try:
-        yield
-    finally:
-        sys.__stderr__ = terminal  # type: ignore[misc]
 
 
 def _write_report(warehouse: Storage) -> None:
