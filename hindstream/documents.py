@@ -77,9 +77,18 @@ class RunDocuments:
         return sum(task.state.size_bytes for task in self.staged.tasks) if self.staged else 0
 
     @property
+    def records_by_topic(self) -> Counter[str]:
+        """Records written to each sink, quarantine included."""
+        records: Counter[str] = Counter()
+        for task in self.staged.tasks if self.staged else ():
+            for sink in task.sinks:
+                records[sink.topic] += sink.file.rows
+        return records
+
+    @property
     def records_out(self) -> int:
         """Records written to the sinks, quarantine included."""
-        return sum(sink.file.rows for task in self.staged.tasks for sink in task.sinks) if self.staged else 0
+        return self.records_by_topic.total()
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -34,8 +34,8 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
     pages = importlib.import_module("hindstream.report")
     warehouse = open_warehouse(settings)
     plan = find_plan(warehouse, job.name, run_id)
-    path = warehouse.uri(str(pages.write_run_report(warehouse, job.name, plan.run_id, topology=job.topology)))
-    pages.write_job_report(warehouse, job.name, topology=job.topology)
+    path = warehouse.uri(str(pages.write_run_report(warehouse, job, plan.run_id)))
+    pages.write_job_report(warehouse, job)
     _log.info("%s: the report of run %s is %s", job.name, plan.run_id, path)
     return path
 

@@ -1,4 +1,4 @@
-"""A job: a topology with a name, and what its outputs are expected to look like."""
+"""A job: a topology with a name, what its outputs are expected to look like, and what its report shows of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
+    from statelib.storage import Storage
     from statelib.topology import Topology
 
 _FILE_MODULE = "hindstream_job_"
@@ -53,6 +54,9 @@ class Job:
         name: Names the job's folder in the warehouse and is Kafka's application id: letters, digits, ``._-``.
         topology: The compiled topology.
         expectations: By sink topic, what is audited before anything of a run becomes visible.
+        figures: Draws the job's own charts for its report, each a `hindstream.report.Figure`, from the warehouse;
+            None: the report has none. Called whenever the job's page is written.
+        notes: What a reader of the report must know of the data, a sentence each.
 
     Raises:
         ConfigurationError: An impossible name, or expectations about a topic that the topology does not write.
@@ -61,6 +65,8 @@ class Job:
     name: str
     topology: Topology
     expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
+    figures: Callable[[Storage], Sequence[Any]] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the name and the expectations' topics."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, NAME, WEATHER
+from hindstream.demo.figures import NOTES, figures
 from statelib import (
     BufferConfig,
     Deduplicated,
@@ -114,4 +115,6 @@ def job() -> Job:
                 expect(between, column="value.max_wind", min_value=0, max_value=FASTEST_WIND_MPH),
             ),
         },
+        figures=figures,
+        notes=NOTES,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
-from hindstream.demo import LOCAL_TIME, NAME
+from hindstream.demo import DELAYS, LOCAL_TIME, NAME
 from hindstream.documents import RunDocuments, account_total, job_ledger
 from hindstream.numbers import bytes_text, count_text, seconds_text
 from statelib.commits import JobLayout
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from statelib.metrics import NodeMetrics
     from statelib.storage import Storage
 
 
@@ -31,27 +30,26 @@ def print_summary(warehouse: Storage, runs: Sequence[RunDocuments], console: Con
     for name in ("records", "twice", "late", "windows", "open", "state", "checks", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for run in committed:
-        table.add_row(month_name(run.plan.until_ms), *_ledger(run.plan.records, run.nodes), *_rest(run))
-    total = job_ledger(committed)
-    records_in = sum(run.plan.records for run in committed)
+        table.add_row(month_name(run.plan.until_ms), *_counts([run]), *_rest(run))
     seconds = sum(run.wall_seconds for run in committed)
     checks = sum(len(run.audit.checks) for run in committed if run.audit)
     table.add_section()
-    table.add_row("year", *_ledger(records_in, total), "", count_text(checks), seconds_text(seconds))
+    table.add_row("year", *_counts(committed), "", count_text(checks), seconds_text(seconds))
     console.print(table)
     report = warehouse.uri(f"{JobLayout(NAME).root}/reports/index.html")
-    unaccounted = sum(abs(metrics.unaccounted) for metrics in total.values())
+    unaccounted = sum(abs(metrics.unaccounted) for metrics in job_ledger(committed).values())
     console.print(f"Records that are not accounted for: {count_text(unaccounted)}.")
     console.print("Made up: that 2 % of the flights come twice. Delays, disorder, weather: real.")
     console.print(f"Report: {report}", soft_wrap=True, highlight=False)
 
 
-def _ledger(records_in: int, nodes: dict[str, NodeMetrics]) -> list[str]:
-    written, held = (
-        nodes["delays-by-hour"].accounts.get("written", 0),
-        sum(metrics.held_after for metrics in nodes.values()),
-    )
-    counts = (records_in, account_total(nodes, "duplicate"), account_total(nodes, "late"), written, held)
+def _counts(runs: Sequence[RunDocuments]) -> list[str]:
+    """What became of the records of successive runs."""
+    nodes = job_ledger(runs)
+    records = sum(run.plan.records for run in runs)
+    windows = sum(run.records_by_topic[DELAYS] for run in runs)
+    held = sum(metrics.held_after for metrics in nodes.values())
+    counts = (records, account_total(nodes, "duplicate"), account_total(nodes, "late"), windows, held)
     return [count_text(count) for count in counts]
 
 

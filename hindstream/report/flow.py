@@ -205,10 +205,10 @@ def display_name(node: Node) -> str:
     return node.spec.store if isinstance(node.spec, TableSource) else node.name
 
 
-def display_names(topology: Topology | None) -> dict[str, str]:
+def display_names(topology: Topology) -> dict[str, str]:
     """By node, what it is called in a report, and what it is where its own name does not say so."""
     names: dict[str, str] = {}
-    for node in topology.nodes if topology is not None else ():
+    for node in topology.nodes:
         kind = "source" if isinstance(node, Source) else "sink" if isinstance(node, Sink) else ""
         kind = "table" if isinstance(node, Processor) and isinstance(node.spec, TableSource) else kind
         names[node.name] = f"{display_name(node)} ({kind})" if kind else node.name
@@ -219,10 +219,8 @@ def _short(name: str, longest: int = 24) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
-def order(topology: Topology | None, nodes: Mapping[str, NodeMetrics]) -> Sequence[str]:
-    """Names of the nodes from the sources on; without the topology by what they took up."""
-    if topology is None:
-        return sorted(nodes, key=lambda name: (-nodes[name].records_in, name))
+def order(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> Sequence[str]:
+    """Names of the nodes from the sources on."""
     return [node.name for node in topology.nodes if node.name in nodes]
 
 

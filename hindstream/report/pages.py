@@ -8,30 +8,30 @@ from hindstream.documents import RunDocuments, job_ledger, lateness
 from hindstream.numbers import bytes_text, duration_text, seconds_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
-from hindstream.report.flow import display_names, flow, losses
+from hindstream.report.flow import display_names, flow, losses, order
 from statelib.metrics import LATENESS_BOUNDS_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statelib.job import Job
     from statelib.metrics import Lateness, NodeMetrics
-    from statelib.topology import Topology
 
 _PALETTE = ("s1", "s2", "s3", "s4", "s5", "s6")
 
 TASK_PHASES = ("restore", "read", "process", "spill", "write", "checkpoint")
 
 
-def run_page(job: str, run: RunDocuments, topology: Topology | None) -> dict[str, object]:
+def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
     """The page of one run."""
     nodes = run.nodes
     return {
-        "job": job,
+        "job": job.name,
         "run": run,
         "nodes": nodes,
-        "topology": topology,
-        "names": display_names(topology),
-        "flow": flow(topology, nodes) if topology is not None and nodes else None,
+        "order": order(job.topology, nodes),
+        "names": display_names(job.topology),
+        "flow": flow(job.topology, nodes) if nodes else None,
         "losses": losses(nodes),
         "charts": _lateness_figures(nodes),
         "tasks": _task_times(run),
@@ -40,28 +40,21 @@ def run_page(job: str, run: RunDocuments, topology: Topology | None) -> dict[str
     }
 
 
-def job_page(
-    job: str,
-    runs: Sequence[RunDocuments],
-    topology: Topology | None,
-    *,
-    figures: Sequence[Figure],
-    notes: Sequence[str],
-) -> dict[str, object]:
-    """The page of a job: what its committed runs did together, and each of them."""
+def job_page(job: Job, runs: Sequence[RunDocuments], figures: Sequence[Figure]) -> dict[str, object]:
+    """The page of a job: its own ``figures``, what its committed runs did together, and each of them."""
     committed = [run for run in runs if run.commit is not None]
     nodes = job_ledger(committed)
     return {
-        "job": job,
+        "job": job.name,
         "runs": runs,
         "committed": committed,
         "nodes": nodes,
-        "topology": topology,
-        "names": display_names(topology),
-        "flow": flow(topology, nodes) if topology is not None and nodes else None,
+        "order": order(job.topology, nodes),
+        "names": display_names(job.topology),
+        "flow": flow(job.topology, nodes) if nodes else None,
         "losses": losses(nodes),
         "figures": figures,
-        "notes": notes,
+        "notes": job.notes,
         "charts": [*_lateness_figures(nodes), *_history_figures(committed)],
         "records_in": sum(run.plan.records for run in committed),
         "records_out": sum(run.records_out for run in committed),

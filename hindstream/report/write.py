@@ -11,16 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hindstream import numbers
 from hindstream.documents import load_run, load_runs
 from hindstream.report.accounts import shares
-from hindstream.report.flow import order
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hindstream.report.charts import Figure
+    from statelib.job import Job
     from statelib.storage import Storage
-    from statelib.topology import Topology
 
 INDEX = "index"
 
@@ -30,14 +26,8 @@ def report_path(job: str, page: str = INDEX) -> str:
     return f"{JobLayout(job).root}/reports/{page}.html"
 
 
-def write_run_report(storage: Storage, job: str, run_id: str, *, topology: Topology | None = None) -> str:
+def write_run_report(storage: Storage, job: Job, run_id: str) -> str:
     """Writes the page of one run from its documents.
-
-    Args:
-        storage: The warehouse.
-        job: The job's name.
-        run_id: The run.
-        topology: The job's, for the picture of the flow; None: the page has none.
 
     Returns:
         The page's path below the warehouse.
@@ -45,36 +35,23 @@ def write_run_report(storage: Storage, job: str, run_id: str, *, topology: Topol
     Raises:
         ConfigurationError: There is no such run.
     """
-    run = load_run(storage, job, run_id)
-    return _write(storage, report_path(job, run_id), "run.html.j2", run_page(job, run, topology))
+    page = run_page(job, load_run(storage, job.name, run_id))
+    return _write(storage, report_path(job.name, run_id), "run.html.j2", page)
 
 
-def write_job_report(
-    storage: Storage,
-    job: str,
-    *,
-    topology: Topology | None = None,
-    figures: Sequence[Figure] = (),
-    notes: Sequence[str] = (),
-) -> str:
+def write_job_report(storage: Storage, job: Job) -> str:
     """Writes the page of a job from the documents of all its runs, and the page of each run that has none yet.
-
-    Args:
-        storage: The warehouse.
-        job: The job's name.
-        topology: The job's, for the picture of the flow; None: the pages have none.
-        figures: Charts of the job's own, shown first.
-        notes: What a reader must know of the data, a sentence each.
 
     Returns:
         The path of the job's page below the warehouse.
     """
-    runs = load_runs(storage, job)
+    runs = load_runs(storage, job.name)
     for run in runs:
-        if not storage.exists(report_path(job, run.run_id)) or run is runs[-1]:
-            _write(storage, report_path(job, run.run_id), "run.html.j2", run_page(job, run, topology))
-    page = job_page(job, runs, topology, figures=figures, notes=notes)
-    return _write(storage, report_path(job), "job.html.j2", page)
+        path = report_path(job.name, run.run_id)
+        if not storage.exists(path) or run is runs[-1]:
+            _write(storage, path, "run.html.j2", run_page(job, run))
+    figures = job.figures(storage) if job.figures is not None else ()
+    return _write(storage, report_path(job.name), "job.html.j2", job_page(job, runs, figures))
 
 
 def _write(storage: Storage, path: str, template: str, page: dict[str, object]) -> str:
@@ -101,7 +78,7 @@ def _templates() -> Environment:
             "time": numbers.time_text,
         }
     )
-    environment.globals.update({"percent": numbers.percent_text, "shares": shares, "in_order": order})
+    environment.globals.update({"percent": numbers.percent_text, "shares": shares})
     return environment
 
 

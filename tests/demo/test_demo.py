@@ -77,6 +77,15 @@ def test_a_second_run_repeats_nothing_and_changes_nothing(first, warehouse) -> N
     del warehouse
 
 
+def test_the_report_written_anew_is_the_same(first, warehouse) -> None:
+    folder, _ = first
+    path = f"jobs/{NAME}/reports/index.html"
+    before = warehouse.get(path)
+    result = hindstream("report", "hindstream.demo.job:job", "--warehouse", "demo-warehouse", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert warehouse.get(path) == before
+
+
 def test_a_second_run_needs_neither_airflow_nor_spark(first, warehouse) -> None:
     folder, _ = first
     code = (

@@ -10,13 +10,28 @@ import pytest
 
 from hindstream.demo import NAME
 from hindstream.documents import job_ledger, load_runs
-from hindstream.report import write_job_report, write_run_report
+from hindstream.report import Figure, charts, write_job_report, write_run_report
 from hindstream.report.accounts import ORDER, account, shares
+from hindstream.report.charts import Series
+from spark_jobs import report
+from statelib.commits import Runs
+from statelib.commits.layout import run_id
+from statelib.config import load_settings
 from statelib.errors import ConfigurationError
+from statelib.job import Job
 from statelib.manifests import Audit, Staged
 from statelib.metrics import NodeMetrics
 from statelib.storage import Storage
 from tests.hindstream.documents import DUPLICATES, FLIGHTS, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run
+
+
+def figures(storage: Storage) -> list[Figure]:
+    runs = Runs(storage, NAME)
+    count = sum(1 for number in range(1, 10) if runs.plan(run_id(number, 1)) is not None)
+    return [Figure(f"Runs there are {count}", charts.columns(["runs"], [Series("", [count], "s1")], label="Runs"))]
+
+
+JOB = Job(NAME, TOPOLOGY, figures=figures, notes=("A note, 100 % <real>.",))
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -27,7 +42,7 @@ def warehouse(tmp_path_factory) -> Storage:
     for number in (1, 2, 3):
         make_run(storage, number)
     make_run(storage, 4, passes=False)
-    write_job_report(storage, NAME, topology=TOPOLOGY, notes=["A note, 100 % <real>."])
+    write_job_report(storage, JOB)
     return storage
 
 
@@ -132,7 +147,7 @@ def test_unaccounted_records_stand_out(tmp_path) -> None:
     staged = Staged.decode(storage.get(path), file=path)
     staged.tasks[0].metrics["flights-once"].accounts["duplicate"] -= 7
     storage.put(path, staged.encode())
-    write_run_report(storage, NAME, run)
+    write_run_report(storage, JOB, run)
     assert re.search(r'class="number bad">\s*7\s*<', page(storage, run))
 
 
@@ -143,7 +158,7 @@ def test_what_data_says_is_text_not_markup(tmp_path) -> None:
     audit = Audit.decode(storage.get(path), file=path)
     check = audit.checks[0].model_copy(update={"error": "<script>alert(1)</script>", "success": False})
     storage.put(path, audit.model_copy(update={"checks": (check,)}).encode())
-    write_run_report(storage, NAME, run)
+    write_run_report(storage, JOB, run)
     assert "<script>" not in page(storage, run)
     assert "&lt;script&gt;alert" in page(storage, run)
 
@@ -152,23 +167,30 @@ def test_a_run_that_is_only_planned_has_a_page(tmp_path) -> None:
     storage = Storage(str(tmp_path))
     run = make_run(storage, 1, passes=False)
     storage.delete([f"jobs/{NAME}/runs/{run}/{name}.json" for name in ("staged", "audit")])
-    write_job_report(storage, NAME, topology=TOPOLOGY)
+    write_job_report(storage, JOB)
     assert "to be replayed" in page(storage, run)
     assert "No run has been committed yet" in page(storage, "index")
 
 
-def test_pages_of_runs_are_not_needed_to_have_a_topology(tmp_path) -> None:
+def test_a_jobs_own_figures_are_on_its_page_whoever_writes_it(tmp_path) -> None:
     storage = Storage(str(tmp_path))
-    run = make_run(storage, 1)
-    write_run_report(storage, NAME, run)
-    assert "Where every record went" not in page(storage, run)
-    assert "flights-once" in page(storage, run)
+    make_run(storage, 1)
+    settings = load_settings({"warehouse": str(tmp_path)}, environ={})
+    report.run(JOB, settings)
+    text = text_of(page(storage, "index"))
+    assert "What came out" in text
+    assert "Runs there are 1" in text
+    make_run(storage, 2)
+    report.run(JOB, settings)
+    assert "Runs there are 2" in text_of(page(storage, "index"))
+    report.run(Job(NAME, TOPOLOGY), settings)
+    assert "What came out" not in page(storage, "index")
 
 
 def test_a_run_that_is_not_there_is_an_error(tmp_path) -> None:
     for name in ("00000009-1", "../../secret"):
         with pytest.raises(ConfigurationError, match="no such run"):
-            write_run_report(Storage(str(tmp_path)), NAME, name)
+            write_run_report(Storage(str(tmp_path)), JOB, name)
 
 
 def test_every_documented_account_has_a_meaning_and_a_place() -> None:
