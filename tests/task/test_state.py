@@ -1,0 +1,69 @@
+"""A task's state: what is not its own, or not what the commit says, is never used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from statelib import StreamsBuilder
+from statelib.commits.layout import CommitLog
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.manifests import Commit, CommittedTask
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Change = Callable[[Commit], Commit]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    """Two commits are made, and there are records for a third."""
+    builder = StreamsBuilder("job")
+    builder.stream("in").deduplicate_by_key(timedelta(minutes=1)).to("out")
+    made = Pipeline(tmp_path, builder.build())
+    for n in range(3):
+        made.archive("in", [(f"k{n}", "v", n)], (pa.string(), pa.string()), partitions=2)
+        if n < 2:
+            made.run()
+    return made
+
+
+def change_head(pipeline: Pipeline, change: Change) -> None:
+    log = CommitLog(pipeline.warehouse, pipeline.name)
+    head = log.head()
+    assert head is not None
+    pipeline.warehouse.put(log.layout.commit(head.commit), change(head).encode())
+
+
+def test_the_state_of_another_task_is_not_used(pipeline: Pipeline) -> None:
+    def misplaced(commit: Commit) -> Commit:
+        own, other = commit.tasks["0_0"], commit.tasks["0_1"]
+        mixed = CommittedTask(state=own.state, position=other.position)
+        return commit.model_copy(update={"tasks": {**commit.tasks, "0_0": mixed}})
+
+    change_head(pipeline, misplaced)
+    message = r"the state belongs to task 0_1 of topology \w+, not to task 0_0 .*Next: run the job that wrote it"
+    with pytest.raises(ConfigurationError, match=message):
+        pipeline.run()
+
+
+def test_the_state_of_another_commit_is_not_used(pipeline: Pipeline) -> None:
+    first = CommitLog(pipeline.warehouse, pipeline.name).read(1)
+
+    def old_files(commit: Commit) -> Commit:
+        tasks = {
+            name: CommittedTask(state=first.tasks[name].state, position=task.position)
+            for name, task in commit.tasks.items()
+        }
+        return commit.model_copy(update={"tasks": tasks})
+
+    change_head(pipeline, old_files)
+    with pytest.raises(CorruptedDataError, match=re.escape("the state's position is not that of commit 2")):
+        pipeline.run()
