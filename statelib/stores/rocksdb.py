@@ -60,9 +60,16 @@ class _Scan:
 
     It asks the native iterator for its status at the end: one that meets a damaged block merely becomes invalid, which
     looks like the end of the family (and is all that rocksdict's own ``items()`` sees).
+
+    It also keeps its options: the native iterator reads the upper bound from them, but does not keep them alive, and
+    ends anywhere once their memory holds something else.
     """
 
-    def __init__(self, native: RdictIter, first: bytes, *, reverse: bool, path: Path) -> None:
+    def __init__(self, database: Rdict, first: bytes, end: bytes | None, *, reverse: bool, path: Path) -> None:
+        self._options = ReadOptions()
+        if end is not None:
+            self._options.set_iterate_upper_bound(end)
+        native = database.iter(self._options)
         self._native: RdictIter | None = native
         self._first = first
         self._reverse = reverse
@@ -162,11 +169,8 @@ class RocksDbBackend:
         database = self._family(family)
         if database is None or (end is not None and end <= first):
             return iter(())
-        bounds = ReadOptions()
-        if end is not None:
-            bounds.set_iterate_upper_bound(end)
         with _mapped_errors(self._path):
-            scan = _Scan(database.iter(bounds), first, reverse=reverse, path=self._path)
+            scan = _Scan(database, first, end, reverse=reverse, path=self._path)
         self._scans.add(scan)
         return scan
 

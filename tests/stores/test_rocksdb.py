@@ -34,6 +34,15 @@ def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
     backend.close()
 
 
+def test_scans_keep_their_bounds_whatever_happens_in_memory(tmp_path: Path) -> None:
+    backend = filled(tmp_path / "db")
+    scans = [(n, backend.scan("f", b"key", b"key%06d\0" % n)) for n in range(100)]  # nobody else keeps their ends
+    overwritten = [bytes([255]) * (n % 32) for n in range(10_000)]
+    assert [n for n, scan in scans if sum(1 for _ in scan) != n + 1] == []
+    assert len(overwritten) == 10_000
+    backend.close()
+
+
 def test_close_frees_the_lock_although_scans_live(tmp_path: Path) -> None:
     backend = filled(tmp_path / "db")
     scans = [backend.scan("f"), backend.scan("f", reverse=True)]
