@@ -24,6 +24,7 @@ from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_source import TableSource
 from statelib.operators.window_aggregate import WindowAggregate
@@ -171,7 +172,13 @@ def _rows(
         value_type = open_archive(warehouse, parents[node.parents[0]]).schema.field("value").type
         yield from _version(backend, spec, keys[0], time_ms, value_type)
     elif isinstance(spec, WindowAggregate):
-        yield from _windows(backend, spec, keys[0], time_ms, clock)
+        retention_ms = spec.retention_ms or spec.windows.retention_ms
+        store = WindowStore(backend, spec.store, retention_ms=retention_ms, stream_time=clock)
+        yield from _windows(store, keys[0], time_ms, spec.windows.size_ms, holds_end=False)
+    elif isinstance(spec, SlidingAggregate):
+        # Of sliding windows and sessions the longer retention of the two modes: what the store holds, it shows.
+        store = WindowStore(backend, spec.store, retention_ms=spec.seen_ms("kip"), stream_time=clock)
+        yield from _windows(store, keys[0], time_ms, spec.windows.time_difference_ms, holds_end=True)
     elif isinstance(spec, SessionAggregate):
         yield from _sessions(backend, spec, keys[0], time_ms, clock)
     elif isinstance(spec, DeduplicateSpec):
@@ -198,22 +205,16 @@ def _version(
         yield f"since {time_text(found.timestamp)}", serde_for(value_type).deserialize(data)[0].as_py()
 
 
-def _windows(
-    backend: RocksDbBackend, spec: WindowAggregate, key: bytes, time_ms: int | None, stream_time: int
-) -> Iterator[Row]:
-    retention_ms = spec.retention_ms or spec.windows.retention_ms
-    store = WindowStore(backend, spec.store, retention_ms=retention_ms, stream_time=stream_time)
-    size_ms = spec.windows.size_ms
-    first, last = (0, _FOREVER) if time_ms is None else (time_ms - size_ms + 1, time_ms)
+def _windows(store: WindowStore, key: bytes, time_ms: int | None, length_ms: int, *, holds_end: bool) -> Iterator[Row]:
+    first, last = (0, _FOREVER) if time_ms is None else (time_ms - length_ms + (not holds_end), time_ms)
     for row in store.fetch_range(key, first, last):
-        window = f"{time_text(row.start_ms)} to {time_text(row.start_ms + size_ms)}"
+        window = f"{time_text(row.start_ms)} to {time_text(row.start_ms + length_ms)}"
         yield window, _decoded(row.row, store.header.schema)
 
 
 def _sessions(
     backend: RocksDbBackend, spec: SessionAggregate, key: bytes, time_ms: int | None, stream_time: int
 ) -> Iterator[Row]:
-    # The longer retention of the two modes: what the store holds, it shows.
     store = SessionStore(backend, spec.store, retention_ms=spec.seen_ms("kip"), stream_time=stream_time)
     for row in store.fetch(key):
         if time_ms is None or row.start_ms <= time_ms <= row.end_ms:

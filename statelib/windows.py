@@ -140,5 +140,61 @@ class SessionWindows:
         return {"windows": "session", "gap_ms": self.gap_ms, "grace_period_ms": self.grace_period_ms}
 
 
-AnyWindows = TimeWindows | SessionWindows
+@dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """Windows that end or begin at a record: each different set of records within the time difference has one.
+
+    A window holds the timestamps from its start to its end, both inclusive; its end is its start plus the time
+    difference. It closes when stream time reaches its end plus the grace period (Kafka's ``SlidingWindows``, KIP-450;
+    grace: KIP-328).
+
+    Attributes:
+        time_difference_ms: The largest difference between two timestamps of a window.
+        grace_period_ms: How long after its end a window still takes out-of-order records.
+    """
+
+    time_difference_ms: int
+    grace_period_ms: int
+
+    @classmethod
+    def of_time_difference_with_no_grace(cls, time_difference: timedelta) -> SlidingWindows:
+        """Windows that take no record whose timestamp is before stream time."""
+        return cls(milliseconds(time_difference, "time_difference"), 0)
+
+    @classmethod
+    def of_time_difference_and_grace(cls, time_difference: timedelta, after_window_end: timedelta) -> SlidingWindows:
+        """Windows that take records until stream time is ``after_window_end`` past their end."""
+        without = cls.of_time_difference_with_no_grace(time_difference)
+        return replace(without, grace_period_ms=milliseconds(after_window_end, "grace"))
+
+    @property
+    def retention_ms(self) -> int:
+        """How long after its start a window must be kept: twice the difference and the grace (Kafka's default)."""
+        return 2 * self.time_difference_ms + self.grace_period_ms
+
+    @property
+    def closes_after_end_ms(self) -> int:
+        """How long after a window's end, in stream time, its result is final."""
+        return self.grace_period_ms
+
+    @property
+    def change_when_closed(self) -> bool:
+        """Whether a window that has closed may still change: yes, at stream time end + grace sharp."""
+        return True
+
+    @property
+    def key_suffix_words(self) -> int:
+        """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
+        return 1
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "windows": "sliding",
+            "time_difference_ms": self.time_difference_ms,
+            "grace_period_ms": self.grace_period_ms,
+        }
+
+
+AnyWindows = TimeWindows | SlidingWindows | SessionWindows
 """What a grouped stream can be windowed by."""

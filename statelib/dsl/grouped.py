@@ -9,8 +9,9 @@ from statelib.dsl.options import Materialized, Named
 from statelib.operators import aggregations
 from statelib.operators.aggregations import Aggregate, Aggregation, Reduce
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import SessionWindows
+from statelib.windows import SessionWindows, SlidingWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,11 +32,11 @@ class KGroupedStream:
         self._node = node
 
     @overload
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream: ...
+    def windowed_by(self, windows: TimeWindows | SlidingWindows) -> TimeWindowedKStream: ...
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream: ...
     def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
-        """Groups further, by windows of time or by sessions."""
+        """Groups further, by windows of time, sliding windows or sessions."""
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self._builder, self._node, windows)
         return TimeWindowedKStream(self._builder, self._node, windows)
@@ -74,9 +75,11 @@ class _WindowedKStream:
         options = materialized or Materialized()
         name = named.name if named else self._builder.new_name("KSTREAM-AGGREGATE")
         store = self._builder.claim_store(options.store_name or f"{name}-STORE")
-        spec: WindowAggregate | SessionAggregate
+        spec: WindowAggregate | SlidingAggregate | SessionAggregate
         if isinstance(self._windows, SessionWindows):
             spec = SessionAggregate(store, self._windows, aggregator, options.retention_ms)
+        elif isinstance(self._windows, SlidingWindows):
+            spec = SlidingAggregate(store, self._windows, aggregator, options.retention_ms)
         else:
             spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
         node = self._builder.add_processor("KSTREAM-AGGREGATE", [self._node], spec, name=name, stores=[store])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
@@ -74,7 +75,7 @@ class InternalStreamsBuilder:
         """Makes a windowed aggregation, at or above ``node``, say with each update what it replaces."""
         for index, known in enumerate(self._nodes):
             if isinstance(known, Processor) and known.name == node:
-                if isinstance(known.spec, (SessionAggregate, WindowAggregate)):
+                if isinstance(known.spec, (SessionAggregate, SlidingAggregate, WindowAggregate)):
                     self._nodes[index] = replace(known, spec=replace(known.spec, needs_prior=True))
                 elif isinstance(known.spec, Suppress):
                     self.request_prior_values(known.parents[0])

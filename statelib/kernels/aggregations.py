@@ -4,8 +4,8 @@ All have the same shape. An update is a pair ``(rows[u], slots[u])``: the record
 ``values`` and ``valid`` belong to records (an empty ``valid``: no nulls), ``state`` and ``seen`` to slots (``seen``:
 the slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update.
 
-Sessions merge: ``absorbed`` (by update; empty: none ever) is the slot whose state is added to that of ``slots[u]``
-before the record is, or `NO_SLOT`.
+Sessions merge and sliding windows are copied: ``absorbed`` (by update; empty: none ever) is the slot whose state is
+added to that of ``slots[u]`` before the record is, or `NO_SLOT`. Where ``rows[u]`` is `NO_ROW` no record is added.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ FloatsOut: Any = types.Array(types.float64, 1, "C", readonly=False)
 
 NO_UPDATE = -1
 NO_SLOT = -1
+NO_ROW = -1
+
+
+@helper
+def _has_value(row: int, valid: NDArray[np.bool_]) -> bool:
+    """Whether there is a record, and its value is not null."""
+    return row != NO_ROW and (not len(valid) or valid[row])
 
 
 @helper
@@ -69,7 +76,7 @@ def running_count(
         other = _other(absorbed, update)
         if other != NO_SLOT:
             state[slot] += state[other]
-        if not len(valid) or valid[rows[update]]:
+        if _has_value(rows[update], valid):
             state[slot] += 1
         out[update] = state[slot]
 
@@ -106,7 +113,7 @@ def running_int_sum(
                 return update
             state[slot] += state[other]
             seen[slot] |= seen[other]
-        if not len(valid) or valid[row]:
+        if _has_value(row, valid):
             if _overflows(state[slot], values[row]):
                 return update
             state[slot] += values[row]
@@ -136,7 +143,7 @@ def running_float_sum(
         if other != NO_SLOT:
             state[slot] += state[other]
             seen[slot] |= seen[other]
-        if not len(valid) or valid[row]:
+        if _has_value(row, valid):
             state[slot] += values[row]
             seen[slot] = True
         out[update] = state[slot]
@@ -180,17 +187,21 @@ def running_extreme(
         if other != NO_SLOT and seen[other] and (not seen[slot] or _precedes(state[other], state[slot], largest)):
             state[slot] = state[other]
             seen[slot] = True
-        if (not len(valid) or valid[row]) and (not seen[slot] or _precedes(values[row], state[slot], largest)):
+        if _has_value(row, valid) and (not seen[slot] or _precedes(values[row], state[slot], largest)):
             state[slot] = values[row]
             seen[slot] = True
         out[update] = state[slot]
         out_seen[update] = seen[slot]
 
 
-@compiled(nothing(Int64s, Int64sOut, Int64sOut))
-def previous_update(slots: NDArray[np.int64], last: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-    """The update before each of the same slot, else `NO_UPDATE`; ``last`` (by slot) begins as `NO_UPDATE`."""
+@compiled(nothing(Int64s, Int64s, Int64sOut, Int64sOut))
+def previous_update(
+    of: NDArray[np.int64], slots: NDArray[np.int64], last: NDArray[np.int64], out: NDArray[np.int64]
+) -> None:
+    """For each update of ``slots``, the last one of slot ``of[u]`` before it, else `NO_UPDATE`.
+
+    ``last`` (by slot) begins as `NO_UPDATE`.
+    """
     for update in range(len(slots)):
-        slot = slots[update]
-        out[update] = last[slot]
-        last[slot] = update
+        out[update] = last[of[update]]
+        last[slots[update]] = update

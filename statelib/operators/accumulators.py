@@ -53,9 +53,10 @@ class Accumulator(Protocol):
     def walk(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], column: pa.Array | None
     ) -> pa.Array:
-        """Adds ``column[rows[u]]`` to the state of ``slots[u]``, for each update u in order.
+        """Adds ``column[rows[u]]`` to the state of ``slots[u]``, for each update u in order, unless that is `NO_ROW`.
 
-        Before, where ``absorbed`` is not empty, the state of ``absorbed[u]`` is added, unless that is `NO_SLOT`.
+        Before, where ``absorbed`` is not empty, the state of ``absorbed[u]`` is added, unless that is `NO_SLOT`; a new
+        slot becomes a copy of it.
 
         Returns:
             The state after each update.

@@ -5,7 +5,7 @@ Made by the specifications of `statelib.operators.aggregations`.
 
 from __future__ import annotations
 
-import itertools
+import copy
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.errors import ConfigurationError, InternalError
-from statelib.kernels.aggregations import NO_SLOT
+from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import accumulator
 from statelib.operators.mapping import evaluate
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import Aggregation
 
 NONE_REMOVED = np.empty(0, dtype=np.bool_)
-NONE_ABSORBED = np.empty(0, dtype=np.int64)
+NO_SLOTS = np.empty(0, dtype=np.int64)
 _BYTES_OF_AN_OBJECT = 64
 """What a small Python object and its place in a list take, roughly."""
 
@@ -69,15 +69,21 @@ class Aggregator(Protocol):
         """One element: the result before any record (Kafka's ``Initializer``)."""
 
     def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64] = NONE_ABSORBED
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64] = NO_SLOTS,
+        copied: NDArray[np.int64] = NO_SLOTS,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """Adds the records ``rows`` of the prepared batch to ``slots``, in order.
 
         Args:
-            rows: The record of each update.
+            rows: The record of each update, or `NO_ROW`: none is added.
             slots: The slot of each update.
             absorbed: For sessions, by update: the slot that is merged into the update's own before the record is
                 added, else `NO_SLOT`. Empty for windows that never merge.
+            copied: For sliding windows, by update: the slot that the update's own, a new one, begins as a copy of,
+                else `NO_SLOT`. Empty for windows that are never copied.
 
         Returns:
             The result after each update, and which updates remove the window (empty: none).
@@ -175,11 +181,15 @@ class ColumnarAggregator:
         return self._shown(fresh)
 
     def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64] = NONE_ABSORBED
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64] = NO_SLOTS,
+        copied: NDArray[np.int64] = NO_SLOTS,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`."""
         walked = [
-            [part.walk(rows, slots, absorbed, column) for part in parts]
+            [part.walk(rows, slots, absorbed if len(absorbed) else copied, column) for part in parts]
             for parts, column in zip(self._accumulators, self._columns, strict=True)
         ]
         return self._shown(walked), NONE_REMOVED
@@ -264,26 +274,39 @@ class PerRecordAggregator:
         return self._initializer() if self._initializer else None
 
     def walk(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64] = NONE_ABSORBED
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64] = NO_SLOTS,
+        copied: NDArray[np.int64] = NO_SLOTS,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`."""
         batch = self._batch
         if batch is None:
             raise InternalError("an aggregation has no batch")
-        chosen = pa.array(rows)
+        chosen = pa.array(rows, mask=rows == NO_ROW)
         keys = batch.key.take(chosen).to_pylist()
         values = batch.value.take(chosen).to_pylist()
         results = []
-        others = absorbed.tolist() or itertools.repeat(None, len(rows))
-        for key, value, slot, other in zip(keys, values, slots.tolist(), others, strict=True):
-            before = self._aggregates[slot] if other is None else self._merged(key, slot, other)
-            self._aggregates[slot] = self._step(key, value, before)
-            results.append(self._aggregates[slot])
+        never = [None] * len(rows)
+        others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
+        for row, key, value, slot, (merged, copy_of) in zip(
+            rows.tolist(), keys, values, slots.tolist(), others, strict=True
+        ):
+            before = self._before(key, slot, merged, copy_of)
+            self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
+            results.append(_own(self._aggregates[slot]))
         column = pa.array(results, self.result_type)
         return column, np.asarray(column.is_null()) if column.null_count else NONE_REMOVED
 
+    def _before(self, key: object, slot: int, absorbed: int | None, copied: int | None) -> object:
+        """What a record is added to."""
+        if absorbed is not None:
+            return self._merged(key, slot, absorbed)
+        return self._aggregates[slot] if copied in (None, NO_SLOT) else _own(self._aggregates[copied])
+
     def _merged(self, key: object, slot: int, other: int) -> object:
-        """What a session's next record is added to: as in Kafka, the merger sees the initial aggregate first."""
+        """For sessions; as in Kafka, the merger sees the initial aggregate first."""
         if self._merge is None:
             raise InternalError("an aggregation of sessions has no merger")
         merged = self._initial()
@@ -295,6 +318,11 @@ class PerRecordAggregator:
     def memory_bytes(self) -> int:
         """See `Aggregator`."""
         return len(self._aggregates) * _BYTES_OF_AN_OBJECT
+
+
+def _own(aggregate: object) -> object:
+    """The aggregate as it is now, whatever a function does to its own later."""
+    return copy.deepcopy(aggregate) if isinstance(aggregate, (list, dict, set, bytearray)) else aggregate
 
 
 def _names(types: list[pa.DataType | None]) -> str:

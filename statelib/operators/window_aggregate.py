@@ -204,7 +204,7 @@ class RunningWindowAggregate:
 
         def after(results: pa.Array, removed: NDArray[np.bool_]) -> pa.Array:
             previous = np.empty(len(slots), dtype=np.int64)
-            previous_update(slots, np.full(len(self._slots), NO_UPDATE), previous)
+            previous_update(slots, slots, np.full(len(self._slots), NO_UPDATE), previous)
             in_batch = previous != NO_UPDATE
             there = np.where(in_batch, True if len(removed) == 0 else ~removed[previous], was_there)
             source = np.where(in_batch, len(slots) + previous, np.arange(len(slots)))

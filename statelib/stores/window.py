@@ -25,7 +25,7 @@ from statelib.stores.window_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -93,7 +93,8 @@ class WindowStore:
         self._windows, self._by_start = self.families(name)
         self._retention_ms = retention_ms
         self._metrics = metrics
-        self._newest_stored = stream_time
+        self.newest_stored = stream_time
+        """No stored window starts later, ms."""
         self.header = Header(backend, self._by_start, FORMAT_VERSION, name)
 
     @staticmethod
@@ -139,13 +140,25 @@ class WindowStore:
             if self._metrics is not None:
                 self._metrics.count("expired-window-record-drop", 1)
             return
-        self._newest_stored = self.stream_time
+        self.newest_stored = self.stream_time
         if row is None:
             self._delete(key, start_ms, write)
             write.delete(self._by_start, encode_start_key(start_ms, key))
         else:
             write.put(self._windows, encode_key(key, start_ms), encode_value(timestamp_ms, row))
             write.put(self._by_start, encode_start_key(start_ms, key), b"")
+
+    def load_keys(self, keys: Sequence[bytes]) -> tuple[NDArray[np.int64], list[WindowRow]]:
+        """All windows within retention of many keys.
+
+        Returns:
+            int64: the number of the key of each window; and the windows, by key and start.
+        """
+        if not keys or self._backend.is_empty(self._windows):
+            return np.empty(0, dtype=np.int64), []
+        last_ms = max(self.newest_stored, 0)
+        found = [(n, row) for n, key in enumerate(keys) for row in self.fetch_range(key, 0, last_ms)]
+        return np.array([n for n, _ in found], dtype=np.int64), [row for _, row in found]
 
     def load(
         self, keys_of: Callable[[NDArray[np.int64]], pa.Array], start: NDArray[np.int64]
@@ -159,7 +172,7 @@ class WindowStore:
         Returns:
             int64, ascending: which of the windows exist; and for each of these (timestamp in ms, row).
         """
-        wanted = np.flatnonzero((start <= self._newest_stored) & (start > self.last_expired_start))
+        wanted = np.flatnonzero((start <= self.newest_stored) & (start > self.last_expired_start))
         if len(wanted) == 0 or self._backend.is_empty(self._windows):
             return np.empty(0, dtype=np.int64), []
         pairs = zip(keys_of(wanted).to_pylist(), start[wanted].tolist(), strict=True)
@@ -195,7 +208,7 @@ class WindowStore:
             elif stored:
                 self._delete(key, start_ms, write)
                 write.delete(self._by_start, encode_start_key(start_ms, key))
-        self._newest_stored = self.stream_time
+        self.newest_stored = self.stream_time
 
     def _expire(self, write: WriteBatch) -> None:
         if self.last_expired_start < 0:

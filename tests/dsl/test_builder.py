@@ -19,6 +19,7 @@ from statelib import (
     Produced,
     Repartitioned,
     SessionWindows,
+    SlidingWindows,
     Stores,
     StreamsBuilder,
     Suppressed,
@@ -26,6 +27,7 @@ from statelib import (
     count,
 )
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 
 DAY = timedelta(days=1)
@@ -169,6 +171,23 @@ def test_sessions_are_grouped_merged_and_suppressed() -> None:
     assert [node.spec.needs_prior for node in aggregates] == [True, True, False, False]
     waits = [node.spec.wait_ms for node in sub.processors if isinstance(node.spec, Suppress)]
     assert waits == [86_400_000 + 1_800_000, 86_400_000, 86_400_000 + 1_800_000]
+
+
+def test_sliding_windows_are_aggregated_and_suppressed() -> None:
+    builder = StreamsBuilder("app")
+    windows = SlidingWindows.of_time_difference_and_grace(timedelta(minutes=5), timedelta(minutes=1))
+    sliding = builder.stream("clicks").group_by_key().windowed_by(windows)
+    sliding.count(Materialized.as_("clicks").with_retention(timedelta(hours=1)), Named.as_("counting")).suppress(
+        Suppressed.until_window_closes(BufferConfig.unbounded())
+    ).to_stream().to("final")
+    sliding.reduce(max).to_stream().to("largest")
+    sliding.aggregate_with(int, lambda _, value, sum_: sum_ + value, pa.int64()).to_stream().to("sums")
+    (sub,) = builder.build().sub_topologies
+    aggregates = [node.spec for node in sub.processors if isinstance(node.spec, SlidingAggregate)]
+    assert aggregates[0].store == "clicks"
+    assert [spec.retention_ms for spec in aggregates] == [3_600_000, None, None]
+    assert [spec.needs_prior for spec in aggregates] == [True, False, False]
+    assert [node.spec.wait_ms for node in sub.processors if isinstance(node.spec, Suppress)] == [60_000]
 
 
 def test_the_fingerprint_knows_gap_grace_and_merger() -> None:

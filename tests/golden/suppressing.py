@@ -11,9 +11,9 @@ import pyarrow as pa
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Aggregate, Reduce, count, single
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import SessionWindows, TimeWindows
-from tests.golden.scenario import UnsupportedCase
+from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,20 +30,17 @@ def ms(duration: int) -> timedelta:
     return timedelta(milliseconds=duration)
 
 
-def window_aggregate(case: Case) -> WindowAggregate | SessionAggregate:
-    """The windowed aggregation of a case.
-
-    Raises:
-        UnsupportedCase: Its windows are sliding.
-    """
+def window_aggregate(case: Case) -> WindowAggregate | SlidingAggregate | SessionAggregate:
+    """The windowed aggregation of a case."""
     params = case.params
     made = aggregator(params["agg"])
     size, grace = ms(params["size"]), ms(params["grace"])
     if params["window"] == "session":
         sessions = SessionWindows.of_inactivity_gap_and_grace(size, grace)
         return SessionAggregate("windows", sessions, made, needs_prior=True)
-    if params["window"] not in {"tumbling", "hopping"}:
-        raise UnsupportedCase(f"{params['window']} windows")
+    if params["window"] == "sliding":
+        sliding = SlidingWindows.of_time_difference_and_grace(size, grace)
+        return SlidingAggregate("windows", sliding, made, needs_prior=True)
     windows = TimeWindows.of_size_and_grace(size, grace)
     if params["advance"] is not None:
         windows = windows.advance_by(ms(params["advance"]))
@@ -94,9 +91,9 @@ def check_one_by_one(case: Case, compare: Compare, chain: Chain, records: list[R
         expected = step["buffer"]
         got = (suppress.buffered_records, suppress.buffered_bytes, suppress.oldest_buffer_time)
         compare(i, "buffer", (expected["records"], expected["bytes"], expected["min_ts"]), got)
-        null_keys = sum(metrics.accounts.get("null-key", 0) for metrics in chain.metrics)
+        nulls = sum(m.accounts.get(account, 0) for m in chain.metrics for account in ("null-key", "null-value"))
         late = chain.metrics[0].counters.get("late-record-drop", 0)
-        compare(i, "dropped", step["dropped"], null_keys + late)
+        compare(i, "dropped", step["dropped"], nulls + late)
 
 
 def compare_outputs(case: Case, compare: Compare, forwarded: list[list[Row]], steps: list[int], how: str = "") -> None:

@@ -15,6 +15,7 @@ from tests.golden.suppressing import window_aggregate
 from tests.operators.chain import Chain, Record
 
 if TYPE_CHECKING:
+    from statelib.operators.sliding_aggregate import SlidingAggregate
     from statelib.operators.window_aggregate import WindowAggregate
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
@@ -36,9 +37,9 @@ def check(case: Case, compare: Compare) -> None:
             compare(i, "out" + how, expected, got)
         chain.restart()
         figures = [metrics for run in chain.finished for metrics in run]
-        null_keys = sum(metrics.accounts.get("null-key", 0) for metrics in figures)
+        nulls = sum(metrics.accounts.get(account, 0) for metrics in figures for account in ("null-key", "null-value"))
         late = sum(metrics.counters.get("late-record-drop", 0) for metrics in figures)
-        compare(len(records) - 1, "dropped" + how, case.end["dropped"], null_keys + late)
+        compare(len(records) - 1, "dropped" + how, case.end["dropped"], nulls + late)
         stored = [(entry["key"], entry["start"], entry["value"], _kept_time(entry)) for entry in case.end["store"]]
         compare(len(records) - 1, "store" + how, sorted(stored), sorted(_content(chain, spec)))
 
@@ -48,7 +49,9 @@ def _kept_time(entry: dict[str, Any]) -> int:
     return entry.get("ts", entry["end"])
 
 
-def _content(chain: Chain, spec: WindowAggregate | SessionAggregate) -> list[tuple[str, int, object, int]]:
+def _content(
+    chain: Chain, spec: WindowAggregate | SlidingAggregate | SessionAggregate
+) -> list[tuple[str, int, object, int]]:
     clock = chain.contexts[0].clock("store_time")
     kind = SessionStore if isinstance(spec, SessionAggregate) else WindowStore
     store = kind(chain.backend, spec.store, retention_ms=spec.windows.retention_ms, stream_time=clock)

@@ -1,0 +1,155 @@
+"""The sliding windows of a working set: the arrays that the kernel of `statelib.kernels.sliding_windows` works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
+from statelib.kernels.sliding_windows import POLICY, PROGRESS, UPDATE, WINDOW, link_stored, slide, unlink
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FIRST_SLOTS = 1 << 10
+_UPDATES_OF_A_RECORD = 6
+"""Room at first: a record that is in order changes four windows, more where many come within the time difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slid:
+    """What `SlidingSlots.slide` has found out.
+
+    Attributes:
+        updates: `UPDATE`, in the order in which states change; rows are counted in the whole batch.
+        first_update: Number of the first of them in the working set.
+        accepted: int64, by record that is done: how many windows have changed.
+        expired: int64, by record: how many were closed.
+        lateness: int64, by record: stream time minus timestamp, ms.
+    """
+
+    updates: NDArray[Any]
+    first_update: int
+    accepted: NDArray[np.int64]
+    expired: NDArray[np.int64]
+    lateness: NDArray[np.int64]
+
+
+class SlidingSlots:
+    """Windows, numbered by slot, and for each key the list of its own.
+
+    Args:
+        difference_ms: Time difference.
+        grace_ms: Grace period.
+        retention_ms: How long after its start a window is seen.
+        stream_time: The largest timestamp so far, ms.
+        store_time: The largest start of a window so far, ms.
+    """
+
+    def __init__(self, difference_ms: int, grace_ms: int, retention_ms: int, stream_time: int, store_time: int) -> None:
+        self._policy = (difference_ms, grace_ms, retention_ms)
+        self.stream_time = stream_time
+        self.store_time = store_time
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all windows and keys; the clocks stay."""
+        self._windows = np.empty(0, dtype=WINDOW)
+        self._newest = np.empty(0, dtype=np.int64)
+        self._known = 0
+        self._updates = 0
+
+    def __len__(self) -> int:
+        return self._known
+
+    @property
+    def windows(self) -> NDArray[Any]:
+        """`WINDOW`, by slot (a view, good until the next change)."""
+        return self._windows[: self._known]
+
+    @property
+    def last_expired_start(self) -> int:
+        """The largest start, in ms, that is not seen any more."""
+        return self.store_time - self._policy[2]
+
+    def reserve_keys(self, keys: int) -> None:
+        """Makes room for the key codes below ``keys``."""
+        missing = keys - len(self._newest)
+        if missing > 0:
+            more = np.full(max(missing, len(self._newest)), NO_SLOT, dtype=np.int64)
+            self._newest = np.concatenate([self._newest, more])
+
+    def slide(
+        self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], skipped: NDArray[np.bool_], *, once: bool
+    ) -> Slid:
+        """Takes up records and moves the clocks.
+
+        Args:
+            key_code: int64, for which there is room.
+            timestamp: int64, ms.
+            skipped: bool: records that are dropped for a null.
+            once: Whether to stop before a record that looks at a window which this call has updated already.
+        """
+        count = len(key_code)
+        self._reserve(self._known + 3 * count)
+        accepted, expired, lateness = (np.empty(count, dtype=np.int64) for _ in range(3))
+        policy = np.array([(*self._policy, once)], dtype=POLICY)
+        progress = np.array([(0, 0, self._known, self.stream_time, self.store_time, 0)], dtype=PROGRESS)
+        updates = np.empty(_UPDATES_OF_A_RECORD * count, dtype=UPDATE)
+        while True:
+            slide(
+                key_code, timestamp, skipped, policy, self._updates, self._newest, self._windows, updates,
+                accepted, expired, lateness, progress,
+            )  # fmt: skip
+            rows, made, self._known, self.stream_time, self.store_time, full = (int(value) for value in progress[0])
+            if not full:
+                break
+            updates = np.concatenate([updates, np.empty(len(updates), dtype=UPDATE)])
+        first_update, self._updates = self._updates, self._updates + made
+        return Slid(updates[:made], first_update, accepted[:rows], expired[:rows], lateness[:rows])
+
+    def add_stored(
+        self, key_code: NDArray[np.int64], start: NDArray[np.int64], timestamp: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Adds windows that the store has, by key and then by start, earlier than all that their keys have here.
+
+        Returns:
+            int64, their slots.
+        """
+        first = self._known
+        self._reserve(first + len(key_code))
+        self._known += len(key_code)
+        added = self._windows[first : self._known]
+        added["key_code"] = key_code
+        added["start"] = start
+        added["timestamp"] = timestamp
+        added["alive"] = added["stored"] = 1
+        added["last_update"] = NO_UPDATE
+        link_stored(first, self._known, self._newest, self._windows)
+        return np.arange(first, self._known)
+
+    def remove(self, slots: NDArray[np.int64]) -> None:
+        """Takes windows away; their slots stay, as not alive."""
+        unlink(slots, self._newest, self._windows)
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Keeps only ``slots`` (int64, ascending), all that are alive and seen among them, and numbers them anew."""
+        numbers = np.full(self._known + 1, NO_SLOT, dtype=np.int64)  # the last one is for NO_SLOT
+        numbers[slots] = np.arange(len(slots))
+        kept = self._windows[slots]
+        kept["older"] = numbers[kept["older"]]
+        self._newest = numbers[self._newest]
+        self._windows = kept
+        self._known = len(slots)
+
+    def _reserve(self, slots: int) -> None:
+        if slots > len(self._windows):
+            windows = np.empty(1 << (max(slots, _FIRST_SLOTS) - 1).bit_length(), dtype=WINDOW)
+            windows[: self._known] = self.windows
+            self._windows = windows
+
+    def memory_bytes(self) -> int:
+        """What the arrays take."""
+        return self._windows.nbytes + self._newest.nbytes

@@ -1,0 +1,293 @@
+"""Aggregation of a grouped stream by sliding windows (Kafka's ``KStreamSlidingWindowAggregate``, KIP-450).
+
+A record updates the windows of its key that hold it, and makes up to three: one that ends with it, one that begins
+right after it if later records are there, and one that begins right after the record before it. Each update is
+forwarded with the aggregate so far, and as timestamp the largest record timestamp in the window: first the windows that
+were there, by descending start, then the new ones. (Records before the first time difference is over: by ascending
+start, and ``[0, difference]`` stands for all windows that would begin before 0.)
+
+A window takes a record while ``window end >= stream time - grace``. The stream time is the operator's own: the largest
+timestamp of the records with key and value that it has seen, this one included. What comes too late is dropped and
+counted per window (``late-record-drop``, KIP-328); in the ledger a record is ``late`` if no window took it. Null keys
+and null values are dropped.
+
+A window is seen as long as a record that is not too late itself could still need it, or as the retention says if that
+is longer. The shipped library (``semantics="kafka-4.3"``) does not see windows out of retention, which is by default
+twice the time difference and the grace period: less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP, Batch, Windows
+from statelib.errors import ConfigurationError
+from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
+from statelib.kernels.sliding_slots import SlidingSlots
+from statelib.kernels.sliding_windows import UPDATE
+from statelib.operators.key_codes import key_codes
+from statelib.serdes import serde_for
+from statelib.stores.window import WindowChanges, WindowStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Uptake
+    from statelib.kernels.sliding_slots import Slid
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.base import OperatorContext
+    from statelib.semantics import Semantics
+    from statelib.stores.backend import WriteBatch
+    from statelib.windows import SlidingWindows
+
+_COMPACT_FROM_SLOTS = 1 << 14
+_SLOW_RECORDS = 1 << 8
+"""How many records are looked at together where a function may remove windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregate:
+    """Aggregates by key and sliding window.
+
+    Attributes:
+        store: Name of the window store.
+        windows: The windows.
+        aggregator: What to compute.
+        retention_ms: How long after its start a window stays in the store; None: twice the difference and the grace.
+        needs_prior: Whether updates carry the value that they replace. Before a window's first update that is null;
+            the shipped library gives what the record is added to.
+    """
+
+    store: str
+    windows: SlidingWindows
+    aggregator: AggregatorSpec
+    retention_ms: int | None = None
+    needs_prior: bool = False
+
+    def build(self, context: OperatorContext) -> RunningSlidingAggregate:
+        """The running operator.
+
+        Raises:
+            ConfigurationError: Windows would be gone from the store before they close.
+        """
+        if self.retention_ms is not None and self.retention_ms < self.windows.retention_ms:
+            raise ConfigurationError(
+                f"retention of {self.retention_ms} ms is less than twice the time difference and the grace period, "
+                f"{self.windows.retention_ms} ms",
+                store=self.store,
+                next_step="keep windows for at least twice their time difference and their grace period",
+            )
+        return RunningSlidingAggregate(self, context)
+
+    def seen_ms(self, semantics: Semantics) -> int:
+        """How long after its start a window is seen and stored."""
+        retention_ms = self.windows.retention_ms if self.retention_ms is None else self.retention_ms
+        if semantics == "kafka-4.3":
+            return retention_ms
+        return max(retention_ms, 3 * self.windows.time_difference_ms + self.windows.grace_period_ms + 2)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "sliding_aggregate",
+            "store": self.store,
+            **self.windows.describe(),
+            "aggregator": self.aggregator.describe(),
+            "retention_ms": self.windows.retention_ms if self.retention_ms is None else self.retention_ms,
+        }
+
+    def families(self) -> Sequence[str]:
+        """Those of the window store."""
+        return WindowStore.families(self.store)
+
+
+class RunningSlidingAggregate:
+    """A running `SlidingAggregate`: the windows of all keys that have had records since the last flush, by slot."""
+
+    def __init__(self, spec: SlidingAggregate, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._metrics = context.metrics
+        self._aggregator = spec.aggregator.build(context.node)
+        retention_ms = spec.seen_ms(context.semantics)
+        store_time = context.clock("store_time")
+        self._store = WindowStore(
+            context.backend, spec.store, retention_ms=retention_ms, stream_time=store_time, metrics=context.metrics
+        )
+        windows = spec.windows
+        self._slots = SlidingSlots(
+            windows.time_difference_ms, windows.grace_period_ms, retention_ms, context.clock(), store_time
+        )
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """An empty working set."""
+        self._slots.clear()
+        self._loaded = np.empty(0, dtype=np.bool_)  # by key code: whether its stored windows are here
+        self._kept = 0  # how many slots there were when those out of retention were last dropped
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """One update for each record and window that changes."""
+        del uptake
+        (batch,) = inputs
+        key_code = key_codes(batch, self._context)
+        skipped = (key_code < 0) | np.asarray(batch.value.is_null())
+        self._aggregator.prepare(batch)  # of no records too: they have types
+        self._forget_expired()
+        self._load(key_code[~skipped], batch.timestamp[~skipped])
+        step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
+        pieces = []
+        done = 0
+        while done < len(batch):
+            some = slice(done, done + step)
+            slid = self._slots.slide(
+                key_code[some], batch.timestamp[some], skipped[some], once=self._aggregator.may_remove
+            )
+            finished = slice(done, done + len(slid.accepted))
+            self._account(slid, key_code[finished] < 0, skipped[finished])
+            pieces.append(self._aggregate(slid, done))
+            done = finished.stop
+        self._context.clocks["stream_time"] = self._slots.stream_time
+        self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
+        return self._updates(batch, pieces)
+
+    def _load(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64]) -> None:
+        """Brings the stored windows of keys here, unless all their records are past everything that is stored."""
+        keys = self._context.keys
+        self._slots.reserve_keys(len(keys))
+        self._loaded = np.concatenate([self._loaded, np.zeros(len(keys) - len(self._loaded), dtype=np.bool_)])
+        schema = self._aggregator.schema
+        if schema is None:
+            return
+        self._store.header.check(schema)
+        reaching = timestamp - 2 * self._spec.windows.time_difference_ms <= self._store.newest_stored
+        codes = np.unique(key_code[reaching])
+        codes = codes[~self._loaded[codes]]
+        self._loaded[codes] = True
+        index, windows = self._store.load_keys(keys.take(codes).to_pylist() if len(codes) else [])
+        if len(index) == 0:
+            return
+        start, timestamps = (
+            np.array([getattr(window, name) for window in windows], dtype=np.int64)
+            for name in ("start_ms", "timestamp_ms")
+        )
+        slots = self._slots.add_stored(codes[index], start, timestamps)
+        self._aggregator.reserve(len(self._slots))
+        raws = pa.array([window.row for window in windows], pa.binary())
+        self._aggregator.restore(slots, serde_for(pa.struct(list(schema))).deserialize(raws))
+
+    def _account(self, slid: Slid, null_key: NDArray[np.bool_], skipped: NDArray[np.bool_]) -> None:
+        null_keys, dropped = int(np.count_nonzero(null_key)), int(np.count_nonzero(skipped))
+        aggregated = int(np.count_nonzero(slid.accepted))
+        self._metrics.records_in += len(skipped)
+        self._metrics.records_out += len(slid.updates)
+        self._metrics.account("aggregated", aggregated)
+        self._metrics.account("late", len(skipped) - dropped - aggregated)
+        self._metrics.account("null-key", null_keys)
+        self._metrics.account("null-value", dropped - null_keys)
+        self._metrics.count("late-record-drop", int(slid.expired.sum()))
+        self._metrics.lateness.observe(slid.lateness[~skipped])
+
+    def _aggregate(self, slid: Slid, first_row: int) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
+        """Changes the states of windows.
+
+        Returns:
+            What is forwarded (`UPDATE`, in its order, rows counted in the whole batch), the values and what they
+            replace.
+        """
+        updates = slid.updates
+        updates["row"] += first_row
+        updates["adds"] += np.where(updates["adds"] >= 0, first_row, 0)
+        adds, slots, copied = (np.ascontiguousarray(updates[name]) for name in ("adds", "slot", "copied"))
+        self._aggregator.reserve(max(len(self._slots), 1))
+        prior = self._priors(updates, slots, copied) if self._spec.needs_prior else None
+        results, removed = self._aggregator.walk(adds, slots, copied=copied)
+        if len(removed):
+            self._slots.remove(slots[removed])
+        forwarded = np.empty(len(updates), dtype=np.int64)
+        forwarded[updates["position"]] = np.arange(len(updates))
+        return updates[forwarded], results.take(pa.array(forwarded)), prior and prior(results).take(pa.array(forwarded))
+
+    def _priors(
+        self, updates: NDArray[Any], slots: NDArray[np.int64], copied: NDArray[np.int64]
+    ) -> Callable[[pa.Array], pa.Array]:
+        """Remembers how windows are before these updates; the function gives what each of them replaces afterwards."""
+        is_new = updates["is_new"] == 1
+        of = np.where(is_new & (copied != NO_SLOT), copied, slots)
+        before = self._aggregator.results(of)
+        previous = np.empty(len(slots), dtype=np.int64)
+        previous_update(of, slots, np.full(len(self._slots), NO_UPDATE), previous)
+        source = np.where(previous != NO_UPDATE, len(slots) + previous, np.arange(len(slots)))
+
+        def after(results: pa.Array) -> pa.Array:
+            choices = pa.concat_arrays([before, results, self._aggregator.initial()])
+            if self._context.semantics == "kafka-4.3":
+                added_to = np.where(is_new & (copied == NO_SLOT), len(choices) - 1, source)
+                return choices.take(pa.array(added_to, mask=is_new & (updates["adds"] == NO_ROW)))
+            return choices.take(pa.array(source, mask=is_new))
+
+        return after
+
+    def _updates(self, batch: Batch, pieces: list[tuple[NDArray[Any], pa.Array, pa.Array | None]]) -> Batch:
+        nothing = pa.nulls(0, self._aggregator.result_type)
+        updates = np.concatenate([np.empty(0, dtype=UPDATE), *(made for made, _, _ in pieces)])
+        rows, slots, timestamp = (np.ascontiguousarray(updates[name]) for name in ("row", "slot", "timestamp"))
+        start = np.ascontiguousarray(self._slots.windows["start"][slots])
+        chosen = pa.array(rows)
+        prior = None
+        if self._spec.needs_prior:
+            prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
+        return Batch(
+            key=batch.key.take(chosen),
+            key_code=self._slots.windows["key_code"][slots],
+            value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
+            timestamp=timestamp,
+            sequence=batch.sequence[rows],
+            windows=Windows(start, start + self._spec.windows.time_difference_ms),
+            prior=prior,
+            headers=None if batch.headers is None else batch.headers.take(chosen),
+        )
+
+    def _in_retention(self) -> NDArray[np.int64]:
+        """The slots whose windows the store keeps, or has and is to remove."""
+        return np.flatnonzero(self._slots.windows["start"] > self._slots.last_expired_start)
+
+    def _forget_expired(self) -> None:
+        """Drops windows out of retention from the working set, whenever it has doubled."""
+        if len(self._slots) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
+            return
+        kept = self._in_retention()
+        self._kept = len(kept)
+        self._aggregator.keep(kept)
+        self._slots.keep(kept)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes the windows that have changed since the last flush and are within retention; expires the others."""
+        schema = self._aggregator.schema
+        if schema is None or self._store.stream_time == NO_TIMESTAMP:
+            return
+        kept = self._in_retention()
+        windows = self._slots.windows[kept]
+        changed = (windows["last_update"] != NO_UPDATE) & ((windows["alive"] == 1) | (windows["stored"] == 1))
+        slots, windows = kept[changed], windows[changed]
+        rows = self._aggregator.dump(slots)
+        changes = WindowChanges(
+            keys=self._context.keys.take(np.ascontiguousarray(windows["key_code"])),
+            start=np.ascontiguousarray(windows["start"]),
+            timestamp=np.where(windows["alive"] == 1, windows["timestamp"], NO_TIMESTAMP),
+            rows=serde_for(rows.type).serialize(rows),
+            stored=windows["stored"] == 1,
+        )
+        self._store.store(changes, schema, write)
+        self._aggregator.keep(np.empty(0, dtype=np.int64))
+        self._start_over()
+
+    def memory_bytes(self) -> int:
+        """Size of the working set."""
+        return int(self._slots.memory_bytes() + self._loaded.nbytes + self._aggregator.memory_bytes())
