@@ -30,5 +30,6 @@ def stages_of(job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> S
         batch_records=settings.batch_records,
         semantics=settings.semantics,
         on_bad_record=settings.on_bad_record,
+        on_late_record=settings.on_late_record,
     )
     return Stages(job.topology, plan, previous, warehouse, task_settings)

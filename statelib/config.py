@@ -104,6 +104,9 @@ class Settings(BaseSettings):
     on_bad_record: Literal["fail", "quarantine"] = Field(
         default="fail", description="a record that cannot be used ends the run, or goes to the job's quarantine topic"
     )
+    on_late_record: Literal["drop", "topic"] = Field(
+        default="drop", description="a record that is too late is dropped and counted, or kept in the topic <job>-late"
+    )
     until: Annotated[int | None, BeforeValidator(_milliseconds)] = Field(
         default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all there is"
     )

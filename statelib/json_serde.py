@@ -7,7 +7,7 @@ import datetime as dt
 import decimal
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from statelib.errors import ConfigurationError
 from statelib.serdes import Lenient, StrictSerde
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class JsonSerde(StrictSerde):
 
     def serialize(self, values: pa.Array) -> pa.BinaryArray:
         """See `Serde`; binary fields become base64."""
-        documents = [None if value is None else _json_bytes(value) for value in values.to_pylist()]
-        return pa.array(documents, pa.binary())
+        return _documents(values, _json_scalar).cast(pa.binary())
 
     def deserialize_lenient(self, data: pa.Array) -> Lenient:
         """See `Serde`; ``data`` may also be strings."""
@@ -98,8 +97,24 @@ class JsonSerde(StrictSerde):
         return table.to_struct_array().combine_chunks().cast(self.arrow_type)
 
 
-def _json_bytes(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, default=_json_scalar, ensure_ascii=False, separators=(",", ":")).encode()
+def json_text(values: pa.Array) -> pa.StringArray:
+    """Values of any Arrow type as JSON, for people to read; null stays null, binary becomes base64."""
+    return _documents(values, _readable)
+
+
+def _documents(values: pa.Array, scalar: Callable[[object], str]) -> pa.StringArray:
+    documents = [
+        None if value is None else json.dumps(value, default=scalar, ensure_ascii=False, separators=(",", ":"))
+        for value in values.to_pylist()
+    ]
+    return pa.array(documents, pa.string())
+
+
+def _readable(value: object) -> str:
+    try:
+        return _json_scalar(value)
+    except ConfigurationError:
+        return str(value)
 
 
 def _json_scalar(value: object) -> str:

@@ -15,6 +15,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+DROPPED_RECORDS = "dropped-records"
+"""The counters ``dropped-records.<reason>``: what Kafka's metric of that name counts, which filters, duplicates and
+records without a match do not belong to."""
+
 LATENESS_BOUNDS_MS = (
     0, 1_000, 5_000, 15_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000,
     14_400_000, 28_800_000, 86_400_000, 604_800_000,
@@ -68,6 +72,11 @@ class NodeMetrics:
         """Says where ``records`` of those taken up went."""
         if records:
             self.accounts[name] = self.accounts.get(name, 0) + int(records)
+
+    def drop(self, reason: str, records: int) -> None:
+        """Says that records were dropped: an account of the name of the reason, and Kafka's ``dropped-records``."""
+        self.account(reason, records)
+        self.count(f"{DROPPED_RECORDS}.{reason}", records)
 
     def count(self, name: str, events: int) -> None:
         """Adds to a counter that is no account, such as ``expired-window-record-drop``."""

@@ -15,7 +15,7 @@ from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REF
 from hindstream.demo.summary import month_name, print_summary
 from hindstream.documents import load_runs
 from hindstream.progress import slice_progress, terminal
-from statelib.commits import CommitLog, JobLayout, published_through, quarantine_topic, topic_path
+from statelib.commits import CommitLog, JobLayout, late_topic, published_through, quarantine_topic, topic_path
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class _Places:
         """Deletes what the demo has made, and nothing else."""
         folders = [
             JobLayout(NAME).root,
-            *(topic_path(topic) for topic in (FLIGHTS, WEATHER, FLIGHTS_ONCE, DELAYS, quarantine_topic(NAME))),
+            *(topic_path(topic) for topic in (FLIGHTS, WEATHER, FLIGHTS_ONCE, DELAYS)),
+            *(topic_path(topic_of(NAME)) for topic_of in (quarantine_topic, late_topic)),
         ]
         for folder in folders:
             self.warehouse.delete([entry.path for entry in self.warehouse.list(folder)])

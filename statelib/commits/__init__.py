@@ -7,7 +7,7 @@ other no harm: whatever decides is created only if absent.
 from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit
 from statelib.commits.commit import commit
 from statelib.commits.definition import JobDefinition
-from statelib.commits.layout import CommitLog, JobLayout, Runs, quarantine_topic, topic_path
+from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, quarantine_topic, topic_path
 from statelib.commits.leftovers import attempt_name
 from statelib.commits.maintain import Maintained, check_restorable, maintain
 from statelib.commits.plan import NothingToDo, plan
@@ -26,6 +26,7 @@ __all__ = [
     "attempt_name",
     "check_restorable",
     "commit",
+    "late_topic",
     "ledger_table",
     "maintain",
     "plan",

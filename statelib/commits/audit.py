@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from statelib.commits.layout import Runs, quarantine_topic
+from statelib.commits.layout import Runs, late_topic, quarantine_topic
 from statelib.errors import InternalError
 from statelib.metrics import NodeMetrics
 from statelib.steps import step
@@ -52,10 +52,11 @@ class LedgerRow:
     sink           records that the sink node wrote             rows of the files that were staged
     repartition    rows that all upstream tasks wrote           records that the downstream node took up
     quarantine     records that nodes sent to quarantine        rows of the quarantine topic's files
+    late           late records that nodes kept aside           rows of the files of the topic for late records
     =============  ===========================================  ========================================
     """
 
-    check: Literal["node", "source", "sink", "repartition", "quarantine"]
+    check: Literal["node", "source", "sink", "repartition", "quarantine", "late"]
     expected: int
     actual: int
     task_id: str | None = None
@@ -74,13 +75,13 @@ def reconcile(topology: Topology, plan: Plan, staged: Staged) -> tuple[LedgerRow
 
     It relies on three conventions of a task's metrics: a source node takes up (``records_in``) each record of its
     topic; a sink node has what it wrote in the account ``written``; what a node sends to the quarantine topic is in its
-    account ``quarantined``.
+    account ``quarantined``, what it sends to the topic for late records in its counter ``late-record-to-topic``.
     """
     outcomes = {outcome.task_id: outcome for outcome in staged.tasks}
     rows: list[LedgerRow] = []
     for outcome in staged.tasks:
         rows += _node_rows(outcome)
-        rows.append(_quarantine_row(plan.job, outcome))
+        rows += _aside_rows(plan.job, outcome)
     for sub in topology.sub_topologies:
         tasks = [outcomes[task.task_id] for task in plan.tasks if task.sub_topology == sub.index]
         rows += _source_rows(sub, plan, outcomes)
@@ -129,15 +130,15 @@ def _node_rows(outcome: TaskOutcome) -> Iterator[LedgerRow]:
         )
 
 
-def _quarantine_row(job: str, outcome: TaskOutcome) -> LedgerRow:
-    topic = quarantine_topic(job)
-    return LedgerRow(
-        check="quarantine",
-        task_id=outcome.task_id,
-        topic=topic,
-        expected=sum(metrics.accounts.get("quarantined", 0) for metrics in outcome.metrics.values()),
-        actual=sum(sink.file.rows for sink in outcome.sinks if sink.topic == topic),
-    )
+def _aside_rows(job: str, outcome: TaskOutcome) -> Iterator[LedgerRow]:
+    rows = Counter[str]()
+    for sunk in outcome.sinks:
+        rows[sunk.topic] += sunk.file.rows
+    metrics, task_id = outcome.metrics.values(), outcome.task_id
+    topic, expected = quarantine_topic(job), sum(node.accounts.get("quarantined", 0) for node in metrics)
+    yield LedgerRow(check="quarantine", task_id=task_id, topic=topic, expected=expected, actual=rows[topic])
+    topic, expected = late_topic(job), sum(node.counters.get("late-record-to-topic", 0) for node in metrics)
+    yield LedgerRow(check="late", task_id=task_id, topic=topic, expected=expected, actual=rows[topic])
 
 
 def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome]) -> Iterator[LedgerRow]:

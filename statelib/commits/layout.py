@@ -55,6 +55,11 @@ def quarantine_topic(job: str) -> str:
     return f"{job}-quarantine"
 
 
+def late_topic(job: str) -> str:
+    """The sink for records that operators drop since they are late, of a job that asks for one (``on_late_record``)."""
+    return f"{job}-late"
+
+
 @dataclass(frozen=True, slots=True)
 class JobLayout:
     """Paths of one job, relative to the warehouse."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.commits.layout import CommitLog, Runs, quarantine_topic, run_id
+from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
 from statelib.errors import ConfigurationError
 from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.steps import step
@@ -259,11 +259,11 @@ def _sink_partitions(
 ) -> dict[str, int]:
     """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
 
-    The quarantine topic has one for each task of the job. The archive of a sink must be the job's own from the
-    beginning, because a job writes its offsets from 0.
+    The topics for quarantined and for late records have one for each task of the job. The archive of a sink must be the
+    job's own from the beginning, because a job writes its offsets from 0.
     """
     counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
-    partitions = {quarantine_topic(job.name): sum(counts.values())}
+    partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
     for sub in job.topology.sub_topologies:
         for sink in sub.all_sinks:
             if sink.internal:

@@ -10,9 +10,13 @@ from statelib.batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from statelib.batch import Batch, Uptake
     from statelib.kernels.key_table import KeyTable
     from statelib.metrics import NodeMetrics
+    from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
 
@@ -30,6 +34,7 @@ class OperatorContext:
         clocks: The node's clocks as of the last commit, by name; what the operator sets here is saved with the state.
         semantics: See `Semantics`.
         sources: The task's source topics, by `Uptake.source`.
+        late: Takes the records that are dropped because they are late; None: the job has no topic for them.
     """
 
     node: str
@@ -39,10 +44,41 @@ class OperatorContext:
     clocks: dict[str, int] = field(default_factory=dict)
     semantics: Semantics = "kip"
     sources: Sequence[str] = ()
+    late: LateRecords | None = None
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""
         return self.clocks.get(name, NO_TIMESTAMP)
+
+    def drop_late(
+        self,
+        batch: Batch,
+        is_late: NDArray[np.bool_],
+        uptake: Uptake,
+        lateness_ms: NDArray[np.int64],
+        *,
+        reason: str,
+        clock: str = "stream_time",
+        account: str = "late",
+    ) -> None:
+        """Says that records are dropped because they are late: accounts for them, keeps them aside if the job asks.
+
+        Args:
+            batch: Any records; those that are not late are not looked at.
+            is_late: bool, one a record: which are dropped, whole. (A record that some windows still take is not.)
+            uptake: What the batch was processed with.
+            lateness_ms: int64, one a record: what the clock said minus the record's timestamp.
+            reason: Why, in a word or two for people: ``window closed``.
+            clock: The clock's name.
+            account: Of the ledger.
+        """
+        dropped = int(is_late.sum())
+        self.metrics.drop(account, dropped)
+        if dropped and self.late is not None:
+            records = batch.filter(is_late)
+            clock_ms = records.timestamp + lateness_ms[is_late]
+            self.late.add(self.node, records, uptake, clock_ms=clock_ms, clock=clock, reason=reason)
+            self.metrics.count("late-record-to-topic", dropped)
 
 
 class Operator(Protocol):

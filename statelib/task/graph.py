@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Uptake
     from statelib.operators.base import Operator
+    from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.task.records import Records
@@ -34,6 +35,7 @@ class Graph:
         backend: The task's stores.
         clocks: The operators' clocks as of the last commit, by node; kept up to date as the task goes on.
         semantics: See `Semantics`.
+        late: Takes late records; None: they are dropped and counted, nothing else.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Graph:
         *,
         clocks: Mapping[str, Mapping[str, int]],
         semantics: Semantics,
+        late: LateRecords | None = None,
     ) -> None:
         self._nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
@@ -60,6 +63,7 @@ class Graph:
                 self.clocks[processor.name],
                 semantics,
                 [source.topic for source in sub_topology.all_sources],
+                late,
             )
             self._operators[processor.name] = processor.spec.build(context)
 

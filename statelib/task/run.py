@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
-from statelib.commits.layout import quarantine_topic
+from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
 from statelib.errors import HindstreamError
 from statelib.manifests import TaskOutcome, TaskPosition
+from statelib.operators.late import LateRecords
 from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
@@ -100,12 +101,19 @@ class _Task:
         self._storage = Storage(work.settings.warehouse, work.settings.storage_options)
         self.state = TaskState(work, storage=self._storage, attempt=attempt)
         before = self.state.position
+        topics = [source.topic for source in work.sub_topology.all_sources]
+        self._late = LateRecords(topics) if work.settings.on_late_record == "topic" else None
         self._graph = Graph(
-            work.sub_topology, self.state.backend, clocks=before.clocks, semantics=work.settings.semantics
+            work.sub_topology,
+            self.state.backend,
+            clocks=before.clocks,
+            semantics=work.settings.semantics,
+            late=self._late,
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
+        self._late_sink = self._archive_sink(late_topic(work.job))
         self._progress = {
             source.topic: Progress(
                 before.source_offsets.get(self._place(source.topic), 0),
@@ -134,9 +142,7 @@ class _Task:
             for name, batches in arrived.items():
                 batch = in_order(batches)
                 self._deliver(name, batch, merged.order_time[batch.sequence - uptake.first_sequence])
-            for rows in self._quarantine.drain():
-                timestamp = rows.column("timestamp").to_numpy()
-                self._quarantine_sink.write_columns(rows.column("key"), rows.column("value"), timestamp, None)
+            self._deliver_aside()
             phases.end("write")
             step("task.batch-processed")
             if self._graph.memory_bytes() > work.settings.memory_budget_bytes:
@@ -144,8 +150,7 @@ class _Task:
                 self._graph.flush(write)
                 self.state.spill(write)
                 phases.end("spill")
-        sinks = [*self._archive_sinks.values(), self._quarantine_sink]
-        sink_files = tuple(file for sink in sinks for file in sink.close())
+        sink_files = tuple(file for sink in self._all_archive_sinks for file in sink.close())
         repartitions = tuple(file for sink in self._repartition_sinks.values() for file in sink.close())
         phases.end("write")
         step("task.files-staged")
@@ -171,7 +176,7 @@ class _Task:
 
     def abort(self) -> None:
         """Deletes what was staged: it will never be looked at."""
-        for archive in [*self._archive_sinks.values(), self._quarantine_sink]:
+        for archive in self._all_archive_sinks:
             archive.abort()
         for repartition in self._repartition_sinks.values():
             repartition.abort()
@@ -191,6 +196,18 @@ class _Task:
         else:
             self._repartition_sinks[sink].write(batch, order_time)
 
+    def _deliver_aside(self) -> None:
+        """Writes what has gone to the job's quarantine topic, and to its topic of late records."""
+        for rows in self._quarantine.drain():
+            self._quarantine_sink.write_rows(rows)
+        late = self._late.drain() if self._late is not None else None
+        if late is not None:
+            self._late_sink.write_rows(late)
+
+    @property
+    def _all_archive_sinks(self) -> list[ArchiveSink]:
+        return [*self._archive_sinks.values(), self._quarantine_sink, self._late_sink]
+
     def _source(self, index: int) -> TopicSource | RepartitionSource:
         node = self._work.sub_topology.all_sources[index]
         progress = self._progress[node.topic]
@@ -209,8 +226,8 @@ class _Task:
 
     def _archive_sink(self, topic: str) -> ArchiveSink:
         work = self._work
-        quarantine = topic == quarantine_topic(work.job)
-        partition = work.ordinal if quarantine else work.planned.partition
+        aside = topic in {quarantine_topic(work.job), late_topic(work.job)}
+        partition = work.ordinal if aside else work.planned.partition
         return ArchiveSink(
             topic,
             partition=partition,
@@ -224,7 +241,6 @@ class _Task:
         work = self._work
         for source in work.planned.sources:
             self._progress[source.topic].next_offset = source.end_offset  # behind the last record there may be holes
-        sinks = [*self._archive_sinks.values(), self._quarantine_sink]
         return TaskPosition(
             task_id=work.planned.task_id,
             commit=work.commit,
@@ -233,7 +249,7 @@ class _Task:
             source_times={self._place(topic): p.max_timestamp for topic, p in self._progress.items()},
             stream_time=self._clock.stream_time,
             clocks=self._graph.clocks,
-            sink_offsets={sink.place: sink.next_offset for sink in sinks},
+            sink_offsets={sink.place: sink.next_offset for sink in self._all_archive_sinks},
         )
 
     def _place(self, topic: str) -> str:

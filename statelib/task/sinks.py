@@ -84,6 +84,10 @@ class ArchiveSink:
         self._writer.write(pa.RecordBatch.from_pydict(columns))
         self.next_offset += count
 
+    def write_rows(self, rows: pa.RecordBatch) -> None:
+        """Writes the columns key, value and timestamp (int64 ms), without headers; the partition is not checked."""
+        self.write_columns(rows.column("key"), rows.column("value"), rows.column("timestamp").to_numpy(), None)
+
     def close(self) -> tuple[SinkFile, ...]:
         """Ends the files and describes them."""
         if self._writer is None:

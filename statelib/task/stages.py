@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
-from statelib.commits.layout import quarantine_topic
+from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
 from statelib.manifests import Staged
 from statelib.task.run import run_task
@@ -103,8 +103,9 @@ class Stages:
     def _partitions(self) -> dict[str, int]:
         of_sources = {source.topic: source.partitions for source in self._plan.sources}
         repartitions = self._topology.repartition_partitions(of_sources)
-        quarantine = {quarantine_topic(self._plan.job): len(self._plan.tasks)}
-        return {**quarantine, **self._plan.sink_partitions, **repartitions}
+        job, tasks = self._plan.job, len(self._plan.tasks)
+        aside = {quarantine_topic(job): tasks, late_topic(job): tasks}
+        return {**aside, **self._plan.sink_partitions, **repartitions}
 
 
 def replay_here(stages: Stages, plan: Plan, *, attempt: str, clock: Callable[[], float]) -> Staged:

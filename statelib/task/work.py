@@ -28,6 +28,8 @@ class TaskSettings:
         semantics: See `Semantics`.
         on_bad_record: ``fail``: a record that cannot be used ends the run; ``quarantine``: it goes to the topic
             ``<job>-quarantine``, is counted and shown.
+        on_late_record: ``drop``: a record that comes too late for an operator is counted and gone; ``topic``: it goes
+            to the topic ``<job>-late`` as well (see `statelib.operators.late`).
     """
 
     warehouse: str
@@ -37,6 +39,7 @@ class TaskSettings:
     batch_records: int = 131_072
     semantics: Semantics = "kip"
     on_bad_record: Literal["fail", "quarantine"] = "fail"
+    on_late_record: Literal["drop", "topic"] = "drop"
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,13 @@ class TaskWork:
         fingerprint: Of the whole topology.
         sub_topology: What to run.
         planned: Which task this is, and the source ranges that it takes up.
-        ordinal: The task's number among all tasks of the job: its partition of the quarantine topic.
+        ordinal: The task's number among all tasks of the job: its partition of the topics for quarantined and late
+            records.
         source_versions: Delta version of each source archive.
         repartitions: Files of the repartition topics' partition that this task reads.
         repartition_types: Schema with the fields ``key`` and ``value`` of each repartition topic that it reads.
-        partitions: Number of partitions of each topic that the task writes, repartition and quarantine topics included.
+        partitions: Number of partitions of each topic that the task writes, repartition topics and those
+            for quarantined and late records included.
         restore: The task's state as of the last commit; None: it has none yet.
         settings: See `TaskSettings`.
     """

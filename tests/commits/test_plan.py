@@ -28,7 +28,7 @@ def test_first_plan_takes_all_from_the_beginning(warehouse, events):
     ranges = {part.partition: (part.start_offset, part.end_offset) for task in found.tasks for part in task.sources}
     assert ranges == {p: (0, end) for p, end in archive.end_offsets().items()}
     assert found.records == 60
-    assert found.sink_partitions == {"counts": 2, "counting-quarantine": 2}
+    assert found.sink_partitions == {"counts": 2, "counting-quarantine": 2, "counting-late": 2}
     assert Runs(warehouse, "counting").plan("00000001-1") == found
 
 

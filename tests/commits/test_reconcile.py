@@ -39,7 +39,7 @@ def planned() -> Plan:
             PlannedTask(task_id="1_0", sub_topology=1, partition=0),
             PlannedTask(task_id="1_1", sub_topology=1, partition=1),
         ),
-        sink_partitions={"result": 2, "j-quarantine": 3},
+        sink_partitions={"result": 2, "j-quarantine": 3, "j-late": 3},
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def repartition(partition: int, rows: int) -> RepartitionFile:
 
 
 def staged() -> Staged:
-    """Ten records: one in quarantine, four to partition 0 and five to partition 1, of which one is held."""
+    """Ten records: one in quarantine, four to partition 0 and five to partition 1: one of them held, one late."""
     return Staged(run_id="00000001-1", seconds=0, tasks=(
         outcome(
             "0_0",
@@ -86,10 +86,13 @@ def staged() -> Staged:
             "1_1",
             metrics={
                 "BY-ID": NodeMetrics(records_in=5, accounts={"forwarded": 5}),
-                "HOLD": NodeMetrics(records_in=5, held_before=2, held_after=3, accounts={"emitted": 4}),
-                "SINK": NodeMetrics(records_in=4, accounts={"written": 4}),
+                "HOLD": NodeMetrics(
+                    records_in=5, held_before=2, held_after=3, accounts={"emitted": 3, "late": 1},
+                    counters={"late-record-to-topic": 1},
+                ),
+                "SINK": NodeMetrics(records_in=3, accounts={"written": 3}),
             },
-            sinks=[("result", 4)],
+            sinks=[("result", 3), ("j-late", 1)],
         ),
     ))  # fmt: skip
 
@@ -99,11 +102,12 @@ def test_a_right_run():
     assert not [row for row in rows if row.difference]
     counted = {check: sum(row.expected for row in rows if row.check == check) for check in {row.check for row in rows}}
     assert counted == {
-        "node": 10 + 9 + 4 + 4 + 5 + 7 + 4,
+        "node": 10 + 9 + 4 + 4 + 5 + 7 + 3,
         "source": 10,
-        "sink": 9 + 8,
+        "sink": 9 + 7,
         "repartition": 9,
         "quarantine": 1,
+        "late": 1,
     }
 
 
@@ -139,6 +143,10 @@ def forget_quarantined(run):
     metrics_of(run, 0, "SOURCE").accounts["forwarded"] += 1
 
 
+def lose_late(run):
+    metrics_of(run, 2, "HOLD").counters["late-record-to-topic"] += 1
+
+
 def never_call_a_source(run):
     del run.tasks[2].metrics["BY-ID"]
 
@@ -152,6 +160,7 @@ def never_call_a_source(run):
         (lose_in_shuffle, [("repartition", "1_0", "BY-ID", "by-id", -1)]),
         (count_too_much_written, [("sink", "1_0", "SINK", "result", -1)]),
         (forget_quarantined, [("quarantine", "0_0", None, "j-quarantine", 1)]),
+        (lose_late, [("late", "1_1", None, "j-late", -1)]),
         (never_call_a_source, [("repartition", "1_1", "BY-ID", "by-id", -5)]),
     ],
 )

@@ -92,7 +92,7 @@ class TestAudit:
 
     def test_the_ledger_of_a_good_run_has_no_difference(self, planned, staged):
         rows = reconcile(toy.job().topology, planned, staged)
-        assert {row.check for row in rows} == {"node", "source", "sink", "quarantine"}
+        assert {row.check for row in rows} == {"node", "source", "sink", "quarantine", "late"}
         assert (
             sum(row.expected for row in rows if row.check == "source") == planned.records == 21
         )  # one late record of the second day

@@ -73,7 +73,7 @@ def _run_task(
         checkpoints.restore(before.state, working / "db")
     backend = RocksDbBackend(working / "db")
     reader = open_archive(warehouse, source.topic).reader(source.partition, source.start_offset, source.end_offset)
-    (sink,) = (topic for topic in plan.sink_partitions if not topic.endswith("-quarantine"))
+    (sink,) = (topic for topic in plan.sink_partitions if not topic.endswith(("-quarantine", "-late")))
     offset = before.position.sink_offsets[f"{sink}/{task.partition}"] if before else 0
     counts, times, files = WriteBatch(), [-1], ()
     name = attempt_name(plan.job, plan.run_id, task.task_id, attempt)
