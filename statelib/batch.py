@@ -56,7 +56,9 @@ class Batch:
         sequence: int64, ascending (equal for records with one cause): see the module's docstring.
         windows: The windows of windowed keys, else None.
         prior: For a table's updates, the value that each one replaces (Kafka's ``Change.oldValue``); None for a
-            stream, or where nobody needs it.
+            stream, or where nobody needs it. See `statelib.operators.change`.
+        is_latest: bool, for the updates of a versioned table: whether no version of the key is younger (Kafka's
+            ``Change.isLatest``); None: all are.
         headers: list<struct<key: string, value: binary>> or None.
     """
 
@@ -68,6 +70,7 @@ class Batch:
     windows: Windows | None = None
     prior: pa.Array | None = None
     headers: pa.Array | None = None
+    is_latest: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.timestamp)
@@ -85,7 +88,12 @@ class Batch:
             windows=None if self.windows is None else self.windows.take(indices),
             prior=None if self.prior is None else self.prior.take(chosen),
             headers=None if self.headers is None else self.headers.take(chosen),
+            is_latest=None if self.is_latest is None else self.is_latest[indices],
         )
+
+    def slice(self, start: int, end: int) -> Batch:
+        """The records from ``start`` to before ``end``; the batch itself if that is all of them."""
+        return self if start == 0 and end >= len(self) else self.take(np.arange(start, min(end, len(self))))
 
     def filter(self, keep: NDArray[np.bool_]) -> Batch:
         """The records for which ``keep`` is true; the batch itself if that is all of them."""
@@ -162,5 +170,6 @@ def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]
         ),
         prior=None,
         headers=None,
+        is_latest=None,
     )
     return merged.take(order), origin[order]

@@ -1,0 +1,61 @@
+"""What travels between the operators of tables: changes (Kafka's ``Change``).
+
+A batch that a table forwards is a column of changes, one a record:
+
+=============  =================  =====================================================================================
+column         in Kafka           meaning
+=============  =================  =====================================================================================
+``value``      ``newValue``       what the key has from now on; null: nothing
+``prior``      ``oldValue``       what it had before; null: nothing. No such column: nobody below needs it
+``is_latest``  ``isLatest``       whether ``value`` is what the key has *now*. No such column: all are the latest
+=============  =================  =====================================================================================
+
+**Prior values** cost a look-up, so tables give them only where an operator asked for them when the topology was
+described (``needs_prior``; Kafka: ``enableSendingOldValues``). The first of two updates of a key in one batch is the
+prior of the second, whatever the batches are.
+
+**Out-of-order updates** (KIP-914). A plain table is what arrived last, whatever its timestamp: all of its changes are
+the latest. A versioned table takes a late update into its history without changing what holds now; such a change has
+``is_latest`` false, and as its prior the latest value, which stays. A stream, a filter, a mapped value lets it pass.
+What works on the latest values alone must not see it: table-table joins, foreign-key joins and aggregations of tables
+call `only_latest` first. Behind a plain store everything is the latest again.
+
+A join of two tables keeps what each side has now, by key. For each change of one side, in order of sequence, it::
+
+    changes, out_of_order = only_latest(changes)  # Kafka counts those as dropped records
+    other = ...  # what the other side has for the key, and since when
+    value, prior = joiner(changes.value, other), joiner(changes.prior, other)
+
+and forwards ``replace(changes, value=value, prior=prior, timestamp=the later of both)``, with prior values only if it
+was asked for them itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from statelib.batch import Batch
+
+
+def only_latest(changes: Batch) -> tuple[Batch, int]:
+    """The changes that say what holds now, and how many out-of-order ones were left out (KIP-914)."""
+    if changes.is_latest is None:
+        return changes, 0
+    latest = replace(changes.filter(changes.is_latest), is_latest=None)
+    return latest, len(changes) - len(latest)
+
+
+def as_stream(changes: Batch) -> Batch:
+    """The changes as records of a stream: key, new value, timestamp, nothing else (Kafka's ``toStream``)."""
+    return replace(changes, prior=None, is_latest=None)
+
+
+def without_empty(changes: Batch) -> Batch:
+    """The changes but those from nothing to nothing; all of them where the prior values are not known."""
+    if changes.prior is None:
+        return changes
+    return changes.filter(np.asarray(changes.value.is_valid()) | np.asarray(changes.prior.is_valid()))
