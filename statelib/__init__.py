@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import per_record
     from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.topology import Consumed, Topology, describe
-    from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
+    from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
     "statelib.dsl": (
@@ -61,7 +61,7 @@ _HOMES = {
     "statelib.operators.mapping": ("per_record",),
     "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
     "statelib.topology": ("Consumed", "Topology", "describe"),
-    "statelib.windows": ("SessionWindows", "SlidingWindows", "TimeWindows"),
+    "statelib.windows": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -71,8 +71,8 @@ __all__ = [
     "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
     "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "Stores",
     "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TimeWindowedKStream", "TimeWindows", "Topology",
-    "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_",
-    "min_", "per_record", "sum_",
+    "UnlimitedWindows", "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job",
+    "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

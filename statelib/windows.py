@@ -14,7 +14,7 @@ from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class TimeWindows:
                 next_step="advance by the size or less",
             )
         return replace(self, advance_ms=advance_ms)
+
+    @property
+    def origin_ms(self) -> int:
+        """Where the first window of all starts."""
+        return 0
 
     @property
     def retention_ms(self) -> int:
@@ -140,6 +145,79 @@ class SessionWindows:
         return {"windows": "session", "gap_ms": self.gap_ms, "grace_period_ms": self.grace_period_ms}
 
 
+FAR_FUTURE_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: the end of a window without end. (Kafka's is 2**63 - 1, which neither Delta
+tables nor Python's datetimes can hold.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class UnlimitedWindows:
+    """One window, from a time on, that never ends and never closes (Kafka's ``UnlimitedWindows``).
+
+    Attributes:
+        origin_ms: The start of the window; records before it are in none.
+    """
+
+    origin_ms: int = 0
+
+    @classmethod
+    def of(cls) -> UnlimitedWindows:
+        """The window of all times."""
+        return cls()
+
+    def start_on(self, start: datetime) -> UnlimitedWindows:
+        """The window of all times from ``start`` on.
+
+        Raises:
+            ConfigurationError: It has no time zone, or is before 1970.
+        """
+        if start.tzinfo is None:
+            raise ConfigurationError("the start has no time zone", next_step="say datetime(..., tzinfo=UTC)")
+        start_ms = round(start.timestamp() * 1000)
+        if not 0 <= start_ms < FAR_FUTURE_MS:
+            raise ConfigurationError(f"windows cannot start on {start}", next_step="start in 1970 or later")
+        return UnlimitedWindows(start_ms)
+
+    @property
+    def size_ms(self) -> int:
+        """To the end of time."""
+        return FAR_FUTURE_MS - self.origin_ms
+
+    @property
+    def advance_ms(self) -> int:
+        """There is no other window."""
+        return self.size_ms
+
+    @property
+    def grace_period_ms(self) -> int:
+        """The window takes all records anyway."""
+        return 0
+
+    @property
+    def retention_ms(self) -> int:
+        """The window is kept for ever."""
+        return self.size_ms
+
+    @property
+    def closes_after_end_ms(self) -> int:
+        """How long after the window's end its result would be final."""
+        return 0
+
+    @property
+    def change_when_closed(self) -> bool:
+        """Whether a window that has closed may still change: it never closes."""
+        return False
+
+    @property
+    def key_suffix_words(self) -> int:
+        """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
+        return 1
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"windows": "unlimited", "start_ms": self.origin_ms}
+
+
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
     """Windows that end or begin at a record: each different set of records within the time difference has one.
@@ -196,5 +274,5 @@ class SlidingWindows:
         }
 
 
-AnyWindows = TimeWindows | SlidingWindows | SessionWindows
+AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 """What a grouped stream can be windowed by."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregations import AggregatorSpec
-    from statelib.windows import AnyWindows, TimeWindows
+    from statelib.windows import AnyWindows, TimeWindows, UnlimitedWindows
 
 
 class KGroupedStream:
@@ -32,11 +32,11 @@ class KGroupedStream:
         self._node = node
 
     @overload
-    def windowed_by(self, windows: TimeWindows | SlidingWindows) -> TimeWindowedKStream: ...
+    def windowed_by(self, windows: TimeWindows | UnlimitedWindows | SlidingWindows) -> TimeWindowedKStream: ...
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream: ...
     def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
-        """Groups further, by windows of time, sliding windows or sessions."""
+        """Groups further, by windows of time (one that never ends among them), sliding windows or sessions."""
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self._builder, self._node, windows)
         return TimeWindowedKStream(self._builder, self._node, windows)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from statelib.dsl import kstream
 from statelib.errors import ConfigurationError
 from statelib.operators.suppress import Suppress
+from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
@@ -50,7 +51,17 @@ class WindowedKTable:
         self._windows = windows
 
     def suppress(self, suppressed: Suppressed) -> WindowedKTable:
-        """Holds updates back: until windows close, or for a time (KIP-328)."""
+        """Holds updates back: until windows close, or for a time (KIP-328).
+
+        Raises:
+            ConfigurationError: There would never be a final result.
+        """
+        if suppressed.final_results and isinstance(self._windows, UnlimitedWindows):
+            raise ConfigurationError(
+                "a window without end never closes, so it has no final result",
+                node=suppressed.name,
+                next_step="suppress with until_time_limit, or aggregate by TimeWindows",
+            )
         kind = "KTABLE-SUPPRESS"
         name = suppressed.name or self._builder.new_name(kind)
         store = self._builder.claim_store(f"{name}-store")

@@ -28,7 +28,7 @@ _HALF = np.uint64(32)
 _TAG_SHIFT = np.uint64(33)
 
 
-@compiled(several(i64, 2)(*[Int64s] * 2, *[i64] * 4, *[Int64sOut] * 4))
+@compiled(several(i64, 2)(*[Int64s] * 2, *[i64] * 5, *[Int64sOut] * 4))
 def accept(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
@@ -36,6 +36,7 @@ def accept(
     size: int,
     advance: int,
     grace: int,
+    origin: int,
     first_start: NDArray[np.int64],
     accepted: NDArray[np.int64],
     expired: NDArray[np.int64],
@@ -53,6 +54,7 @@ def accept(
         size: Size of the windows, ms.
         advance: From one window's start to the next's, ms.
         grace: Grace period, ms.
+        origin: Start of the first window of all, ms; no window holds a record before it.
         first_start: Out, int64: start of the first window that takes the record; the others follow by ``advance``.
         accepted: Out, int64: how many windows take it.
         expired: Out, int64: how many do not any more.
@@ -69,13 +71,16 @@ def accept(
         time = timestamp[row]
         stream_time = max(stream_time, time)
         lateness[row] = stream_time - time
-        last = time - time % advance
-        earliest = max(0, time - size + advance)
+        if time < origin:
+            continue
+        since = time - origin
+        last = since - since % advance
+        earliest = max(0, since - size + advance)
         first = earliest - earliest % advance
         windows = (last - first) // advance + 1
-        last_expired = stream_time - grace - size
+        last_expired = stream_time - origin - grace - size
         late = min(windows, (last_expired - first) // advance + 1) if first <= last_expired else i64(0)
-        first_start[row] = first + late * advance
+        first_start[row] = origin + first + late * advance
         expired[row] = late
         accepted[row] = windows - late
         updates += windows - late

@@ -145,7 +145,6 @@ class RunningSessionAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The tombstones and the new session of each record that is not too late."""
-        del uptake
         (batch,) = inputs
         key_code = key_codes(batch, self._context)
         self._aggregator.prepare(batch)  # of no records too: they have types
@@ -157,7 +156,7 @@ class RunningSessionAggregate:
         while done < len(batch):
             some = slice(done, done + step)
             assigned = self._slots.assign(key_code[some], batch.timestamp[some], once=self._aggregator.may_remove)
-            self._account(assigned, key_code[some])
+            self._account(assigned, batch.slice(done, done + len(assigned.accepted)), key_code[some], uptake)
             pieces.append(self._aggregate(assigned, done))
             done += len(assigned.accepted)
         self._context.clocks["stream_time"] = self._slots.stream_time
@@ -187,15 +186,16 @@ class RunningSessionAggregate:
         raws = pa.array([session.row for session in sessions], pa.binary())
         self._aggregator.restore(slots, serde_for(pa.struct(list(schema))).deserialize(raws))
 
-    def _account(self, assigned: Assigned, key_code: NDArray[np.int64]) -> None:
+    def _account(self, assigned: Assigned, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake) -> None:
         done = len(assigned.accepted)
         has_key = key_code[:done] >= 0
         keyed, aggregated = int(np.count_nonzero(has_key)), len(assigned.rows)
         self._metrics.records_in += done
         self._metrics.records_out += len(assigned.emissions)
         self._metrics.account("aggregated", aggregated)
-        self._metrics.account("late", keyed - aggregated)
-        self._metrics.account("null-key", done - keyed)
+        is_late = has_key & ~assigned.accepted
+        self._context.drop_late(batch, is_late, uptake, assigned.lateness, reason="session closed")
+        self._metrics.drop("null-key", done - keyed)
         self._metrics.count("late-record-drop", keyed - aggregated)
         self._metrics.lateness.observe(assigned.lateness[has_key])
 
@@ -266,6 +266,7 @@ class RunningSessionAggregate:
         """Writes the sessions that have changed since the last flush and are within retention; expires the others."""
         schema = self._aggregator.schema
         if schema is None or self._store.stream_time == NO_TIMESTAMP:
+            self._start_over()  # no window yet, but keys of other operators, whose codes end here
             return
         sessions, alive = self._slots.sessions, self._alive()
         moved = (sessions["start"] != sessions["stored_start"]) | (sessions["end"] != sessions["stored_end"])

@@ -134,7 +134,6 @@ class RunningSlidingAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that changes."""
-        del uptake
         (batch,) = inputs
         key_code = key_codes(batch, self._context)
         skipped = (key_code < 0) | np.asarray(batch.value.is_null())
@@ -150,7 +149,7 @@ class RunningSlidingAggregate:
                 key_code[some], batch.timestamp[some], skipped[some], once=self._aggregator.may_remove
             )
             finished = slice(done, done + len(slid.accepted))
-            self._account(slid, key_code[finished] < 0, skipped[finished])
+            self._account(slid, batch.slice(done, finished.stop), key_code[finished] < 0, skipped[finished], uptake)
             pieces.append(self._aggregate(slid, done))
             done = finished.stop
         self._context.clocks["stream_time"] = self._slots.stream_time
@@ -182,15 +181,18 @@ class RunningSlidingAggregate:
         raws = pa.array([window.row for window in windows], pa.binary())
         self._aggregator.restore(slots, serde_for(pa.struct(list(schema))).deserialize(raws))
 
-    def _account(self, slid: Slid, null_key: NDArray[np.bool_], skipped: NDArray[np.bool_]) -> None:
+    def _account(
+        self, slid: Slid, batch: Batch, null_key: NDArray[np.bool_], skipped: NDArray[np.bool_], uptake: Uptake
+    ) -> None:
         null_keys, dropped = int(np.count_nonzero(null_key)), int(np.count_nonzero(skipped))
         aggregated = int(np.count_nonzero(slid.accepted))
         self._metrics.records_in += len(skipped)
         self._metrics.records_out += len(slid.updates)
         self._metrics.account("aggregated", aggregated)
-        self._metrics.account("late", len(skipped) - dropped - aggregated)
-        self._metrics.account("null-key", null_keys)
-        self._metrics.account("null-value", dropped - null_keys)
+        is_late = ~skipped & (slid.accepted == 0)
+        self._context.drop_late(batch, is_late, uptake, slid.lateness, reason="window closed")
+        self._metrics.drop("null-key", null_keys)
+        self._metrics.drop("null-value", dropped - null_keys)
         self._metrics.count("late-record-drop", int(slid.expired.sum()))
         self._metrics.lateness.observe(slid.lateness[~skipped])
 
@@ -271,6 +273,7 @@ class RunningSlidingAggregate:
         """Writes the windows that have changed since the last flush and are within retention; expires the others."""
         schema = self._aggregator.schema
         if schema is None or self._store.stream_time == NO_TIMESTAMP:
+            self._start_over()  # no window yet, but keys of other operators, whose codes end here
             return
         kept = self._in_retention()
         windows = self._slots.windows[kept]

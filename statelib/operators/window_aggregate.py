@@ -7,6 +7,9 @@ timestamp in the window.
 A window takes a record while ``window end > stream time - grace``. The stream time is the operator's own: the largest
 timestamp of the records with a key that it has seen, this one included. What comes too late is dropped and counted per
 window (``late-record-drop``, KIP-328); in the ledger a record is ``late`` if no window took it.
+
+The one window of `UnlimitedWindows` never closes. A record before its start is in no window: it is dropped, as in
+Kafka, and is ``before-first-window`` in the ledger.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import TimeWindows
+    from statelib.windows import TimeWindows, UnlimitedWindows
 
 _COMPACT_FROM_SLOTS = 1 << 14
 
@@ -53,7 +56,7 @@ class WindowAggregate:
     """
 
     store: str
-    windows: TimeWindows
+    windows: TimeWindows | UnlimitedWindows
     aggregator: AggregatorSpec
     retention_ms: int | None = None
     needs_prior: bool = False
@@ -116,12 +119,11 @@ class RunningWindowAggregate:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
-        del uptake
         (batch,) = inputs
         key_code = batch.key_code
         if key_code is None:
             key_code = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
-        rows, slots = self._accept(batch, key_code)
+        rows, slots = self._accept(batch, key_code, uptake)
         self._context.clocks["stream_time"] = self._stream_time
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
@@ -138,22 +140,27 @@ class RunningWindowAggregate:
         self._store.stream_time = self._context.clocks["store_time"] = store_time
         return updates
 
-    def _accept(self, batch: Batch, key_code: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _accept(
+        self, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The (record, window) pairs that are updated, as rows of the batch and slots; accounts for all records."""
         windows = self._windows
         first_start, accepted, expired, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
         self._stream_time, count = accept(
             key_code, batch.timestamp, self._stream_time, windows.size_ms, windows.advance_ms,
-            windows.grace_period_ms, first_start, accepted, expired, lateness,
+            windows.grace_period_ms, windows.origin_ms, first_start, accepted, expired, lateness,
         )  # fmt: skip
         has_key = key_code >= 0
         keyed = int(np.count_nonzero(has_key))
         aggregated = int(np.count_nonzero(accepted))
+        in_range = batch.timestamp >= windows.origin_ms
+        is_late = has_key & in_range & (accepted == 0)
         self._metrics.records_in += len(batch)
         self._metrics.records_out += count
         self._metrics.account("aggregated", aggregated)
-        self._metrics.account("late", keyed - aggregated)
-        self._metrics.account("null-key", len(batch) - keyed)
+        self._context.drop_late(batch, is_late, uptake, lateness, reason="window closed")
+        self._metrics.drop("before-first-window", int(np.count_nonzero(has_key & ~in_range)))
+        self._metrics.drop("null-key", len(batch) - keyed)
         self._metrics.count("late-record-drop", int(expired.sum()))
         self._metrics.lateness.observe(lateness[has_key])
         self._forget_expired()

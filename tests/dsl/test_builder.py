@@ -24,6 +24,7 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    UnlimitedWindows,
     count,
 )
 from statelib.operators.session_aggregate import SessionAggregate
@@ -188,6 +189,14 @@ def test_sliding_windows_are_aggregated_and_suppressed() -> None:
     assert [spec.retention_ms for spec in aggregates] == [3_600_000, None, None]
     assert [spec.needs_prior for spec in aggregates] == [True, False, False]
     assert [node.spec.wait_ms for node in sub.processors if isinstance(node.spec, Suppress)] == [60_000]
+
+
+def test_a_window_without_end_has_no_final_result() -> None:
+    builder = StreamsBuilder("app")
+    table = builder.stream("clicks").group_by_key().windowed_by(UnlimitedWindows.of()).count()
+    table.suppress(Suppressed.until_time_limit(DAY, BufferConfig.unbounded())).to_stream().to("daily")
+    with pytest.raises(ConfigurationError, match=r"never closes.*until_time_limit"):
+        table.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
 
 
 def test_the_fingerprint_knows_gap_grace_and_merger() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators import session_aggregate
 from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
+from statelib.operators.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.stateless import Filter
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionStore
 from statelib.windows import SessionWindows
@@ -230,6 +233,12 @@ def test_extremes_of_merged_sessions(value: float | None) -> None:
     merged = session_chain(SessionWindows(5, 20), extremes, pa.float64()).run(records, 3)[0][-1].value
     in_order = session_chain(SessionWindows(50, 20), extremes, pa.float64()).run(records, 3)[0][-1].value
     assert repr(merged) == repr(in_order)
+
+
+def test_a_flush_before_the_first_session() -> None:
+    specs = [Filter(mapper(pc.field("value") > 0)), SessionAggregate("s", SessionWindows(5, 0), single(count()))]
+    records = [Record("a", 0, 1), Record("b", 0, 1), Record("c", 1, 1)]
+    assert [row.key for row in Chain(specs, pa.int64()).run(records, 2, "flush")[1]] == ["c"]
 
 
 def test_late_and_null_keyed_records_are_counted() -> None:

@@ -161,6 +161,12 @@ def test_nulls_are_dropped_and_counted_and_do_not_move_the_clock() -> None:
     assert chain.metrics[0].counters["late-record-drop"] == 1
 
 
+def test_a_flush_before_the_first_window() -> None:
+    chain = Chain([SlidingAggregate("w", SlidingWindows(10, 0), single(count()))], pa.int64())
+    (rows,) = chain.run([Record("a", None, 20), Record("b", None, 20), Record("a", 1, 20)], 2, "flush")
+    assert [row.value for row in rows] == [1]
+
+
 def test_the_shipped_library_gives_what_a_record_is_added_to_as_prior() -> None:
     spec = SlidingAggregate("w", SlidingWindows(10, 10), single(count()), needs_prior=True)
     records = [Record("k", 1, 20), Record("k", 1, 25), Record("k", 1, 22)]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
 from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import TimeWindows
+from statelib.windows import FAR_FUTURE_MS, TimeWindows, UnlimitedWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.window_aggregate import TimeWindowed, sql
 
@@ -223,3 +223,28 @@ def test_windows_are_what_the_api_says() -> None:
             windows.advance_by(advance)
     with pytest.raises(ConfigurationError, match="nothing to aggregate"):
         named()
+
+
+@pytest.mark.parametrize("between", ["nothing", "restart"])
+def test_one_window_takes_all_records_from_its_start_on(between: str) -> None:
+    windows = UnlimitedWindows.of().start_on(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    chain = Chain([WindowAggregate("w", windows, single(count()), needs_prior=True)], pa.int64())
+    year_2100 = 4_102_444_800_000
+    records = [Record("k", 1, time) for time in (999, 1000, year_2100, 1001, 0)]
+    (rows,) = chain.run(records, 1 if between == "restart" else 5, between)
+    assert [(row.window, row.value, row.timestamp) for row in rows] == [
+        ((1000, FAR_FUTURE_MS), 1, 1000),
+        ((1000, FAR_FUTURE_MS), 2, year_2100),
+        ((1000, FAR_FUTURE_MS), 3, year_2100),
+    ]
+    chain.restart()
+    accounts = [metrics.accounts for run in chain.finished for metrics in run]
+    assert sum(account.get("before-first-window", 0) for account in accounts) == 2
+    assert sum(account.get("late", 0) for account in accounts) == 0
+
+
+def test_a_start_needs_a_time_zone_and_cannot_be_before_1970() -> None:
+    with pytest.raises(ConfigurationError, match="no time zone"):
+        UnlimitedWindows.of().start_on(datetime(2020, 1, 1))  # noqa: DTZ001
+    with pytest.raises(ConfigurationError, match="1970 or later"):
+        UnlimitedWindows.of().start_on(datetime(1969, 1, 1, tzinfo=UTC))
