@@ -1,0 +1,39 @@
+"""The bytes of a timestamped key-value store.
+
+Family ``<store>``, one entry a key; the key is the serialised key as it is::
+
+    value  +------------------------+-------------------------+
+           | timestamp i64 BE, ms   | row: serialised value   |
+           +------------------------+-------------------------+
+
+as in Kafka's timestamped store (``ValueAndTimestampSerializer``). A row may be empty; a key without a value has no
+entry. Any byte string can be a key, so the store's header (`statelib.stores.header`), with the types of a row, is in a
+family of its own, ``<store>.header``.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from statelib.errors import CorruptedDataError
+
+FORMAT_VERSION = 1
+
+_TIMESTAMP = struct.Struct(">q")
+
+
+def encode_value(timestamp_ms: int, row: bytes) -> bytes:
+    """The value of an entry."""
+    return _TIMESTAMP.pack(timestamp_ms) + row
+
+
+def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
+    """(timestamp in ms, row) of an entry.
+
+    Raises:
+        CorruptedDataError: It is too short.
+    """
+    if len(raw) < _TIMESTAMP.size:
+        raise CorruptedDataError(f"a value has {len(raw)} bytes, less than a timestamp", store=store)
+    (timestamp_ms,) = _TIMESTAMP.unpack_from(raw)
+    return timestamp_ms, raw[_TIMESTAMP.size :]
