@@ -15,10 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DROPPED_RECORDS = "dropped-records"
-"""The counters ``dropped-records.<reason>``: what Kafka's metric of that name counts, which filters, duplicates and
-records without a match do not belong to."""
-
 LATENESS_BOUNDS_MS = (
     0, 1_000, 5_000, 15_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000,
     14_400_000, 28_800_000, 86_400_000, 604_800_000,
@@ -57,6 +53,9 @@ class NodeMetrics:
     Accounts in use: ``forwarded``, ``duplicate``, ``late``, ``null-key``, ``null-value``, ``filtered``, ``stored``,
     ``refused`` (older than a store's retention), ``aggregated``, ``joined``, ``unmatched``, ``emitted``, ``replaced``,
     ``tombstone``, ``written``, ``quarantined``.
+
+    ``dropped`` has once more those that are ``dropped-records`` to Kafka: what could not be processed or came too late,
+    but not what was filtered, was a duplicate or met no other record.
     """
 
     records_in: int = 0
@@ -64,6 +63,7 @@ class NodeMetrics:
     held_before: int = 0
     held_after: int = 0
     accounts: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, int] = field(default_factory=dict)
     lateness: Lateness = field(default_factory=Lateness)
@@ -74,9 +74,10 @@ class NodeMetrics:
             self.accounts[name] = self.accounts.get(name, 0) + int(records)
 
     def drop(self, reason: str, records: int) -> None:
-        """Says that records were dropped: an account of the name of the reason, and Kafka's ``dropped-records``."""
+        """Says that records were dropped, in an account named as the reason: Kafka's ``dropped-records``."""
         self.account(reason, records)
-        self.count(f"{DROPPED_RECORDS}.{reason}", records)
+        if records:
+            self.dropped[reason] = self.dropped.get(reason, 0) + int(records)
 
     def count(self, name: str, events: int) -> None:
         """Adds to a counter that is no account, such as ``expired-window-record-drop``."""
@@ -100,6 +101,8 @@ class NodeMetrics:
         self.held_after += other.held_after
         for name, records in other.accounts.items():
             self.account(name, records)
+        for reason, records in other.dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + records
         for name, events in other.counters.items():
             self.count(name, events)
         for name, value in other.gauges.items():

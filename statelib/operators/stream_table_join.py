@@ -124,8 +124,8 @@ class RunningStreamTableJoin:
         null_key = int(((codes == NULL_KEY) & has_value).sum())
         metrics.account("joined", int(matched.sum()))
         metrics.account("unmatched", int((has_value & ~matched).sum()) - null_key)
-        metrics.account("null-key", null_key)
-        metrics.account("null-value", records_in - int(has_value.sum()))
+        (metrics.account if self._spec.left else metrics.drop)("null-key", null_key)
+        metrics.drop("null-value", records_in - int(has_value.sum()))
 
 
 class _WorkingSet:

@@ -152,8 +152,8 @@ class RunningSuppress:
         (given,) = inputs
         batch = self._with_codes(given)
         self._metrics.records_in += len(given)
-        self._metrics.account("null-key", len(given) - len(batch))
-        batch = self._without_repeats(batch)
+        self._metrics.drop("null-key", len(given) - len(batch))
+        batch = self._without_repeats(batch, uptake)
         self._load()
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
@@ -180,14 +180,14 @@ class RunningSuppress:
             batch = replace(batch, key_code=codes)
         return batch.filter(codes != NULL_KEY)
 
-    def _without_repeats(self, batch: Batch) -> Batch:
+    def _without_repeats(self, batch: Batch, uptake: Uptake) -> Batch:
         """Drops and counts what would be a second final result of a window."""
         if self._as_shipped or not self._spec.may_repeat:
             return batch
         repeats = repeats_of_final_results(batch, self._context.clock(), self._spec.wait_ms)
-        late = int(np.count_nonzero(repeats))
-        self._metrics.account("late", late)
-        self._metrics.count("late-record-drop", late)
+        clock_ms = np.maximum(np.maximum.accumulate(batch.timestamp), self._context.clock())
+        self._context.drop_late(batch, repeats, uptake, clock_ms - batch.timestamp, reason="result was final")
+        self._metrics.count("late-record-drop", int(np.count_nonzero(repeats)))
         return batch.filter(~repeats)
 
     def _rows_of(self, batch: Batch) -> pa.RecordBatch:

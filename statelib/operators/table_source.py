@@ -83,7 +83,6 @@ class RunningTableSource:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The updates that are put."""
-        del uptake
         (batch,) = inputs
         keyed = key_codes(batch, self._context) != NULL_KEY
         clock = np.concatenate([[self._stream_time], np.where(keyed, batch.timestamp, self._stream_time)])
@@ -97,8 +96,11 @@ class RunningTableSource:
         metrics.records_in += len(batch)
         metrics.records_out += len(result)
         metrics.account("stored", len(result))
-        metrics.account("null-key", len(batch) - int(keyed.sum()))
-        metrics.account("refused", int(keyed.sum()) - len(result))
+        metrics.drop("null-key", len(batch) - int(keyed.sum()))
+        self._context.drop_late(
+            batch, keyed & ~accepted, uptake, clock[1:] - batch.timestamp,
+            reason="older than the history retention", clock="store_time", account="refused",
+        )  # fmt: skip
         return result
 
     def flush(self, write: WriteBatch) -> None:

@@ -57,7 +57,7 @@ class Quarantine:
                 next_step="mend the topic, or set on_bad_record to quarantine to set such records apart and go on",
             )
         self._metrics[topic].records_in += len(records)
-        self._metrics[topic].account("quarantined", len(records))
+        self._metrics[topic].drop("quarantined", len(records))
         timestamp = records.column("timestamp").cast(pa.int64())
         value = pa.StructArray.from_arrays(
             [
