@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import per_record
     from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.topology import Consumed, Topology, describe
+    from statelib.topology_test_driver import TestRecord, TopologyTestDriver
     from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
@@ -61,6 +62,7 @@ _HOMES = {
     "statelib.operators.mapping": ("per_record",),
     "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
     "statelib.topology": ("Consumed", "Topology", "describe"),
+    "statelib.topology_test_driver": ("TestRecord", "TopologyTestDriver"),
     "statelib.windows": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -70,9 +72,9 @@ __all__ = [
     "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
     "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
     "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "Stores",
-    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TimeWindowedKStream", "TimeWindows", "Topology",
-    "UnlimitedWindows", "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job",
-    "max_", "mean_", "min_", "per_record", "sum_",
+    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
+    "Topology", "TopologyTestDriver", "UnlimitedWindows", "VersionedBytesStoreSupplier", "WindowedKTable", "count",
+    "describe", "expect", "load_job", "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

@@ -1,0 +1,213 @@
+"""Tries a topology on a few records, in this process (Kafka's ``TopologyTestDriver``).
+
+Nothing is pretended: what is piped in becomes a topic archive, and before outputs are read a slice is planned,
+replayed, committed and published, with real stores. So a test sees what a job would give, across slices too::
+
+    def test_clicks(tmp_path):
+        driver = TopologyTestDriver(builder.build(), tmp_path)
+        clicks = driver.create_input_topic("clicks")
+        clicks.pipe_input("user", "page", 1_000)
+        assert driver.create_output_topic("clicks-per-minute").read_records_to_list() == [...]
+
+Records of several topics are taken up in the order of their timestamps, as in any slice, not in the order in which they
+were piped in; ``replay()`` in between makes sure of an order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib.commits import CommitLog, NothingToDo, commit, plan, publish, record_audit, stage, topic_path
+from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.errors import ConfigurationError
+from statelib.job import Job
+from statelib.manifests import Audit
+from statelib.storage import Storage
+from statelib.task import Stages, TaskSettings, replay_here
+from statelib.topics.append import append
+from statelib.topics.archive import TopicArchive, topic_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from pathlib import Path
+
+    from statelib.semantics import Semantics
+    from statelib.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class TestRecord:
+    """A record that came out (Kafka's ``TestRecord``).
+
+    Attributes:
+        key: As Python data; a windowed key is a dict with ``key``, ``window_start`` and ``window_end``.
+        value: As Python data; None: a tombstone.
+        timestamp_ms: Its timestamp.
+        partition: Of the output topic.
+    """
+
+    __test__ = False  # pytest is not to collect it
+
+    key: Any
+    value: Any
+    timestamp_ms: int
+    partition: int = 0
+
+
+@dataclass(slots=True)
+class _Piped:
+    """What has been piped into a topic since the last slice, and the topic's columns."""
+
+    schema: pa.Schema
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+class TopologyTestDriver:
+    """See the module's docstring.
+
+    Args:
+        topology: What to try.
+        folder: An empty one, for the warehouse and the state; pytest's ``tmp_path`` will do.
+        semantics: See `Semantics`.
+        partitions: Of each input topic.
+    """
+
+    def __init__(
+        self, topology: Topology, folder: Path | str, *, semantics: Semantics = "kip", partitions: int = 1
+    ) -> None:
+        self._warehouse = Storage(f"{folder}/warehouse")
+        self._settings = TaskSettings(f"{folder}/warehouse", f"{folder}/state", semantics=semantics)
+        self._job = Job("topology-test-driver", topology)
+        self._partitions = partitions
+        self._piped: dict[str, _Piped] = {}
+        self._read: dict[tuple[str, int], int] = {}
+        self._slices = itertools.count(1)
+
+    def create_input_topic(
+        self, topic: str, key_type: pa.DataType | None = None, value_type: pa.DataType | None = None
+    ) -> TestInputTopic:
+        """Declares a source topic.
+
+        Args:
+            topic: Its name.
+            key_type: Arrow type of its keys; None: string.
+            value_type: Arrow type of its values; None: string.
+
+        Raises:
+            ConfigurationError: The topology does not read it.
+        """
+        if topic not in self._job.topology.source_topics:
+            step = f"one of: {', '.join(self._job.topology.source_topics)}"
+            raise ConfigurationError("the topology does not read this topic", topic=topic, next_step=step)
+        schema = topic_schema(key_type or pa.string(), value_type or pa.string())
+        TopicArchive.ensure(self._warehouse.uri(topic_path(topic)), schema, self._partitions, topic=topic)
+        self._piped[topic] = _Piped(schema)
+        return TestInputTopic(self, topic)
+
+    def create_output_topic(self, topic: str) -> TestOutputTopic:
+        """Gives access to a topic that the topology writes.
+
+        Raises:
+            ConfigurationError: It does not write it.
+        """
+        if topic not in self._job.topology.sink_topics:
+            known = ", ".join(self._job.topology.sink_topics)
+            raise ConfigurationError(
+                "the topology does not write this topic", topic=topic, next_step=f"one of: {known}"
+            )
+        return TestOutputTopic(self, topic)
+
+    def pipe(self, topic: str, key: object, value: object, timestamp_ms: int) -> None:
+        """Adds a record to a source topic."""
+        self._piped[topic].records.append({"key": key, "value": value, "timestamp": timestamp_ms})
+
+    def replay(self) -> None:
+        """Replays what has been piped in since the last time, as one slice.
+
+        Raises:
+            ConfigurationError: A source topic has not been declared.
+            HindstreamError: What a run would raise.
+        """
+        number = next(self._slices)
+        for topic in self._job.topology.source_topics:
+            if topic not in self._piped:
+                step = "declare it with create_input_topic()"
+                raise ConfigurationError("the topology reads a topic that is not declared", topic=topic, next_step=step)
+            self._archive(topic, number)
+        planned = plan(self._job, self._warehouse, now_ms=0)
+        if isinstance(planned, NothingToDo):
+            return
+        previous = CommitLog(self._warehouse, self._job.name).read(planned.commit - 1) if planned.commit > 1 else None
+        stages = Stages(self._job.topology, planned, previous, self._warehouse, self._settings)
+        replayed = replay_here(stages, planned, attempt=str(number), clock=lambda: 0.0)
+        stage(self._warehouse, planned, replayed)
+        passed = Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0.0)
+        record_audit(self._warehouse, planned, passed)
+        commit(self._warehouse, planned, now_ms=0)
+        publish(self._warehouse, self._job.name)
+
+    def read(self, topic: str) -> list[TestRecord]:
+        """Replays what has been piped in, and gives the records of a sink topic that have not been read yet."""
+        self.replay()
+        archive = open_archive_if_present(self._warehouse, topic)
+        records = []
+        for partition in range(archive.partitions if archive else 0):
+            first = self._read.get((topic, partition), 0)
+            rows = open_archive(self._warehouse, topic).reader(partition, first).read_all().to_pylist()
+            self._read[topic, partition] = first + len(rows)
+            records += [
+                TestRecord(row["key"], row["value"], round(row["timestamp"].timestamp() * 1000), partition)
+                for row in rows
+            ]
+        return records
+
+    def _archive(self, topic: str, number: int) -> None:
+        piped = self._piped[topic]
+        columns = pa.schema([piped.schema.field(name) for name in ("key", "value", "timestamp")])
+        archive = TopicArchive.open(self._warehouse.uri(topic_path(topic)))
+        records = pa.Table.from_pylist(piped.records, columns)
+        append(archive, records, attempt=f"a{number}", app_id="topology-test-driver", app_version=number)
+        piped.records.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class TestInputTopic:
+    """Made by `TopologyTestDriver.create_input_topic` (Kafka's ``TestInputTopic``)."""
+
+    __test__ = False
+
+    driver: TopologyTestDriver
+    topic: str
+
+    def pipe_input(self, key: object, value: object, timestamp: int | datetime) -> None:
+        """Adds a record; ``timestamp`` in ms since 1970, or with a time zone."""
+        timestamp_ms = timestamp if isinstance(timestamp, int) else round(timestamp.timestamp() * 1000)
+        self.driver.pipe(self.topic, key, value, timestamp_ms)
+
+    def pipe_record_list(self, records: Iterable[tuple[object, object, int | datetime]]) -> None:
+        """Adds records, each (key, value, timestamp)."""
+        for record in records:
+            self.pipe_input(*record)
+
+
+@dataclass(frozen=True, slots=True)
+class TestOutputTopic:
+    """Made by `TopologyTestDriver.create_output_topic` (Kafka's ``TestOutputTopic``)."""
+
+    __test__ = False
+
+    driver: TopologyTestDriver
+    topic: str
+
+    def read_records_to_list(self) -> list[TestRecord]:
+        """The records that have come out since the last time, by partition and offset."""
+        return self.driver.read(self.topic)
+
+    def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
+        """As `read_records_to_list`, keys and values only."""
+        return [(record.key, record.value) for record in self.driver.read(self.topic)]

@@ -1,0 +1,59 @@
+"""The driver for tests of topologies: what a job would give, slice by slice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from statelib import StreamsBuilder, TestRecord, TimeWindows, Topology, TopologyTestDriver, sum_
+from statelib.errors import ConfigurationError, InputError
+
+SALES = pa.struct([("amount", pa.int64())])
+
+
+def topology() -> Topology:
+    builder = StreamsBuilder("shop")
+    windows = TimeWindows.of_size_with_no_grace(timedelta(minutes=1))
+    sums = builder.stream("sales").group_by_key().windowed_by(windows).aggregate({"amount": sum_("amount")})
+    sums.to_stream().to("sums")
+    return builder.build()
+
+
+def test_records_go_in_and_come_out_and_state_stays(tmp_path: Path) -> None:
+    driver = TopologyTestDriver(topology(), tmp_path)
+    sales = driver.create_input_topic("sales", pa.string(), SALES)
+    sums = driver.create_output_topic("sums")
+    assert sums.read_records_to_list() == []
+    sales.pipe_input("a", {"amount": 3}, 1_000)
+    sales.pipe_input("a", {"amount": 4}, datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC))
+    minute = {"window_start": datetime.fromtimestamp(0, UTC), "window_end": datetime.fromtimestamp(60, UTC)}
+    assert sums.read_records_to_list() == [
+        TestRecord({"key": "a", **minute}, {"amount": 3}, 1_000),
+        TestRecord({"key": "a", **minute}, {"amount": 7}, 2_000),
+    ]
+    sales.pipe_record_list([("a", {"amount": 5}, 3_000), ("b", {"amount": 1}, 3_000)])
+    assert [value for _, value in sums.read_key_values_to_list()] == [{"amount": 12}, {"amount": 1}]
+    assert sums.read_records_to_list() == []
+
+
+def test_partitions_and_errors_are_those_of_a_job(tmp_path: Path) -> None:
+    driver = TopologyTestDriver(topology(), tmp_path, partitions=3)
+    sales = driver.create_input_topic("sales", pa.string(), SALES)
+    sales.pipe_record_list([(f"k{n}", {"amount": n}, n) for n in range(20)])
+    assert {record.partition for record in driver.create_output_topic("sums").read_records_to_list()} == {0, 1, 2}
+    sales.pipe_input("k", {"amount": 1}, -5)
+    with pytest.raises(InputError, match="negative timestamp"):
+        driver.replay()
+
+
+def test_topics_have_to_be_those_of_the_topology(tmp_path: Path) -> None:
+    driver = TopologyTestDriver(topology(), tmp_path)
+    with pytest.raises(ConfigurationError, match=r"does not read this topic.*sales"):
+        driver.create_input_topic("sums")
+    with pytest.raises(ConfigurationError, match=r"does not write this topic.*sums"):
+        driver.create_output_topic("sales")
+    with pytest.raises(ConfigurationError, match=r"not declared.*create_input_topic"):
+        driver.create_output_topic("sums").read_records_to_list()
