@@ -297,9 +297,15 @@ def slide(
                 _change(left, row, row, NO_SLOT, latest_time, position, 0, first_update, windows, updates, progress)
                 position += 1
             else:
-                made = _make(key, start, windows, newest, progress)
-                copied = before if start <= previous else i64(NO_SLOT)
-                _change(made, row, row, copied, time, position, 1, first_update, windows, updates, progress)
+                made = _find(windows, newest[key], start, first_seen)
+                if (
+                    made != NO_SLOT
+                ):  # it has just been made, as the right window of the record before: Kafka says it twice
+                    _change(made, row, NO_ROW, NO_SLOT, time, position, 1, first_update, windows, updates, progress)
+                else:
+                    made = _make(key, start, windows, newest, progress)
+                    copied = before if start <= previous else i64(NO_SLOT)
+                    _change(made, row, row, copied, time, position, 1, first_update, windows, updates, progress)
                 position += 1
         if makes_right and not early:
             updates[first].position = position

@@ -231,7 +231,7 @@ class RunningSlidingAggregate:
             choices = pa.concat_arrays([before, results, self._aggregator.initial()])
             if self._context.semantics == "kafka-4.3":
                 added_to = np.where(is_new & (copied == NO_SLOT), len(choices) - 1, source)
-                return choices.take(pa.array(added_to, mask=is_new & (updates["adds"] == NO_ROW)))
+                return choices.take(pa.array(added_to, mask=is_new & (updates["adds"] == NO_ROW) & (copied != NO_SLOT)))
             return choices.take(pa.array(source, mask=is_new))
 
         return after

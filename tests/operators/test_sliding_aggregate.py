@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import struct
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError
@@ -19,6 +19,9 @@ from tests.operators.chain import Chain, Record, Row
 from tests.reference.sliding_aggregate import SlidingWindowed
 from tests.reference.suppress import Buffer
 from tests.reference.window_aggregate import sql
+
+if TYPE_CHECKING:
+    from statelib.semantics import Semantics
 
 SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 INTEGERS = pa.struct([("x", pa.int32())])
@@ -49,6 +52,8 @@ def without_prior(rows: list[Row]) -> list[Any]:
 
 
 @given(WINDOWS, RECORDS | NEARBY, st.integers(1, 10), BETWEEN)
+@example(SlidingWindows(7, 1), [Record("a", {"x": 1}, time) for time in (1, 9, 1)], 1, "nothing")
+@example(SlidingWindows(4, 0), [Record("a", {"x": 1}, time) for time in (2, 6, 11, 7)], 1, "nothing")
 def test_sql_like_the_reference(windows: SlidingWindows, records: list[Record], size: int, between: str) -> None:
     model = reference(windows, "kip")
     expected = expected_rows(model, records)
@@ -60,6 +65,8 @@ def test_sql_like_the_reference(windows: SlidingWindows, records: list[Record], 
 
 
 @given(WINDOWS, RECORDS | NEARBY, st.integers(1, 10), BETWEEN)
+@example(SlidingWindows(7, 1), [Record("a", {"x": 1}, time) for time in (1, 9, 1)], 1, "nothing")
+@example(SlidingWindows(4, 0), [Record("a", {"x": 1}, time) for time in (2, 6, 11, 7)], 1, "nothing")
 def test_the_shipped_library_like_the_reference(
     windows: SlidingWindows, records: list[Record], size: int, between: str
 ) -> None:
@@ -69,6 +76,8 @@ def test_the_shipped_library_like_the_reference(
 
 
 @given(WINDOWS, RECORDS, st.integers(1, 10), BETWEEN)
+@example(SlidingWindows(7, 1), [Record("a", {"x": 1}, time) for time in (1, 9, 1)], 1, "nothing")
+@example(SlidingWindows(4, 0), [Record("a", {"x": 1}, time) for time in (2, 6, 11, 7)], 1, "nothing")
 def test_python_functions_like_the_reference(
     windows: SlidingWindows, records: list[Record], size: int, between: str
 ) -> None:
@@ -159,6 +168,17 @@ def test_nulls_are_dropped_and_counted_and_do_not_move_the_clock() -> None:
     chain.run(records, 5)
     assert chain.metrics[0].accounts == {"aggregated": 2, "late": 1, "null-key": 1, "null-value": 1}
     assert chain.metrics[0].counters["late-record-drop"] == 1
+
+
+@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
+def test_a_right_window_that_is_the_left_window_of_the_next_record_is_forwarded_twice(semantics: Semantics) -> None:
+    chain = Chain([SlidingAggregate("w", SlidingWindows(7, 1), single(count()))], pa.int64(), semantics=semantics)
+    (rows,) = chain.run([Record("a", 1, time) for time in (1, 9, 1)], 1)
+    assert [(row.sequence, row.window, row.value) for row in rows] == [
+        (0, (0, 7), 1),
+        (1, (2, 9), 1),
+        (1, (2, 9), 1),
+    ]
 
 
 def test_a_flush_before_the_first_window() -> None:
