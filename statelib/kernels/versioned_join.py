@@ -6,7 +6,7 @@ A full stretch moves to the end of the pool, twice as large. Values stay outside
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def _put(
 
 @compiled(
     several(i64, 4)(
-        *[Int64s] * 7, boolean, boolean, *[i64] * 5, *[Int64sOut] * 5, BoolsOut, Int64sOut
+        *[Int64s] * 7, boolean, boolean, *[i64] * 5, *[Int64sOut] * 5, BoolsOut, Int64sOut, Int64sOut, BoolsOut
     )
 )  # fmt: skip
 def _apply(
@@ -107,8 +107,12 @@ def _apply(
     capacities: NDArray[np.int64],
     remembered: NDArray[np.bool_],
     found: NDArray[np.int64],
+    replaced: NDArray[np.int64],
+    is_latest: NDArray[np.bool_],
 ) -> tuple[int, int, int, int]:
     """Goes on with puts and look-ups, from ``put`` and ``ask`` on, until all are done or the pool is full.
+
+    ``found`` is by look-up. ``replaced`` and ``is_latest`` are by put; refused ones leave theirs as they are.
 
     Returns:
         The next put and look-up, the store's stream time, and how much of the pool is used.
@@ -137,6 +141,8 @@ def _apply(
                     capacities[code] = capacity
                     used += capacity
                 stream_time = max(stream_time, timestamp)
+                replaced[put] = rows[starts[code] + count - 1] if count > 0 else NO_ROW
+                is_latest[put] = count == 0 or timestamp >= valid_from[starts[code] + count - 1]
                 _put(code, timestamp, put_rows[put], kip, valid_from, rows, starts, counts, remembered)
             put += 1
         else:
@@ -149,6 +155,20 @@ def _apply(
                     found[ask] = rows[start + position - 1]
             ask += 1
     return put, ask, stream_time, used
+
+
+class Applied(NamedTuple):
+    """What puts and look-ups gave.
+
+    Attributes:
+        found: int64, the row that each look-up found, or `NO_ROW`.
+        replaced: int64, for each put the row of the key's latest version before, or `NO_ROW`.
+        is_latest: bool, whether each put is the key's latest version since; false for one that was refused.
+    """
+
+    found: NDArray[np.int64]
+    replaced: NDArray[np.int64]
+    is_latest: NDArray[np.bool_]
 
 
 class Timelines:
@@ -213,7 +233,7 @@ class Timelines:
         asks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
         *,
         puts_first: bool = True,
-    ) -> NDArray[np.int64]:
+    ) -> Applied:
         """Carries out puts and look-ups in order of sequence.
 
         Args:
@@ -221,19 +241,20 @@ class Timelines:
             asks: Sequence (ascending), key code and time (ms) of each look-up, int64 each.
             puts_first: Whether a put comes before a look-up of the same sequence.
 
-        Returns:
-            int64: the row that each look-up found, or `NO_ROW`.
         """
         puts_done = asks_done = 0
         found = np.empty(len(asks[0]), dtype=np.int64)
+        replaced = np.full(len(puts[0]), NO_ROW)
+        is_latest = np.zeros(len(puts[0]), dtype=np.bool_)
         while True:
             puts_done, asks_done, self.stream_time, self._used = _apply(
                 *puts, *asks, puts_first, self._kip, self._retention_ms,
                 puts_done, asks_done, self.stream_time, self._used,
                 self._valid_from, self._rows, self._starts, self._counts, self._capacities, self._remembered, found,
+                replaced, is_latest,
             )  # fmt: skip
             if puts_done == len(puts[0]) and asks_done == len(asks[0]):
-                return found
+                return Applied(found, replaced, is_latest)
             self._grow_pool(max(_FIRST_CAPACITY, 2 * int(self._counts[puts[1][puts_done]])))
 
     def versions(

@@ -20,12 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NULL_KEY
-from statelib.kernels.versioned_join import NO_ROW, Timelines
+from statelib.kernels.versioned_join import NO_ROW
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
-from statelib.operators.row_pool import RowPool
-from statelib.operators.table_source import TableSource, load_versions
-from statelib.serdes import serde_for
+from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.versioned_values import VersionedValues
     from statelib.stores.backend import WriteBatch
-    from statelib.stores.versioned import VersionedKeyValueStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,9 @@ class StreamTableJoin:
     left: bool = False
 
     @property
-    def table(self) -> TableSource:
-        """The parameters of the table that is read."""
-        return TableSource(self.store, self.history_retention_ms, self.segment_interval_ms)
+    def table_store(self) -> VersionedStore:
+        """The store that is read."""
+        return VersionedStore(self.store, self.history_retention_ms, self.segment_interval_ms)
 
     def build(self, context: OperatorContext) -> RunningStreamTableJoin:
         """The running operator."""
@@ -81,14 +79,14 @@ class RunningStreamTableJoin:
     def __init__(self, spec: StreamTableJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._working_set: _WorkingSet | None = None
+        self._working_set: VersionedValues | None = None
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The joined records, in the stream's order."""
         del uptake
         stream, table = inputs
         if self._working_set is None:  # opened here, after the last flush has been written
-            self._working_set = _WorkingSet(self._spec.table, table.value.type, self._context)
+            self._working_set = self._spec.table_store.values(self._context, table.value.type)
         codes = key_codes(stream, self._context)
         rows = self._working_set.meet(stream, codes, table)
 
@@ -126,57 +124,6 @@ class RunningStreamTableJoin:
         metrics.account("unmatched", int((has_value & ~matched).sum()) - null_key)
         (metrics.account if self._spec.left else metrics.drop)("null-key", null_key)
         metrics.drop("null-value", records_in - int(has_value.sum()))
-
-
-class _WorkingSet:
-    """The versions that may be met, over the table's store."""
-
-    def __init__(self, table: TableSource, value_type: pa.DataType, context: OperatorContext) -> None:
-        self._context = context
-        self._value_type = value_type
-        self._store: VersionedKeyValueStore = table.open(context)
-        self._store_is_empty = all(context.backend.is_empty(family) for family in table.families())
-        self._timelines = Timelines(table.history_retention_ms, self._store.stream_time, kip=context.semantics == "kip")
-        self._loaded = np.zeros(0, dtype=np.bool_)
-        self._values = RowPool(pa.schema([("value", value_type)]))
-        self._append(pa.nulls(1, value_type))  # row 0 is what a look-up without a match gives
-
-    def meet(self, stream: Batch, codes: NDArray[np.int64], table: Batch) -> NDArray[np.int64]:
-        """Puts the updates and looks up the records, in order; gives each record's version, or `NO_ROW`."""
-        table_codes = key_codes(table, self._context)
-        self._timelines.make_room(len(self._context.keys))
-        self._load(np.concatenate([table_codes, codes]))
-        first_row = self._append(table.value)
-        rows = np.where(np.asarray(table.value.is_valid()), first_row + np.arange(len(table)), NO_ROW)
-        return self._timelines.apply(
-            (table.sequence, table_codes, table.timestamp, rows), (stream.sequence, codes, stream.timestamp)
-        )
-
-    def values_of(self, rows: NDArray[np.int64]) -> pa.Array:
-        """The values of versions, null for `NO_ROW`."""
-        return self._values.take(np.maximum(rows, 0)).column(0)
-
-    def memory_bytes(self) -> int:
-        """Timelines and values."""
-        return self._timelines.memory_bytes() + self._loaded.nbytes + self._values.memory_bytes()
-
-    def _load(self, codes: NDArray[np.int64]) -> None:
-        """Gets the stored versions of keys that are named for the first time."""
-        if self._store_is_empty:
-            return
-        if len(self._context.keys) > len(self._loaded):
-            more = np.zeros(2 * len(self._context.keys) - len(self._loaded), dtype=np.bool_)
-            self._loaded = np.concatenate([self._loaded, more])
-        codes = codes[codes != NULL_KEY]
-        wanted = np.unique(codes[~self._loaded[codes]])
-        if len(wanted):
-            versions = self._store.load(self._context.keys.take(wanted).to_pylist())
-            first_row = self._append(serde_for(self._value_type).deserialize(versions.values))
-            load_versions(self._timelines, wanted, versions, first_row=first_row)
-            self._loaded[wanted] = True
-
-    def _append(self, values: pa.Array) -> int:
-        return self._values.append(pa.RecordBatch.from_arrays([values], schema=self._values.schema))
 
 
 def _columns(left: Batch, right: pa.Array) -> pa.RecordBatch:

@@ -1,31 +1,25 @@
-"""A topic as a versioned table: every update becomes a version in the table's store (Kafka's ``KTableSource``).
+"""A topic, or a stream, as a table: every update goes into the table's store (Kafka's ``KTableSource``).
 
-This operator alone writes the store; joins read it, see `statelib.operators.stream_table_join`. An update that is older
-than the store's retention is refused; what was put goes on to the children, tombstones included.
+This operator alone writes the store; joins read it. What was put goes on to the children, tombstones included. A
+versioned table refuses updates that are older than its store's retention. A plain table that nobody looks into has no
+store at all, as in Kafka.
 
-Accounts: ``stored``, ``refused``, ``null-key``.
+Accounts: ``stored`` (without a store ``forwarded``), ``refused``, ``null-key``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
-from statelib.batch import NULL_KEY
-from statelib.kernels.versioned_join import NO_ROW, Timelines
+from statelib.batch import NULL_KEY, Batch
 from statelib.operators.key_codes import key_codes
-from statelib.serdes import serde_for
-from statelib.stores.versioned import VersionedKeyValueStore, VersionSet
+from statelib.operators.table_writer import PlainStore, TableStore, VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from statelib.batch import Batch, Uptake
+    from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
 
@@ -38,110 +32,93 @@ class TableSource:
         store: Name of the store.
         history_retention_ms: How long older versions can be asked for, and how late an update may come.
         segment_interval_ms: Width of the store's segments; None: the store's default.
+        needs_prior: Whether updates say what they replace, and whether they are the latest.
     """
 
     store: str
     history_retention_ms: int
     segment_interval_ms: int | None = None
+    needs_prior: bool = False
 
-    def open(self, context: OperatorContext) -> VersionedKeyValueStore:
-        """The store, as it was last written."""
-        return VersionedKeyValueStore(
-            context.backend,
-            self.store,
-            history_retention_ms=self.history_retention_ms,
-            segment_interval_ms=self.segment_interval_ms,
-            semantics=context.semantics,
-        )
+    @property
+    def table_store(self) -> VersionedStore:
+        """The store."""
+        return VersionedStore(self.store, self.history_retention_ms, self.segment_interval_ms)
 
     def build(self, context: OperatorContext) -> RunningTableSource:
         """The running operator."""
-        return RunningTableSource(self, context)
+        return RunningTableSource(self.table_store, context, needs_prior=self.needs_prior)
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""
-        return {
-            "operator": "table_source",
-            "store": self.store,
-            "history_retention_ms": self.history_retention_ms,
-            "segment_interval_ms": self.segment_interval_ms,
-        }
+        return {"operator": "table_source", **self.table_store.describe()}
 
     def families(self) -> Sequence[str]:
         """The store's."""
-        return VersionedKeyValueStore.families(self.store)
+        return self.table_store.families()
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTableSource:
+    """A topic, or a stream, as a plain table.
+
+    Attributes:
+        store: Name of the store.
+        materialized: Whether there is one: only if it was named, or if something looks into the table.
+        needs_prior: Whether updates say what they replace; needs the store.
+    """
+
+    store: str
+    materialized: bool = True
+    needs_prior: bool = False
+
+    def build(self, context: OperatorContext) -> RunningTableSource:
+        """The running operator."""
+        store = PlainStore(self.store) if self.materialized else None
+        return RunningTableSource(store, context, needs_prior=self.needs_prior)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {"operator": "plain_table_source", "store": self.store if self.materialized else None}
+
+    def families(self) -> Sequence[str]:
+        """The store's."""
+        return PlainStore(self.store).families() if self.materialized else ()
 
 
 class RunningTableSource:
-    """The running operator: a log of the updates since the last flush."""
+    """The running operator."""
 
-    def __init__(self, spec: TableSource, context: OperatorContext) -> None:
-        self._spec = spec
+    def __init__(self, store: TableStore | None, context: OperatorContext, *, needs_prior: bool) -> None:
         self._context = context
-        self._stream_time = spec.open(context).stream_time
-        self._log: list[Batch] = []
+        self._writer = None if store is None else store.writer(context, needs_prior=needs_prior)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The updates that are put."""
         (batch,) = inputs
-        keyed = key_codes(batch, self._context) != NULL_KEY
-        clock = np.concatenate([[self._stream_time], np.where(keyed, batch.timestamp, self._stream_time)])
-        clock = np.maximum.accumulate(clock)  # a refused update is older than the clock: it would not move it
-        accepted = keyed & (batch.timestamp >= clock[:-1] - self._spec.history_retention_ms)
-        self._stream_time = int(clock[-1])
-        result = batch.filter(accepted)
-        if len(result):
-            self._log.append(result)
+        codes = key_codes(batch, self._context)
+        updates = replace(batch, key_code=codes, prior=None, is_latest=None).filter(codes != NULL_KEY)
         metrics = self._context.metrics
         metrics.records_in += len(batch)
-        metrics.records_out += len(result)
-        metrics.account("stored", len(result))
-        metrics.drop("null-key", len(batch) - int(keyed.sum()))
+        metrics.drop("null-key", len(batch) - len(updates))
+        if self._writer is None:
+            metrics.account("forwarded", len(updates))
+            metrics.records_out += len(updates)
+            return updates
+        changes, refused, lateness_ms = self._writer.put(updates)
+        metrics.account("stored", len(changes))
         self._context.drop_late(
-            batch, keyed & ~accepted, uptake, clock[1:] - batch.timestamp,
+            updates, refused, uptake, lateness_ms,
             reason="older than the history retention", clock="store_time", account="refused",
         )  # fmt: skip
-        return result
+        metrics.records_out += len(changes)
+        return changes
 
     def flush(self, write: WriteBatch) -> None:
-        """Puts the logged updates into the stored timelines of their keys."""
-        if not self._log:
-            return
-        codes = np.concatenate([key_codes(batch, self._context) for batch in self._log])
-        timestamps = np.concatenate([batch.timestamp for batch in self._log])
-        values = pa.concat_arrays([batch.value for batch in self._log])
-        serialized = serde_for(values.type).serialize(values)
-        store = self._spec.open(self._context)
-        changed, puts = np.unique(codes, return_inverse=True)
-        keys = self._context.keys.take(changed).to_pylist()
-        earliest = np.full(len(changed), np.iinfo(np.int64).max)
-        np.minimum.at(earliest, puts, timestamps)
-        loaded = store.load(keys, earliest)
-
-        timelines = Timelines(self._spec.history_retention_ms, store.stream_time, kip=self._context.semantics == "kip")
-        everyone = np.arange(len(changed))
-        load_versions(timelines, everyone, loaded, first_row=0)
-        rows = np.where(np.asarray(serialized.is_valid()), len(loaded.values) + np.arange(len(puts)), NO_ROW)
-        order = np.arange(len(puts))
-        nothing = order[:0]
-        timelines.apply((order, puts, timestamps, rows), (nothing, nothing, nothing))
-
-        offsets, valid_from, rows, remembered = timelines.versions(everyone)
-        bytes_of = pa.concat_arrays([loaded.values, serialized.cast(loaded.values.type)])
-        is_tombstone = rows == NO_ROW
-        versions = VersionSet(
-            offsets, valid_from, is_tombstone, bytes_of.take(pa.array(rows, mask=is_tombstone)), remembered
-        )
-        store.store(keys, versions, timelines.stream_time, write)
-        self._log = []
+        """Writes what has changed."""
+        if self._writer is not None:
+            self._writer.flush(write)
 
     def memory_bytes(self) -> int:
-        """The log."""
-        return sum(batch.value.nbytes + batch.timestamp.nbytes * 3 for batch in self._log)
-
-
-def load_versions(timelines: Timelines, codes: NDArray[np.int64], versions: VersionSet, *, first_row: int) -> None:
-    """Takes stored versions into timelines; their values are the rows from ``first_row`` on."""
-    timelines.make_room(int(codes.max(initial=-1)) + 1)
-    rows = np.where(versions.is_tombstone, NO_ROW, first_row + np.arange(len(versions.is_tombstone)))
-    timelines.load(codes, versions.offsets, versions.valid_from, rows, versions.remembered)
+        """The working set."""
+        return 0 if self._writer is None else self._writer.memory_bytes()

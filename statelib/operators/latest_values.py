@@ -1,0 +1,179 @@
+"""What each key of a table has now, by arrival: the working set over a key-value store.
+
+The store is looked into once for each key that is named; from then on its value is here. The operator that writes the
+table flushes it. One that only reads it (a join) puts what the table forwards, and forgets everything when the task
+flushes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.kernels.latest import NOTHING, put_and_look_up
+from statelib.operators.accumulators import grown
+from statelib.operators.row_pool import RowPool
+from statelib.serdes import serde_for
+from statelib.stores.key_value import KeyValueRows, KeyValueStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+_COMPACT_FROM_ROWS = 1 << 14
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+class Updates(NamedTuple):
+    """Updates of a table, in order: sequence (ascending), key code (never `NULL_KEY`), timestamp (ms), value."""
+
+    sequence: NDArray[np.int64]
+    key_code: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    value: pa.Array
+
+
+class Lookups(NamedTuple):
+    """Questions for what keys have, in order: sequence (ascending), key code."""
+
+    sequence: NDArray[np.int64]
+    key_code: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """What keys have: a value, null if nothing, and int64, ms, since when (`NO_TIMESTAMP`)."""
+
+    value: pa.Array
+    timestamp: NDArray[np.int64]
+
+
+class LatestValues:
+    """See the module's docstring.
+
+    Args:
+        context: The operator's.
+        store: Name of the store.
+        value_type: The type of a value.
+        shown: Gives the table's values of what is stored, where that is not the same: of values of the stored type.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        store: str,
+        value_type: pa.DataType,
+        shown: Callable[[pa.Array], pa.Array] | None = None,
+    ) -> None:
+        self._keys = context.keys
+        self._store = KeyValueStore(context.backend, store)
+        self._type = value_type
+        self._shown = shown
+        if shown is None:
+            self._store.header.check(self._schema)
+        self._latest = np.empty(0, dtype=np.int64)
+        self._known = np.empty(0, dtype=np.bool_)
+        self._changed = np.empty(0, dtype=np.bool_)
+        self._rows = RowPool(pa.schema([("timestamp", pa.int64()), ("value", value_type)]))
+        self._append(np.array([NO_TIMESTAMP]), pa.nulls(1, value_type))  # the row called NOTHING
+
+    def put(self, updates: Updates, *, look_up: bool) -> Found | None:
+        """Puts updates; gives what each of them replaces, if it is to be looked up."""
+        replaced, _ = self._apply(updates, Lookups(_NO_ROWS, _NO_ROWS), puts_first=True, look_up=look_up)
+        found = self._take(replaced) if look_up else None
+        self._compact()
+        return found
+
+    def look_up(self, lookups: Lookups, updates: Updates, *, puts_first: bool = True) -> Found:
+        """Puts updates and answers questions, in order of sequence.
+
+        Args:
+            lookups: The questions.
+            updates: The updates.
+            puts_first: Whether an update comes before a question of the same sequence.
+        """
+        _, rows = self._apply(updates, lookups, puts_first=puts_first, look_up=True)
+        found = self._take(rows)
+        self._compact()
+        return found
+
+    def flush(self, write: WriteBatch) -> None:
+        """Adds what has changed to ``write``; then this is of no use any more."""
+        codes = np.flatnonzero(self._changed)
+        if len(codes) == 0:
+            return
+        latest = self._take(self._latest[codes])
+        rows = serde_for(self._type).serialize(latest.value)
+        self._store.store(self._keys.take(codes).to_pylist(), KeyValueRows(latest.timestamp, rows), self._schema, write)
+
+    def memory_bytes(self) -> int:
+        """Size of the working set."""
+        return self._latest.nbytes + self._known.nbytes + self._changed.nbytes + self._rows.memory_bytes()
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([("value", self._type)])
+
+    def _apply(
+        self, updates: Updates, lookups: Lookups, *, puts_first: bool, look_up: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows that updates replace, and those that questions find."""
+        self._make_room()
+        if look_up:
+            self._load(np.concatenate([updates.key_code, lookups.key_code]))
+        first_row = self._append(updates.timestamp, updates.value)
+        rows = np.where(np.asarray(updates.value.is_valid()), first_row + np.arange(len(updates.value)), NOTHING)
+        replaced, found = np.empty(len(rows), dtype=np.int64), np.empty(len(lookups.key_code), dtype=np.int64)
+        put_and_look_up(
+            updates.sequence, updates.key_code, rows, *lookups, puts_first, self._latest, replaced, found
+        )  # fmt: skip
+        self._known[updates.key_code] = True
+        self._changed[updates.key_code] = True
+        return replaced, found
+
+    def _make_room(self) -> None:
+        self._latest = grown(self._latest, len(self._keys), NOTHING)
+        self._known = grown(self._known, len(self._keys))
+        self._changed = grown(self._changed, len(self._keys))
+
+    def _load(self, codes: NDArray[np.int64]) -> None:
+        """Gets the stored values of keys that are named for the first time."""
+        if self._store.is_empty:
+            return
+        codes = codes[codes != NULL_KEY]
+        wanted = np.unique(codes[~self._known[codes]])
+        if len(wanted) == 0:
+            return
+        stored = self._store.load(self._keys.take(wanted).to_pylist())
+        self._known[wanted] = True
+        there = stored.rows.is_valid()
+        chosen = np.flatnonzero(np.asarray(there))
+        values = self._decoded(stored.rows.filter(there))
+        self._latest[wanted[chosen]] = self._append(stored.timestamp[chosen], values) + np.arange(len(chosen))
+
+    def _decoded(self, rows: pa.Array) -> pa.Array:
+        schema = self._store.header.schema
+        if schema is None or self._shown is None:
+            return serde_for(self._type).deserialize(rows)
+        return self._shown(serde_for(pa.struct(list(schema))).deserialize(rows))
+
+    def _append(self, timestamp: NDArray[np.int64], values: pa.Array) -> int:
+        return self._rows.append(pa.RecordBatch.from_arrays([pa.array(timestamp), values], schema=self._rows.schema))
+
+    def _take(self, rows: NDArray[np.int64]) -> Found:
+        taken = self._rows.take(rows)
+        return Found(taken.column("value"), np.asarray(taken.column("timestamp")))
+
+    def _compact(self) -> None:
+        """Drops the rows that no key has any more, whenever there are twice as many as keys."""
+        if len(self._rows) < max(_COMPACT_FROM_ROWS, 2 * int(np.count_nonzero(self._latest))):
+            return
+        codes = np.flatnonzero(self._latest)
+        self._rows.keep(np.concatenate([[NOTHING], self._latest[codes]]))
+        self._latest[codes] = 1 + np.arange(len(codes))

@@ -1,0 +1,228 @@
+"""Writes tables: what every operator does that keeps its table in a store, and the two kinds of stores it may be.
+
+A *plain* table has of each key the value that arrived last, also if an older timestamp comes later. A *versioned* one
+has the history of each key (KIP-889); updates older than its retention are refused, and late ones are not the latest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.kernels.versioned_join import NO_ROW, Timelines
+from statelib.operators.key_codes import key_codes
+from statelib.operators.latest_values import LatestValues, Updates
+from statelib.operators.versioned_values import VersionedValues, load_versions
+from statelib.serdes import serde_for
+from statelib.stores.key_value import KeyValueStore
+from statelib.stores.versioned import VersionedKeyValueStore, VersionSet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+
+class Written(NamedTuple):
+    """What became of updates.
+
+    Attributes:
+        changes: Those that were put, as changes (`statelib.operators.change`).
+        refused: bool, for each update whether it was too old.
+        lateness_ms: int64, how far each was behind the store's clock.
+    """
+
+    changes: Batch
+    refused: NDArray[np.bool_]
+    lateness_ms: NDArray[np.int64]
+
+
+class TableWriter(Protocol):
+    """Keeps a table in a store."""
+
+    def put(self, updates: Batch) -> Written:
+        """Puts updates, all of which have a key; their old values and flags are not looked at."""
+
+    def flush(self, write: WriteBatch) -> None:
+        """Adds every change since the last flush to ``write`` and forgets the working set."""
+
+    def memory_bytes(self) -> int:
+        """Size of the working set."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainStore:
+    """A table's plain store (Kafka's ``TimestampedKeyValueStore``).
+
+    Attributes:
+        name: The store's.
+    """
+
+    name: str
+
+    def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
+        """Writes the table; ``needs_prior``: the changes say what they replace."""
+        return _PlainTableWriter(self, context, needs_prior=needs_prior)
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"store": self.name}
+
+    def families(self) -> Sequence[str]:
+        """The store's families."""
+        return KeyValueStore.families(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedStore:
+    """A table's versioned store (KIP-889).
+
+    Attributes:
+        name: The store's.
+        history_retention_ms: How long older versions can be asked for, and how late an update may come.
+        segment_interval_ms: Width of the store's segments; None: the store's default.
+    """
+
+    name: str
+    history_retention_ms: int
+    segment_interval_ms: int | None = None
+
+    def open(self, context: OperatorContext) -> VersionedKeyValueStore:
+        """The store, as it was last written."""
+        return VersionedKeyValueStore(
+            context.backend,
+            self.name,
+            history_retention_ms=self.history_retention_ms,
+            segment_interval_ms=self.segment_interval_ms,
+            semantics=context.semantics,
+        )
+
+    def values(self, context: OperatorContext, value_type: pa.DataType) -> VersionedValues:
+        """A working set over the store, as it was last written."""
+        is_empty = all(context.backend.is_empty(family) for family in self.families())
+        return VersionedValues(context, self.open(context), is_empty=is_empty, value_type=value_type)
+
+    def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
+        """Writes the table; ``needs_prior``: the changes say what they replace and whether they are the latest."""
+        return _VersionedTableWriter(self, context, needs_prior=needs_prior)
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "store": self.name,
+            "history_retention_ms": self.history_retention_ms,
+            "segment_interval_ms": self.segment_interval_ms,
+        }
+
+    def families(self) -> Sequence[str]:
+        """The store's families."""
+        return VersionedKeyValueStore.families(self.name)
+
+
+TableStore = PlainStore | VersionedStore
+
+
+class _PlainTableWriter:
+    """Of each key the value that arrived last."""
+
+    def __init__(self, store: PlainStore, context: OperatorContext, *, needs_prior: bool) -> None:
+        self._store = store
+        self._context = context
+        self._needs_prior = needs_prior
+        self._values: LatestValues | None = None
+
+    def put(self, updates: Batch) -> Written:
+        """See `TableWriter`; nothing is refused."""
+        if self._values is None:
+            self._values = LatestValues(self._context, self._store.name, updates.value.type)
+        codes = key_codes(updates, self._context)
+        columns = Updates(updates.sequence, codes, updates.timestamp, updates.value)
+        replaced = self._values.put(columns, look_up=self._needs_prior)
+        changes = replace(updates, key_code=codes, prior=replaced and replaced.value, is_latest=None)
+        return Written(changes, np.zeros(len(updates), dtype=np.bool_), np.zeros(len(updates), dtype=np.int64))
+
+    def flush(self, write: WriteBatch) -> None:
+        """See `TableWriter`."""
+        if self._values is not None:
+            self._values.flush(write)
+        self._values = None
+
+    def memory_bytes(self) -> int:
+        """See `TableWriter`."""
+        return 0 if self._values is None else self._values.memory_bytes()
+
+
+class _VersionedTableWriter:
+    """A log of the updates since the last flush, and the versions of their keys where prior values are needed."""
+
+    def __init__(self, store: VersionedStore, context: OperatorContext, *, needs_prior: bool) -> None:
+        self._store = store
+        self._context = context
+        self._needs_prior = needs_prior
+        self._stream_time = store.open(context).stream_time
+        self._log: list[Batch] = []
+        self._values: VersionedValues | None = None
+
+    def put(self, updates: Batch) -> Written:
+        """See `TableWriter`."""
+        clock = np.maximum.accumulate(np.concatenate([[self._stream_time], updates.timestamp]))
+        # A refused update is older than the clock: it does not move it.
+        refused = updates.timestamp < clock[:-1] - self._store.history_retention_ms
+        self._stream_time = int(clock[-1])
+        accepted = replace(updates, key_code=key_codes(updates, self._context), prior=None, is_latest=None)
+        accepted = accepted.filter(~refused)
+        if len(accepted):
+            self._log.append(accepted)
+        changes = accepted
+        if self._needs_prior:
+            if self._values is None:  # opened here, after the last flush has been written
+                self._values = self._store.values(self._context, updates.value.type)
+            prior, is_latest = self._values.put(accepted)
+            changes = replace(accepted, prior=prior, is_latest=is_latest)
+        return Written(changes, refused, clock[1:] - updates.timestamp)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Puts the logged updates into the stored timelines of their keys."""
+        self._values = None
+        if not self._log:
+            return
+        codes = np.concatenate([key_codes(batch, self._context) for batch in self._log])
+        timestamps = np.concatenate([batch.timestamp for batch in self._log])
+        values = pa.concat_arrays([batch.value for batch in self._log])
+        serialized = serde_for(values.type).serialize(values)
+        store = self._store.open(self._context)
+        changed, puts = np.unique(codes, return_inverse=True)
+        keys = self._context.keys.take(changed).to_pylist()
+        earliest = np.full(len(changed), np.iinfo(np.int64).max)
+        np.minimum.at(earliest, puts, timestamps)
+        loaded = store.load(keys, earliest)
+
+        kip = self._context.semantics == "kip"
+        timelines = Timelines(self._store.history_retention_ms, store.stream_time, kip=kip)
+        everyone = np.arange(len(changed))
+        load_versions(timelines, everyone, loaded, first_row=0)
+        rows = np.where(np.asarray(serialized.is_valid()), len(loaded.values) + np.arange(len(puts)), NO_ROW)
+        order = np.arange(len(puts))
+        nothing = order[:0]
+        timelines.apply((order, puts, timestamps, rows), (nothing, nothing, nothing))
+
+        offsets, valid_from, rows, remembered = timelines.versions(everyone)
+        bytes_of = pa.concat_arrays([loaded.values, serialized.cast(loaded.values.type)])
+        is_tombstone = rows == NO_ROW
+        versions = VersionSet(
+            offsets, valid_from, is_tombstone, bytes_of.take(pa.array(rows, mask=is_tombstone)), remembered
+        )
+        store.store(keys, versions, timelines.stream_time, write)
+        self._log = []
+
+    def memory_bytes(self) -> int:
+        """See `TableWriter`."""
+        log: int = sum(batch.value.nbytes + batch.timestamp.nbytes * 3 for batch in self._log)
+        return log + (0 if self._values is None else self._values.memory_bytes())
