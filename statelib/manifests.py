@@ -12,13 +12,14 @@
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
 same commit number gets the next try. Documents are UTF-8 JSON with sorted keys. ``format_version`` comes first in
-every reader's check: a document of a newer version is refused, never half understood.
+every reader's check: a document of a newer version is refused, never half understood. Version 2 has ``end_of_input``
+and the ledgers' ``dropped``; one of version 1 is read as what it was, held and without them.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,7 +27,12 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.metrics import NodeMetrics
 from statelib.topics.files import ArchiveFile
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+
+EndOfInput = Literal["hold", "seal"]
+"""What happens to what is still open at the end of a run's input: ``hold``: it waits in the state for the next slice;
+``seal``: it is let go, and the job is at its end (docs/decisions/0008-end-of-input.md)."""
 
 
 class _Data(BaseModel):
@@ -105,6 +111,7 @@ class Plan(_Document):
     commit: int = Field(description="the number of the commit that the run will try to create")
     fingerprint: str = Field(description="of the topology")
     until_ms: int | None = Field(description="end of the slice in event time; None: all that the archives hold")
+    end_of_input: EndOfInput = "hold"
     sources: tuple[SourceTopic, ...]
     tasks: tuple[PlannedTask, ...]
     sink_partitions: dict[str, int] = Field(description="number of partitions of each topic that the job writes")
@@ -251,6 +258,7 @@ class Commit(_Document):
     run_id: str
     fingerprint: str
     until_ms: int | None
+    end_of_input: EndOfInput = Field(default="hold", description="of the run; after ``seal`` there is no next commit")
     sources: tuple[SourceTopic, ...]
     tasks: dict[str, CommittedTask]
     sinks: tuple[SinkFile, ...]

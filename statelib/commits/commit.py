@@ -67,6 +67,7 @@ def _build(warehouse: Storage, plan: Plan, now_ms: int) -> Commit:
         run_id=plan.run_id,
         fingerprint=plan.fingerprint,
         until_ms=plan.until_ms,
+        end_of_input=plan.end_of_input,
         sources=plan.sources,
         tasks={
             outcome.task_id: CommittedTask(state=outcome.state, position=outcome.position) for outcome in staged.tasks

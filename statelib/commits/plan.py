@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.commits.definition import JobDefinition, Topology
-    from statelib.manifests import Commit
+    from statelib.manifests import Commit, EndOfInput
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
     from statelib.topics.slices import SourceSlice
@@ -44,15 +44,18 @@ class NothingToDo:
     Attributes:
         reason: ``no-new-records``: the archives hold nothing more before the end that was asked for.
             ``replayed-further``: the job has already gone past that end; state does not go back.
+            ``sealed``: the job has been sealed, and the archives hold nothing more.
         head: Number of the newest commit; 0 before the first.
     """
 
     job: str
-    reason: Literal["no-new-records", "replayed-further"]
+    reason: Literal["no-new-records", "replayed-further", "sealed"]
     head: int
 
     def __str__(self) -> str:
         """For a person."""
+        if self.reason == "sealed":
+            return f"{self.job}: sealed by commit {self.head}, and nothing new since; nothing was changed"
         if self.reason == "no-new-records":
             return f"{self.job}: nothing new since commit {self.head}; nothing was changed"
         return f"{self.job}: commit {self.head} has already replayed past this slice's end; nothing was changed"
@@ -65,6 +68,7 @@ def plan(
     now_ms: int,
     until_ms: int | None = None,
     end_offsets: EndOffsets | None = None,
+    end_of_input: EndOfInput = "hold",
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
 
@@ -74,13 +78,14 @@ def plan(
         now_ms: The wall clock, for the plan's ``created_at_ms``.
         until_ms: Replay what comes before each partition's first record with this timestamp or a later one.
         end_offsets: Replay what comes before these offsets; names every partition of every source.
+        end_of_input: Whether the run seals the job: see `EndOfInput`. It may then have no new records.
 
     Returns:
         The plan, stored; or `NothingToDo`, and nothing was stored.
 
     Raises:
         ConfigurationError: Both ends are given; the state belongs to another topology; a source's schema or number of
-            partitions has changed since the head commit; a sink's archive is somebody else's.
+            partitions has changed since the head commit; a sink's archive is somebody else's; the job has been sealed.
         InputError: A source no longer holds what is to be replayed.
     """
     if until_ms is not None and end_offsets is not None:
@@ -97,7 +102,10 @@ def plan(
     if head is not None:
         _check_sources(job, head, sources)
     slices = _cut(archives, head, until_ms, end_offsets)
-    if not any(source_slice.records for source_slice in slices):
+    new_records = sum(source_slice.records for source_slice in slices)
+    if head is not None and head.end_of_input == "seal":
+        return _nothing_but_sealed(job, number, new_records)
+    if not new_records and (head is None or end_of_input == "hold"):
         return NothingToDo(job.name, "no-new-records", number)
     return _settle(
         warehouse,
@@ -107,6 +115,7 @@ def plan(
             commit=number + 1,
             fingerprint=job.topology.fingerprint,
             until_ms=until_ms,
+            end_of_input=end_of_input,
             sources=sources,
             tasks=_tasks(job.topology, archives, slices),
             sink_partitions=_sink_partitions(job, warehouse, archives, is_first=head is None),
@@ -124,6 +133,18 @@ def _check_topology(job: JobDefinition, head: Commit) -> None:
             next_step=f"go back to the topology of commit {head.commit}, or give the job a new name:"
             " it then replays from the beginning",
         )
+
+
+def _nothing_but_sealed(job: JobDefinition, head: int, new_records: int) -> NothingToDo:
+    """What a sealed job has to do: its windows are closed, so there must be nothing."""
+    if new_records:
+        raise ConfigurationError(
+            f"the job was sealed by commit {head}, so its windows are closed,"
+            f" and there are {new_records} records that it has not replayed",
+            job=job.name,
+            next_step="give the job a new name: it then replays from the beginning; seal only the last slice",
+        )
+    return NothingToDo(job.name, "sealed", head)
 
 
 def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.suppress import EMISSION, EMPTY, FIGURES, HEAP, NO_LIMIT, NO_ROW, POLICY, SLOT, place_slots, run
@@ -39,6 +41,10 @@ class SuppressionBuffer:
 
     def __init__(self, policy: NDArray[Any], stream_time: int = NO_TIMESTAMP) -> None:
         self._policy = policy
+        self._start(stream_time)
+
+    def _start(self, stream_time: int) -> None:
+        """An empty buffer."""
         self._figures = np.zeros(1, dtype=FIGURES)
         self._figures["stream_time"] = stream_time
         self._slots = np.empty(0, dtype=SLOT)
@@ -77,6 +83,19 @@ class SuppressionBuffer:
             stopped, else None.
         """
         return self._run(inputs, first_row, keys, self._policy)
+
+    def drain(self, keys: KeyTable) -> NDArray[Any]:
+        """Takes everything out; gives the slots (`SLOT`) in the order in which they would have left."""
+        slots = self._slots[self.held()]
+        names = {0: (), 1: ("start",), 2: ("end", "start")}[int(self._policy["suffix_words"][0])]
+        suffix = np.stack([slots[name] for name in names], axis=1) if names else np.empty((len(slots), 0), np.int64)
+        order = pa.table({
+            "time": slots["time"],
+            "key": _suffixed(keys.take(np.ascontiguousarray(slots["key_code"])), suffix.astype(">i8")),
+        })  # fmt: skip
+        self._start(self.figure("stream_time"))
+        drained: NDArray[Any] = slots[pc.sort_indices(order, [("time", "ascending"), ("key", "ascending")]).to_numpy()]
+        return drained
 
     def restore(self, inputs: NDArray[Any], keys: KeyTable) -> None:
         """Takes up keys that the store has: ``time`` is the stored buffer time; nothing leaves, no clock moves.
@@ -125,3 +144,11 @@ class SuppressionBuffer:
     def memory_bytes(self) -> int:
         """What the arrays take."""
         return self._slots.nbytes + self._heap.nbytes + self._free.nbytes + self._places.nbytes
+
+
+def _suffixed(keys: pa.Array, words: NDArray[np.int64]) -> pa.Array:
+    """Keys with big-endian words behind them."""
+    width = words.shape[1] * words.itemsize
+    suffixes = pa.Array.from_buffers(pa.binary(width), len(keys), [None, pa.py_buffer(words.tobytes())])
+    kind = pa.large_binary()
+    return pc.binary_join_element_wise(keys.cast(kind), suffixes.cast(kind), pa.scalar(b"", kind))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from statelib.batch import NO_TIMESTAMP
 
@@ -96,6 +96,22 @@ class Operator(Protocol):
 
     def memory_bytes(self) -> int:
         """Size of the working set."""
+
+
+@runtime_checkable
+class HoldingOperator(Operator, Protocol):
+    """An operator that may hold results back: the others have nothing to let go at the end of the input."""
+
+    def seal(self, nothing: Sequence[Batch]) -> Batch:
+        """Lets everything go that waits, as if stream time went on for ever; called once, after the last batch.
+
+        Args:
+            nothing: An empty batch from each parent, for its types.
+
+        Returns:
+            The records in the order in which they would have left. Their ``sequence`` is (here, and only here) the
+            stream time at which each would have, in ms, ascending. Accounted for as any that leave.
+        """
 
 
 class OperatorSpec(Protocol):

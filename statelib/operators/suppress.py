@@ -168,7 +168,7 @@ class RunningSuppress:
         if failed is not None:
             self._shut_down(int(batch.sequence[failed]) - uptake.first_sequence, uptake)
         self._removed += [emissions[emissions["stored_time"] != NOT_STORED]]
-        result = self._emit(emissions, batch, pool)
+        result = self._emit(emissions, batch, pool, batch.sequence[emissions["trigger"]])
         self._compact()
         return result
 
@@ -254,13 +254,31 @@ class RunningSuppress:
             offset=int(uptake.offset[record]),
         )
 
-    def _emit(self, emissions: NDArray[Any], batch: Batch, pool: RowPool) -> Batch:
-        """The records that leave, in order."""
+    def seal(self, nothing: Sequence[Batch]) -> Batch:
+        """Everything that waits: see `HoldingOperator`."""
+        (batch,) = nothing
+        self._load()
+        if self._pool is None:
+            return batch
+        drained = self._buffer.drain(self._context.keys)
+        self._measure()
+        self._removed += [drained[drained["stored_time"] != NOT_STORED]]
+        return self._emit(drained, batch, self._pool, drained["time"] + self._spec.wait_ms)
+
+    def _emit(self, emissions: NDArray[Any], batch: Batch, pool: RowPool, sequence: NDArray[np.int64]) -> Batch:
+        """The records that leave, in order.
+
+        Args:
+            emissions: `EMISSION` or `SLOT`.
+            batch: Has the types of what reaches the operator.
+            pool: The rows.
+            sequence: int64, of each.
+        """
         rows = pool.take(emissions["row"])
         if self._spec.suppressed.final_results and rows.column("value").null_count:
             keep = np.asarray(rows.column("value").is_valid())
             self._metrics.account("tombstone", len(emissions) - int(keep.sum()))
-            emissions, rows = emissions[keep], rows.filter(pa.array(keep))
+            emissions, rows, sequence = emissions[keep], rows.filter(pa.array(keep)), sequence[keep]
         self._metrics.account("emitted", len(emissions))
         self._metrics.count("suppression-emit", len(emissions))
         self._metrics.records_out += len(emissions)
@@ -275,7 +293,7 @@ class RunningSuppress:
             key_code=codes,
             value=rows.column("value"),
             timestamp=np.asarray(rows.column("timestamp")),
-            sequence=batch.sequence[emissions["trigger"]],
+            sequence=sequence,
             windows=None if batch.windows is None else Windows(start, end),
             prior=prior,
             headers=None if batch.headers is None else rows.column("headers"),

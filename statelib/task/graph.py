@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.batch import Batch
+import numpy as np
+
+from statelib.batch import Batch, Uptake
 from statelib.errors import HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import OperatorContext
+from statelib.operators.base import HoldingOperator, OperatorContext
 from statelib.serdes import serde_for
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.operators.base import Operator
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
@@ -47,13 +47,13 @@ class Graph:
         semantics: Semantics,
         late: LateRecords | None = None,
     ) -> None:
-        self._nodes = sub_topology.nodes
+        self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
         self._encode_keys = sub_topology.stateful
         self.keys = KeyTable()
-        self.metrics = {node.name: NodeMetrics() for node in self._nodes}
+        self.metrics = {node.name: NodeMetrics() for node in self.nodes}
         self.clocks = {p.name: dict(clocks.get(p.name, {})) for p in sub_topology.processors}
-        self._operators: dict[str, Operator] = {}
+        self.operators: dict[str, Operator] = {}
         for processor in sub_topology.processors:
             context = OperatorContext(
                 processor.name,
@@ -65,45 +65,87 @@ class Graph:
                 [source.topic for source in sub_topology.all_sources],
                 late,
             )
-            self._operators[processor.name] = processor.spec.build(context)
+            self.operators[processor.name] = processor.spec.build(context)
 
     def process(
-        self, parts: Sequence[Records], ranks: Sequence[NDArray[np.int64]], uptake: Uptake
+        self,
+        parts: Sequence[Records],
+        ranks: Sequence[NDArray[np.int64]],
+        uptake: Uptake,
+        sealed: Mapping[str, Batch] | None = None,
     ) -> dict[str, tuple[Batch, ...]]:
         """Takes up some records of each source, in the order of ``Topology``'s sources.
+
+        Args:
+            parts: The records of each source.
+            ranks: int64, by source: the place of each of its records in the uptake.
+            uptake: What the task knew at each record.
+            sealed: By node, what it forwards beside that, since it has been sealed.
 
         Returns:
             By sink node, the batches that reached it, one a parent.
         """
-        made: dict[str, Batch] = {}
         arrived: dict[str, tuple[Batch, ...]] = {}
-        for node in self._nodes:
+        made = self._run_all(parts, ranks, uptake, sealed or {})
+        for node in self.nodes:
+            if isinstance(node, Sink):
+                arrived[node.name] = tuple(made[parent] for parent in node.parents)
+        return arrived
+
+    def seal(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
+        """Seals some nodes whose parents have nothing more to give: see `HoldingOperator.seal`.
+
+        Args:
+            nodes: Their names.
+            nothing: No records, of the types of each source.
+        """
+        none = np.empty(0, dtype=np.int64)
+        uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
+        empty = self._run_all(nothing, [none] * len(nothing), uptake, {})
+        held: dict[str, Batch] = {}
+        for node in self.nodes:
+            operator = self.operators.get(node.name)
+            if node.name in nodes and isinstance(operator, HoldingOperator):
+                held[node.name] = operator.seal([empty[parent] for parent in node.parents])
+                self.metrics[node.name].count("sealed", len(held[node.name]))
+        return held
+
+    def _run_all(
+        self,
+        parts: Sequence[Records],
+        ranks: Sequence[NDArray[np.int64]],
+        uptake: Uptake,
+        sealed: Mapping[str, Batch],
+    ) -> dict[str, Batch]:
+        """What each node forwards."""
+        made: dict[str, Batch] = {}
+        for node in self.nodes:
             match node:
                 case Source():
                     index = self._sources[node.name]
                     made[node.name] = self._source(parts[index], ranks[index] + uptake.first_sequence)
                     self._count(node.name, len(made[node.name]), len(made[node.name]))
                     self.metrics[node.name].account("forwarded", len(made[node.name]))
+                case Processor() if node.name in sealed:
+                    made[node.name] = sealed[node.name]  # its parents have nothing more to give
                 case Processor():
                     inputs = tuple(made[parent] for parent in node.parents)
                     made[node.name] = self._run(node, inputs, uptake)
-                case Sink():
-                    arrived[node.name] = tuple(made[parent] for parent in node.parents)
-        return arrived
+        return made
 
     def flush(self, write: WriteBatch) -> None:
         """Adds every operator's unwritten changes to ``write`` and forgets all working sets and key codes."""
-        for operator in self._operators.values():
+        for operator in self.operators.values():
             operator.flush(write)
         self.keys.clear()
 
     def memory_bytes(self) -> int:
         """Size of all working sets."""
-        return self.keys.memory_bytes() + sum(o.memory_bytes() for o in self._operators.values())
+        return self.keys.memory_bytes() + sum(o.memory_bytes() for o in self.operators.values())
 
     def _run(self, node: Processor, inputs: tuple[Batch, ...], uptake: Uptake) -> Batch:
         try:
-            return self._operators[node.name].process(inputs, uptake)
+            return self.operators[node.name].process(inputs, uptake)
         except HindstreamError as error:
             if "node" in error.place:
                 raise

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from statelib.batch import NO_TIMESTAMP
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
@@ -23,6 +24,7 @@ from statelib.stores.backend import WriteBatch
 from statelib.task.graph import Graph
 from statelib.task.merge import TaskClock, merge
 from statelib.task.quarantine import Quarantine
+from statelib.task.seal import seal
 from statelib.task.sinks import ArchiveSink, RepartitionSink, in_order
 from statelib.task.sources import Progress, RepartitionSource, TopicSource
 from statelib.task.state import TaskState
@@ -134,6 +136,7 @@ class _Task:
 
     def run(self, phases: _Phases, host: str) -> TaskOutcome:
         work = self._work
+        order_time = NO_TIMESTAMP
         for merged, parts in self._taken_up():
             phases.end("read")
             uptake = self._clock.uptake(merged, work.planned.partition)
@@ -150,6 +153,10 @@ class _Task:
                 self._graph.flush(write)
                 self.state.spill(write)
                 phases.end("spill")
+            order_time = int(merged.order_time[-1])
+        if work.end_of_input == "seal":
+            self._seal(order_time)
+            phases.end("process")
         sink_files = tuple(file for sink in self._all_archive_sinks for file in sink.close())
         repartitions = tuple(file for sink in self._repartition_sinks.values() for file in sink.close())
         phases.end("write")
@@ -195,6 +202,14 @@ class _Task:
             self._archive_sinks[sink].write(batch)
         else:
             self._repartition_sinks[sink].write(batch, order_time)
+
+    def _seal(self, order_time: int) -> None:
+        """Lets go what the operators hold; ``order_time``: of the last record taken up."""
+        nothing = [source.empty for source in self._sources]
+        partition = self._work.planned.partition
+        for name, sealed in seal(self._graph, nothing, self._clock, partition=partition, order_time=order_time).items():
+            self._deliver(name, sealed.batch, sealed.order_time)
+        self._deliver_aside()
 
     def _deliver_aside(self) -> None:
         """Writes what has gone to the job's quarantine topic, and to its topic of late records."""

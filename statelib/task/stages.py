@@ -85,6 +85,7 @@ class Stages:
                 partitions=self._partitions,
                 restore=restore.get(planned.task_id),
                 settings=self._settings,
+                end_of_input=plan.end_of_input,
             )
             for ordinal, planned in enumerate(plan.tasks)
             if planned.sub_topology == sub_topology.index

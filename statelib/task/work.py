@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.manifests import CommittedTask, PlannedTask, RepartitionFile
+    from statelib.manifests import CommittedTask, EndOfInput, PlannedTask, RepartitionFile
     from statelib.semantics import Semantics
     from statelib.topology import SubTopology
 
@@ -62,6 +62,7 @@ class TaskWork:
             for quarantined and late records included.
         restore: The task's state as of the last commit; None: it has none yet.
         settings: See `TaskSettings`.
+        end_of_input: See `EndOfInput`.
     """
 
     job: str
@@ -77,3 +78,4 @@ class TaskWork:
     partitions: Mapping[str, int]
     restore: CommittedTask | None
     settings: TaskSettings
+    end_of_input: EndOfInput = "hold"

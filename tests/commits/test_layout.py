@@ -95,17 +95,22 @@ def test_damaged_documents_are_told_from_newer_ones():
     storage.put(path, good.replace(b'"created_at_ms"', b'"created"'))
     with pytest.raises(CorruptedDataError, match="damaged"):
         log.read(1)
-    storage.put(path, good.replace(b'"format_version": 1', b'"format_version": 2'))
-    with pytest.raises(ConfigurationError, match=r"format version 2.*install the newer"):
+    storage.put(path, good.replace(b'"format_version": 2', b'"format_version": 3'))
+    with pytest.raises(ConfigurationError, match=r"format version 3.*install the newer"):
         log.read(1)
 
 
 def test_commit_bytes():
-    """What an older Hindstream has written stays readable: these bytes never change for version 1."""
-    assert a_commit(3).encode() == (
-        b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n "job": "j",\n'
-        b' "run_id": "00000003-1",\n "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
+    """What an older Hindstream has written stays readable: these bytes never change for a version."""
+    rest = (
+        b' "job": "j",\n "run_id": "00000003-1",\n "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
     )
+    assert a_commit(3).encode() == (
+        b'{\n "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "fingerprint": "f",\n'
+        b' "format_version": 2,\n' + rest
+    )
+    first = b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n' + rest
+    assert Commit.decode(first, file="c") == a_commit(3).model_copy(update={"format_version": 1})
 
 
 @given(st.integers(1, 10**10), st.integers(1, 10**6))
@@ -127,23 +132,24 @@ def test_a_run_without_documents():
 
 
 def test_document_bytes():
-    """As for `test_commit_bytes`: format version 1 of the other documents."""
+    """As for `test_commit_bytes`: the other documents."""
     source = SourceRange(topic="t", partition=0, start_offset=3, end_offset=9, records=5)
     plan = Plan(
         job="j", run_id="00000001-1", commit=1, fingerprint="f", until_ms=7, sources=(), created_at_ms=8,
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"commit":1,"created_at_ms":8,"fingerprint":"f","format_version":1,"job":"j","run_id":"00000001-1",'
+        b'{"commit":1,"created_at_ms":8,"end_of_input":"hold","fingerprint":"f","format_version":2,"job":"j",'
+        b'"run_id":"00000001-1",'
         b'"sink_partitions":{"s":2},"sources":[],"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"until_ms":7}'
     )
     audit = Audit(run_id="00000001-1", success=True, checks=(), data_docs=None, seconds=0.5)
     assert b"".join(audit.encode().split()) == (
-        b'{"checks":[],"data_docs":null,"format_version":1,"run_id":"00000001-1","seconds":0.5,"success":true}'
+        b'{"checks":[],"data_docs":null,"format_version":2,"run_id":"00000001-1","seconds":0.5,"success":true}'
     )
     assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
-        b'{"cleaned_through":3,"format_version":1,"oldest_restorable":4,"swept_through":5}'
+        b'{"cleaned_through":3,"format_version":2,"oldest_restorable":4,"swept_through":5}'
     )
     storage, log = log_of(0)
     log.advise_head(12)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from statelib.manifests import EndOfInput
     from statelib.topology import Topology
 
 _attempts = itertools.count()
@@ -66,9 +67,9 @@ class Pipeline:
         version = (archive.last_transaction("test") or 0) + 1
         append(archive, table, attempt=f"a{version}", app_id="test", app_version=version)
 
-    def run(self, until_ms: int | None = None) -> Staged | NothingToDo:
+    def run(self, until_ms: int | None = None, end_of_input: EndOfInput = "hold") -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
-        planned = plan(self, self.warehouse, now_ms=0, until_ms=until_ms)
+        planned = plan(self, self.warehouse, now_ms=0, until_ms=until_ms, end_of_input=end_of_input)
         if isinstance(planned, NothingToDo):
             return planned
         staged = stage(self.warehouse, planned, self.replay(planned))

@@ -1,4 +1,4 @@
-"""Late records are kept in a topic of the job, where it asks for that: which, why, in an order that nothing disturbs."""
+"""Late records are kept in a topic of the job, where it asks for that: which, why, in which order."""
 
 from __future__ import annotations
 
