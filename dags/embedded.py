@@ -50,6 +50,7 @@ def backfill(
     home: Path,
     dag_id: str,
     settings: Mapping[str, Any],
+    seal: bool = False,
     on_slice: Callable[[SliceRun], None] | None = None,
 ) -> list[SliceRun]:
     """Runs one slice after the other, in the order given.
@@ -63,6 +64,7 @@ def backfill(
         home: Airflow's home; made if absent. A process can have one.
         dag_id: Airflow's name for the DAG.
         settings: Settings of `statelib.config.Settings`, as JSON data.
+        seal: Whether the last slice seals the job (``end_of_input``).
         on_slice: Called after each slice.
 
     Returns:
@@ -76,8 +78,8 @@ def backfill(
     home = home.absolute()
     _write_dag_file(home, dag_id, job, settings)
     runs = []
-    for until_ms in untils:
-        run = _run(home, dag_id, until_ms)
+    for number, until_ms in enumerate(untils, start=1):
+        run = _run(home, dag_id, until_ms, seal=seal and number == len(untils))
         runs.append(run)
         if on_slice is not None:
             on_slice(run)
@@ -160,7 +162,7 @@ def _started(home: Path) -> _AirflowOutput:
     return _output
 
 
-def _run(home: Path, dag_id: str, until_ms: int | None) -> SliceRun:
+def _run(home: Path, dag_id: str, until_ms: int | None, *, seal: bool) -> SliceRun:
     """One run of the DAG. The DAG is read anew: parameters of a run stay in a DAG object."""
     output = _started(home)
     errors: list[BaseException] = []
@@ -175,7 +177,8 @@ def _run(home: Path, dag_id: str, until_ms: int | None) -> SliceRun:
             task.retries = 0
             task.on_failure_callback = [lambda context: errors.append(context["exception"])]
         end = None if until_ms is None else datetime.fromtimestamp(until_ms / 1000, UTC)
-        run = dag.test(logical_date=datetime.now(UTC), run_conf={"until": end.isoformat() if end else None})
+        conf = {"until": end.isoformat() if end else None, "end_of_input": "seal" if seal else "hold"}
+        run = dag.test(logical_date=datetime.now(UTC), run_conf=conf)
         instances = {instance.task_id: instance for instance in run.get_task_instances()}
         states = {task.task_id: str(instances[task.task_id].state) for task in dag.tasks}
         run_id = instances["plan"].xcom_pull(task_ids="plan")

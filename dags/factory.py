@@ -7,7 +7,7 @@
     dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
 
 A run replays the slice that ends at its parameter ``until``, or else at the end of its data interval; it begins where
-the last commit ended, whatever that was. So runs need no ``depends_on_past``: a slice that failed is part of the next
+the last commit ended, whatever that was. Its parameter ``end_of_input`` may seal the job with it. So runs need no ``depends_on_past``: a slice that failed is part of the next
 one, a run whose slice has been replayed already, and one that is asked out of order, says so and does nothing, and of
 two runs at once one commits and the other is told.
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
@@ -43,6 +43,7 @@ def replay_dag(
     dag_id: str | None = None,
     schedule: Any = None,
     start_date: datetime = _EPOCH,
+    end_of_input: Literal["hold", "seal"] = "hold",
     tags: tuple[str, ...] = ("hindstream",),
     **settings: object,
 ) -> DAG:
@@ -54,6 +55,8 @@ def replay_dag(
         schedule: A cron expression, whose intervals are the slices; or anything else that Airflow takes; None: runs are
             asked for.
         start_date: Airflow makes no runs before it.
+        end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
+            ``hold`` what is still open for the next one, or ``seal`` it, after which the job has no next one.
         tags: For Airflow's pages.
         settings: Settings of `statelib.config.Settings` that go before environment and file.
     """
@@ -64,13 +67,19 @@ def replay_dag(
         title="End of the slice",
         description="ISO 8601 with time zone, or milliseconds since 1970; none: the end of the data interval",
     )
+    end = Param(
+        end_of_input,
+        enum=["hold", "seal"],
+        title="End of the input",
+        description="hold: open windows wait for the next slice; seal: they are let go, and the job is at its end",
+    )
     with DAG(
         dag_id or re.sub(r"[^\w.-]+", "-", job).strip("-"),
         schedule=timetable,
         start_date=start_date,
         catchup=False,
         max_active_runs=1,
-        params={"until": until},
+        params={"until": until, "end_of_input": end},
         tags=list(tags),
         doc_md=f"Replays `{job}`, a slice a run: {' → '.join(PHASES)}.",
         default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
@@ -84,7 +93,8 @@ def _plan_task(job: str, settings: dict[str, object]) -> Any:
     @task.short_circuit(task_id="plan")
     def plan() -> str | None:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
-        planned = _run("plan", job, {**settings, "until": _until()}, None)
+        end_of_input = get_current_context()["params"]["end_of_input"]
+        planned = _run("plan", job, {**settings, "until": _until(), "end_of_input": end_of_input}, None)
         return getattr(planned, "run_id", None)
 
     return plan()

@@ -28,7 +28,7 @@ def run_backfill(
     airflow_home: str,
     settings: Settings,
 ) -> None:
-    """Runs the slices from ``start`` to ``end``; prints a line for each.
+    """Runs the slices from ``start`` to ``end``; prints a line for each. Only the last one may seal the job.
 
     Raises:
         HindstreamError: That of the phase that failed; the slices before it are done.
@@ -49,6 +49,7 @@ def run_backfill(
             home=Path(airflow_home),
             dag_id=re.sub(r"[^\w.-]+", "-", load_job(job).name),
             settings=_given(settings),
+            seal=settings.end_of_input == "seal",
             on_slice=tell,
         )
 
@@ -56,7 +57,8 @@ def run_backfill(
 def _given(settings: Settings) -> dict[str, object]:
     """What is not a default, as JSON data; paths absolute, because a DAG's tasks run anywhere."""
     given = json.loads(settings.model_dump_json())
-    fixed = {name: value for name, value in given.items() if settings.origin(name) != "default" and name != "until"}
+    of_a_slice = {"until", "end_of_input"}
+    fixed = {name: given[name] for name in given if settings.origin(name) != "default" and name not in of_a_slice}
     fixed["state_dir"] = str(settings.state_dir.absolute())
     if "://" not in settings.warehouse:
         fixed["warehouse"] = str(Path(settings.warehouse).absolute())

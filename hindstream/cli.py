@@ -34,6 +34,9 @@ Until = Annotated[str | None, typer.Option(help="End of the slice: ISO 8601 with
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see 'hindstream settings'.")
 ]
+Seal = Annotated[
+    bool, typer.Option("--seal", help="Let everything go that still waits: the job is at its end after that.")
+]
 RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; none: the newest.")]
 
 
@@ -80,7 +83,14 @@ def demo(
 
 
 @app.command()
-def run(job: JobReference, until: Until = None, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def run(
+    job: JobReference,
+    until: Until = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    seal: Seal = False,
+) -> None:
     """Run one slice in this process: plan, replay, audit, commit, publish, maintain, report.
 
     Example: hindstream run jobs/flights.py:job --until 2013-02-01T00:00Z
@@ -89,7 +99,8 @@ def run(job: JobReference, until: Until = None, warehouse: Warehouse = None, set
     from statelib.commits import NothingToDo  # noqa: PLC0415
     from statelib.job import load_job  # noqa: PLC0415
 
-    result = run_slice(load_job(job), _settings(settings, warehouse=warehouse, until=until))
+    given = _settings(settings, warehouse=warehouse, until=until, end_of_input=_sealed(seal))
+    result = run_slice(load_job(job), given)
     typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
 
 
@@ -104,14 +115,17 @@ def backfill(
     ] = ".hindstream/airflow",
     warehouse: Warehouse = None,
     settings: Assignments = None,
+    *,
+    seal: Seal = False,
 ) -> None:
-    """Run many slices, one after the other, through an Airflow in this process.
+    """Run many slices, one after the other, through an Airflow in this process; with --seal the last one seals.
 
     Example: hindstream backfill jobs/flights.py:job --from 2013-01-01T00:00Z --to 2014-01-01T00:00Z --every month
     """
     from hindstream.backfill import run_backfill  # noqa: PLC0415
 
-    run_backfill(job, start, end, every, airflow_home, _settings(settings, warehouse=warehouse))
+    given = _settings(settings, warehouse=warehouse, end_of_input=_sealed(seal))
+    run_backfill(job, start, end, every, airflow_home, given)
 
 
 @app.command()
@@ -155,12 +169,20 @@ def settings(warehouse: Warehouse = None, until: Until = None, assignments: Assi
 
 
 @app.command()
-def plan(job: JobReference, until: Until = None, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+def plan(
+    job: JobReference,
+    until: Until = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    seal: Seal = False,
+) -> None:
     """First phase: fix what the next run will replay.
 
     Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
     """
-    planned = _phase("plan", job, _settings(settings, warehouse=warehouse, until=until), None)
+    given = _settings(settings, warehouse=warehouse, until=until, end_of_input=_sealed(seal))
+    planned = _phase("plan", job, given, None)
     typer.echo(getattr(planned, "run_id", None) or str(planned))
 
 
@@ -208,6 +230,11 @@ def _settings(assignments: list[str] | None, **given: str | None) -> Settings:
         else:
             values[name] = value
     return load_settings({**values, **{name: value for name, value in given.items() if value is not None}})
+
+
+def _sealed(seal: bool) -> str | None:  # noqa: FBT001
+    """The setting that ``--seal`` stands for."""
+    return "seal" if seal else None
 
 
 def _job_name(reference: str) -> str:

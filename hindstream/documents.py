@@ -42,6 +42,11 @@ class RunDocuments:
         return "to be audited" if self.staged is not None else "to be replayed"
 
     @property
+    def sealed(self) -> bool:
+        """Whether the run lets go what waits at the end of its input, and ends the job."""
+        return self.plan.end_of_input == "seal"
+
+    @property
     def nodes(self) -> dict[str, NodeMetrics]:
         """The ledgers of all tasks added up, by node."""
         totals: dict[str, NodeMetrics] = {}

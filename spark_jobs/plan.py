@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | NothingToDo:  # noqa: ARG001
-    """Plans the slice that ends at ``settings.until``.
+    """Plans the slice that ends at ``settings.until``, and with ``settings.end_of_input`` maybe the whole input.
 
     A run that was killed between commit and publish has left a commit unseen; it is published first, because the next
     run may find nothing to do and end here.
@@ -35,7 +35,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
-    planned = make_plan(job, warehouse, now_ms=now_ms(), until_ms=settings.until_ms)
+    planned = make_plan(job, warehouse, now_ms=now_ms(), until_ms=settings.until_ms, end_of_input=settings.end_of_input)
     if isinstance(planned, NothingToDo):
         _log.info("%s", planned)
     else:

@@ -36,6 +36,7 @@ from pydantic_settings import (
 )
 
 from statelib.errors import ConfigurationError
+from statelib.manifests import EndOfInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,6 +110,11 @@ class Settings(BaseSettings):
     )
     until: Annotated[int | None, BeforeValidator(_milliseconds)] = Field(
         default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all there is"
+    )
+    end_of_input: EndOfInput = Field(
+        default="hold",
+        description="open windows wait in the state for the next slice (hold), or are let go, and the job is at its "
+        "end (seal)",
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")

@@ -22,6 +22,7 @@ from dags.factory import replay_dag
 from airflow.dag_processing.dagbag import DagBag
 
 timed = replay_dag("a.b:job", schedule="0 0 1 * *", warehouse="w")
+sealed = replay_dag("a.b:job", end_of_input="seal")
 bag = DagBag(dag_folder=sys.argv[1])
 dag = bag.dags["flight-delays"]
 print(json.dumps({
@@ -31,6 +32,7 @@ print(json.dumps({
     "active": dag.max_active_runs,
     "catchup": dag.catchup,
     "until": dag.params["until"],
+    "end_of_input": [dag.params["end_of_input"], sealed.params["end_of_input"]],
     "timetable": type(dag.timetable).__name__,
     "id": timed.dag_id,
     "heavy": [name for name in ("pyspark", "great_expectations", "numba", "pyarrow") if name in sys.modules],
@@ -68,6 +70,10 @@ def test_one_run_at_a_time_over_real_intervals(parsed: dict[str, object]) -> Non
     assert parsed["catchup"] is False
     assert parsed["timetable"] == "CronDataIntervalTimetable"
     assert parsed["until"] is None
+
+
+def test_a_run_seals_only_if_it_is_asked_to(parsed: dict[str, object]) -> None:
+    assert parsed["end_of_input"] == ["hold", "seal"]
 
 
 def test_a_dag_is_named_after_its_job(parsed: dict[str, object]) -> None:

@@ -10,7 +10,16 @@ from hindstream.documents import load_runs
 from statelib.commits import published_through
 from statelib.storage import Storage
 from tests.command import hindstream
-from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders
+from tests.spark_jobs.orders import (
+    DAY_MS,
+    JOB_FILE,
+    archive_orders,
+    check_published,
+    expected_totals,
+    make_settings,
+    orders,
+    published,
+)
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
@@ -35,5 +44,19 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     assert [(run.status, run.plan.until_ms) for run in runs] == [("committed", 3 * DAY_MS), ("committed", 4 * DAY_MS)]
     assert published_through(warehouse, "orders") == 2
     check_published(settings, orders(days=4))
+    assert runs[-1].sealed is False
+    sealed = hindstream(
+        "backfill", "job.py:job", "--from", "1970-01-05T00:00Z", "--to", "1970-01-07T00:00Z", "--every", "day",
+        "--warehouse", "warehouse", "--set", "spark_master=local[2]", "--seal",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert sealed.stdout.splitlines() == [
+        "before 1970-01-06 00:00 UTC: nothing to do",
+        "before 1970-01-07 00:00 UTC: run 00000003-1",
+    ]
+    last = load_runs(warehouse, "orders")[-1]
+    assert last.sealed
+    found = {(row["key"]["key"], row["key"]["window_start"]) for row in published(settings)}
+    assert len(found) == len(published(settings)) == len(expected_totals(orders(days=4)))
     folder = tmp_path / ".hindstream" / "airflow"
     assert {path.name for path in folder.iterdir()} >= {"airflow.db", "backfill.log", "dags"}
