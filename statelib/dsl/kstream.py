@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.dsl.grouped import KGroupedStream
-from statelib.dsl.options import Deduplicated, Grouped, Joined, Named, Produced, Repartitioned
+from statelib.dsl.options import (
+    Deduplicated,
+    Grouped,
+    Joined,
+    Named,
+    Produced,
+    Repartitioned,
+    VersionedBytesStoreSupplier,
+)
 from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.mapping import Mapper, MapperLike, mapper
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.operators.stream_table_join import StreamTableJoin
@@ -113,7 +123,7 @@ class KStream:
         Args:
             table: The table; it must have as many partitions as the stream.
             joiner: A mapper over the columns ``key``, ``left`` (the record's value), ``right``, ``timestamp``.
-            joined: The node's name.
+            joined: The node's name, and how long records wait for late updates of the table.
         """
         return self._join(table, joiner, joined, left=False)
 
@@ -168,6 +178,8 @@ class KStream:
     def _join(self, table: KTable, joiner: MapperLike, joined: Joined | None, *, left: bool) -> KStream:
         name = joined.name if joined else None
         stream = self._repartitioned(name)
+        if joined and joined.grace_period_ms is not None:
+            stream = stream._waiting(table, joined.grace_period_ms, name)  # noqa: SLF001 - of this class
         store = table.store
         spec = StreamTableJoin(
             joiner=mapper(joiner),
@@ -179,4 +191,30 @@ class KStream:
         kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
         parents = [stream.node, table.node]
         node = self._builder.add_processor(kind, parents, spec, name=name, stores=[store.name])
+        return KStream(self._builder, node, key_changed=False)
+
+    def _waiting(self, table: KTable, grace_ms: int, name: str | None) -> KStream:
+        """This stream, held back for a join.
+
+        Raises:
+            ConfigurationError: The table forgets what the join would ask for.
+        """
+        if not isinstance(table.store, VersionedBytesStoreSupplier):
+            raise ConfigurationError(
+                "a table must be versioned to be joined with a grace period",
+                node=name,
+                next_step="materialize it with Stores.persistent_versioned_key_value_store()",
+            )
+        if table.store.history_retention_ms < grace_ms:
+            raise ConfigurationError(
+                f"the table keeps its history for {table.store.history_retention_ms} ms, less than the join's grace "
+                f"period of {grace_ms} ms",
+                store=table.store.name,
+                node=name,
+                next_step="make the history retention at least the grace period",
+            )
+        kind = "KSTREAM-JOIN-BUFFER"
+        node = f"{name}-buffer" if name else self._builder.new_name(kind)
+        store = self._builder.claim_store(f"{node}-store")
+        self._builder.add_processor(kind, [self.node], JoinBuffer(store, grace_ms), name=node, stores=[store])
         return KStream(self._builder, node, key_changed=False)

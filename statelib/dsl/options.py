@@ -39,14 +39,22 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The name of a join and of the repartition topic that it may need (Kafka's ``Joined``)."""
+    """Name and grace period of a join, and the name of the repartition topic that it may need (Kafka's ``Joined``)."""
 
     name: str | None = None
+    grace_period_ms: int | None = None
 
     @classmethod
     def as_(cls, name: str) -> Joined:
         """The node is called ``name``."""
         return cls(name)
+
+    def with_grace_period(self, grace_period: timedelta) -> Joined:
+        """Stream records wait this long, in stream time, for table updates that come late (KIP-923).
+
+        Needs a versioned table with a history retention of at least the grace period.
+        """
+        return replace(self, grace_period_ms=milliseconds(grace_period, "grace_period"))
 
 
 @dataclass(frozen=True, slots=True)
