@@ -7,9 +7,9 @@
     dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
 
 A run replays the slice that ends at its parameter ``until``, or else at the end of its data interval; it begins where
-the last commit ended, whatever that was. Its parameter ``end_of_input`` may seal the job with it. So runs need no ``depends_on_past``: a slice that failed is part of the next
+the last commit ended, whatever that was. So runs need no ``depends_on_past``: a slice that failed is part of the next
 one, a run whose slice has been replayed already, and one that is asked out of order, says so and does nothing, and of
-two runs at once one commits and the other is told.
+two runs at once one commits and the other is told. The parameter ``end_of_input`` may seal the job with a run.
 
 Nothing but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in it, or
 Airflow passes it over.)

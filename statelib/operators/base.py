@@ -114,6 +114,14 @@ class HoldingOperator(Operator, Protocol):
         """
 
 
+@runtime_checkable
+class WindowedOperator(Operator, Protocol):
+    """An operator that keeps windows."""
+
+    def open_windows(self) -> int:
+        """How many of its windows still take records; asked for when all that was flushed has been written."""
+
+
 class OperatorSpec(Protocol):
     """An operator's parameters: immutable, picklable, the part of the topology that the fingerprint covers."""
 

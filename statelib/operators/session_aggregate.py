@@ -287,6 +287,11 @@ class RunningSessionAggregate:
         keys = self._context.keys.take(np.ascontiguousarray(sessions["key_code"]))
         return SessionBounds(keys, sessions[start], sessions[end])
 
+    def open_windows(self) -> int:
+        """See `WindowedOperator`."""
+        windows = self._spec.windows
+        return self._store.count_from(self._slots.stream_time - windows.gap_ms - windows.grace_period_ms)
+
     def memory_bytes(self) -> int:
         """Size of the working set."""
         return int(self._slots.memory_bytes() + self._removed.nbytes + self._aggregator.memory_bytes())

@@ -291,6 +291,11 @@ class RunningSlidingAggregate:
         self._aggregator.keep(np.empty(0, dtype=np.int64))
         self._start_over()
 
+    def open_windows(self) -> int:
+        """See `WindowedOperator`."""
+        windows = self._spec.windows
+        return self._store.count_from(self._slots.stream_time - windows.grace_period_ms - windows.time_difference_ms)
+
     def memory_bytes(self) -> int:
         """Size of the working set."""
         return int(self._slots.memory_bytes() + self._loaded.nbytes + self._aggregator.memory_bytes())

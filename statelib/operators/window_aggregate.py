@@ -262,6 +262,10 @@ class RunningWindowAggregate:
         self._aggregator.keep(np.empty(0, dtype=np.int64))
         self._start_over()
 
+    def open_windows(self) -> int:
+        """See `WindowedOperator`."""
+        return self._store.count_from(self._stream_time - self._windows.grace_period_ms - self._windows.size_ms + 1)
+
     def memory_bytes(self) -> int:
         """Size of the working set."""
         arrays = self._timestamp.nbytes + self._stored.nbytes

@@ -133,6 +133,11 @@ class WindowStore:
             if start_ms > self.last_expired_start:
                 yield WindowRow(key, start_ms, *decode_value(value, self._name))
 
+    def count_from(self, first_start_ms: int) -> int:
+        """How many windows there are that start at ``first_start_ms`` or later."""
+        first = encode_start_key(max(first_start_ms, self.last_expired_start + 1, 0))
+        return sum(1 for _ in self._backend.scan(self._by_start, first))
+
     def put(self, key: bytes, start_ms: int, row: bytes | None, timestamp_ms: int, write: WriteBatch) -> None:
         """Sets a window, or removes it (``row`` None). A window out of retention is refused and counted."""
         self.stream_time = max(self.stream_time, start_ms)

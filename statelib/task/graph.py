@@ -10,7 +10,7 @@ from statelib.batch import Batch, Uptake
 from statelib.errors import HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import HoldingOperator, OperatorContext
+from statelib.operators.base import HoldingOperator, OperatorContext, WindowedOperator
 from statelib.serdes import serde_for
 from statelib.topology import Processor, Sink, Source
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.manifests import EndOfInput
     from statelib.operators.base import Operator
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
@@ -107,7 +108,7 @@ class Graph:
             operator = self.operators.get(node.name)
             if node.name in nodes and isinstance(operator, HoldingOperator):
                 held[node.name] = operator.seal([empty[parent] for parent in node.parents])
-                self.metrics[node.name].count("sealed", len(held[node.name]))
+                self.metrics[node.name].count("sealed-results", len(held[node.name]))
         return held
 
     def _run_all(
@@ -138,6 +139,16 @@ class Graph:
         for operator in self.operators.values():
             operator.flush(write)
         self.keys.clear()
+
+    def count_windows(self, end_of_input: EndOfInput) -> None:
+        """Counts the windows that are still open, or have been sealed; after what was flushed has been written."""
+        for name, operator in self.operators.items():
+            if isinstance(operator, WindowedOperator):
+                windows = operator.open_windows()
+                if end_of_input == "seal":
+                    self.metrics[name].count("sealed-windows", windows)
+                else:
+                    self.metrics[name].gauges["open-windows"] = windows
 
     def memory_bytes(self) -> int:
         """Size of all working sets."""

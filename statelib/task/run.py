@@ -165,6 +165,7 @@ class _Task:
         self._graph.flush(write)
         position = self._position()
         state = self.state.commit(write, position)
+        self._graph.count_windows(work.end_of_input)
         phases.end("checkpoint")
         step("task.state-saved")
         return TaskOutcome(

@@ -15,6 +15,7 @@ from statelib import (
     Materialized,
     Named,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -42,12 +43,15 @@ def records(seed: int, count: int) -> Rows:
     return [(f"k{rng.integers(9)}", {"x": int(rng.integers(100))}, int(time[row])) for row in range(count)]
 
 
-def final_counts(kind: Literal["tumbling", "sessions", "time limit"]) -> Topology:
+def final_counts(kind: Literal["tumbling", "sliding", "sessions", "time limit"]) -> Topology:
     builder = StreamsBuilder("job")
     stream = builder.stream("events").group_by_key()
     if kind == "sessions":
         sessions = SessionWindows.of_inactivity_gap_and_grace(MINUTE, 30 * MINUTE)
         counts = stream.windowed_by(sessions).count(Materialized.as_("counts"))
+    elif kind == "sliding":
+        sliding = SlidingWindows.of_time_difference_and_grace(MINUTE, 30 * MINUTE)
+        counts = stream.windowed_by(sliding).count(Materialized.as_("counts"))
     else:
         windows = TimeWindows.of_size_and_grace(MINUTE, 30 * MINUTE)
         counts = stream.windowed_by(windows).count(Materialized.as_("counts"))
@@ -89,16 +93,34 @@ def counted(staged: Staged, name: str) -> int:
     return sum(metrics.counters.get(name, 0) for task in staged.tasks for metrics in task.metrics.values())
 
 
-@pytest.mark.parametrize("kind", ["tumbling", "sessions", "time limit"])
+def gauge(staged: Staged, name: str) -> int:
+    return sum(metrics.gauges.get(name, 0) for task in staged.tasks for metrics in task.metrics.values())
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions", "time limit"])
 def test_it_lets_go_what_a_record_from_the_far_future_would(tmp_path: Path, kind: Any) -> None:
     rows = records(1, 150)
-    future = replayed(tmp_path / "future", final_counts(kind), [None], [*rows, ("k0", None, FAR)], partitions=1)
+    future = replayed(tmp_path / "future", final_counts(kind), [None], [*rows, ("k0", {"x": 0}, FAR)], partitions=1)
     pipeline = replayed(tmp_path / "sealed", final_counts(kind), [], rows, partitions=1)
     staged = pipeline.run(end_of_input="seal")
     assert isinstance(staged, Staged)
     assert pipeline.output("out") == future.output("out")
-    assert counted(staged, "sealed") > 10
+    assert counted(staged, "sealed-results") > 10
     assert held(staged) == 0
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions"])
+def test_open_windows_are_counted_and_so_are_those_that_are_sealed(tmp_path: Path, kind: Any) -> None:
+    pipeline = replayed(tmp_path, final_counts(kind), [], records(1, 500), partitions=1)
+    staged = pipeline.run(2_200_000)
+    assert isinstance(staged, Staged)
+    merged = kind == "sessions"  # those that became one wait as tombstones
+    assert held(staged) - gauge(staged, "open-windows") in ([0] if not merged else range(1, 1_000))
+    assert len(pipeline.output("out")) > 10
+    sealed = pipeline.run(end_of_input="seal")
+    assert isinstance(sealed, Staged)
+    assert counted(sealed, "sealed-results") == counted(sealed, "sealed-windows") > 50
+    assert gauge(sealed, "open-windows") == 0
 
 
 @pytest.mark.parametrize("topology", [final_counts("tumbling"), two_levels()])
