@@ -1,19 +1,26 @@
-"""A versioned table and its join with a stream, run together as in a task."""
+"""A table and its join with a stream, run together as in a task."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from statelib.metrics import NodeMetrics
+from statelib.operators.join_buffer import JoinBuffer
+from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_source import TableSource
+from statelib.operators.table_source import PlainTableSource, TableSource
+from statelib.operators.table_view import TableView
+from statelib.operators.table_writer import PlainStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import Operator, OperatorContext
+    from statelib.operators.join_buffer import RunningJoinBuffer
     from statelib.operators.mapping import Mapper
+    from statelib.operators.table_steps import TableStep
     from statelib.stores.backend import WriteBatch
 
 STREAM, TABLE = 0, 1
@@ -24,32 +31,51 @@ class JoinedTable:
     """A table and a join of a stream with it, as one operator whose inputs are `STREAM` and `TABLE`."""
 
     joiner: Mapper
-    retention_ms: int
+    retention_ms: int | None  # None: the table is plain
     segment_interval_ms: int | None = None
     left: bool = False
+    grace_ms: int | None = None
+    steps: tuple[TableStep, ...] = ()
+    key: Mapper | None = None
 
     @property
-    def table(self) -> TableSource:
+    def table(self) -> TableSource | PlainTableSource:
+        if self.retention_ms is None:
+            return PlainTableSource("t")
         return TableSource("t", self.retention_ms, self.segment_interval_ms)
 
+    @property
+    def join(self) -> StreamTableJoin | StreamLatestJoin:
+        if self.retention_ms is None:
+            return StreamLatestJoin(self.joiner, TableView(PlainStore("t"), self.steps), self.left, self.key)
+        return StreamTableJoin(
+            self.joiner, "t", self.retention_ms, self.segment_interval_ms, self.left, steps=self.steps
+        )
+
     def build(self, context: OperatorContext) -> Both:
-        join = StreamTableJoin(self.joiner, "t", self.retention_ms, self.segment_interval_ms, self.left)
-        return Both(self.table.build(context), join.build(context))
+        join = self.join
+        if self.grace_ms is None:
+            return Both(self.table.build(context), join.build(context))
+        buffer = JoinBuffer("b", self.grace_ms)
+        beside = replace(context, metrics=NodeMetrics())  # a node of its own in a task
+        return Both(self.table.build(context), join.build(context), buffer.build(beside))
 
     def describe(self) -> dict[str, object]:
         return {}
 
     def families(self) -> Sequence[str]:
-        return self.table.families()
+        return (*self.table.families(), *(() if self.grace_ms is None else ("b",)))
 
 
 class Both:
-    def __init__(self, table: Operator, join: Operator) -> None:
-        self.operators = (table, join)
+    def __init__(self, table: Operator, join: Operator, *buffer: RunningJoinBuffer) -> None:
+        self.operators: tuple[Operator, ...] = (table, join, *buffer)
+        self.buffer = buffer[0] if buffer else None
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
-        table, join = self.operators
-        return join.process([inputs[STREAM], table.process([inputs[TABLE]], uptake)], uptake)
+        table, join, *_ = self.operators
+        stream = self.buffer.process([inputs[STREAM]], uptake) if self.buffer else inputs[STREAM]
+        return join.process([stream, table.process([inputs[TABLE]], uptake)], uptake)
 
     def flush(self, write: WriteBatch) -> None:
         for operator in self.operators:
