@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from statelib.errors import ConfigurationError
-from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator
+from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator, parts_of, shown
 from statelib.operators.mapping import mapper
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class AggregatorSpec(Protocol):
 
     def build(self, node: str) -> Aggregator:
         """The running aggregation; ``node`` is named in errors."""
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """The results that stored states stand for (`statelib.operators.stored_rows`)."""
 
     def describe(self) -> Mapping[str, object]:
         """As plain data, for the fingerprint."""
@@ -97,6 +100,11 @@ class Aggregations:
         """The running aggregation."""
         return ColumnarAggregator(self.functions, node)
 
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        names = [name for name, function in self.functions for _ in parts_of(function)]
+        return shown(self.functions, [stored] if names in ([None], ["value"]) else stored.flatten())
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"aggregations": [[name, function.describe()] for name, function in self.functions]}
@@ -147,6 +155,10 @@ class Reduce:
 
         return PerRecordAggregator(step, None, merge, None)
 
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        return stored
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"reduce": mapper(self.function).describe()}
@@ -179,6 +191,10 @@ class Aggregate:
             return self.function(key, value, self.initializer() if aggregate is None else aggregate)
 
         return PerRecordAggregator(step, self.initializer, self.merger, self.arrow_type)
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        return stored
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

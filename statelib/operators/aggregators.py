@@ -18,7 +18,7 @@ from statelib.operators.accumulators import accumulator
 from statelib.operators.mapping import evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -138,7 +138,7 @@ class ColumnarAggregator:
         fields = []
         for (name, function), type_ in zip(self._functions, types, strict=True):
             name_ = name or "value"
-            parts = ["float_sum", "count"] if function.function == "mean" else [function.function]
+            parts = parts_of(function)
             made = [accumulator(part, type_) for part in parts]
             names = [f"{name_}.sum", f"{name_}.count"] if len(parts) > 1 else [name_]
             fields += [pa.field(part, made_.type) for part, made_ in zip(names, made, strict=True)]
@@ -195,13 +195,27 @@ class ColumnarAggregator:
         return self._shown(walked), NONE_REMOVED
 
     def _shown(self, states: list[list[pa.Array]]) -> pa.Array:
-        columns = [pc.divide(*parts) if len(parts) > 1 else parts[0] for parts in states]
-        names = [name for name, _ in self._functions]
-        return columns[0] if names == [None] else pa.StructArray.from_arrays(columns, names)
+        return shown(self._functions, [part for parts in states for part in parts])
 
     def memory_bytes(self) -> int:
         """See `Aggregator`."""
         return sum(part.memory_bytes() for part in self._flat)
+
+
+def parts_of(function: Aggregation) -> list[str]:
+    """The accumulators that a function is made of."""
+    return ["float_sum", "count"] if function.function == "mean" else [function.function]
+
+
+def shown(functions: Sequence[tuple[str | None, Aggregation]], states: Iterable[pa.Array]) -> pa.Array:
+    """The results of ``functions``, given the states of all their accumulators in order."""
+    rest = iter(states)
+    columns = []
+    for _, function in functions:
+        first, *others = (next(rest) for _ in parts_of(function))
+        columns.append(pc.divide(first, *others) if others else first)
+    names = [name for name, _ in functions]
+    return columns[0] if names == [None] else pa.StructArray.from_arrays(columns, names)
 
 
 class PerRecordAggregator:

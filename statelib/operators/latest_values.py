@@ -16,6 +16,7 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.kernels.latest import NOTHING, put_and_look_up
 from statelib.operators.accumulators import grown
 from statelib.operators.row_pool import RowPool
+from statelib.operators.stored_rows import stored_type
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
 
@@ -61,7 +62,7 @@ class LatestValues:
         context: The operator's.
         store: Name of the store.
         value_type: The type of a value.
-        shown: Gives the table's values of what is stored, where that is not the same: of values of the stored type.
+        shown: Gives the table's values of what is stored, where that is not the same.
     """
 
     def __init__(
@@ -158,10 +159,8 @@ class LatestValues:
         self._latest[wanted[chosen]] = self._append(stored.timestamp[chosen], values) + np.arange(len(chosen))
 
     def _decoded(self, rows: pa.Array) -> pa.Array:
-        schema = self._store.header.schema
-        if schema is None or self._shown is None:
-            return serde_for(self._type).deserialize(rows)
-        return self._shown(serde_for(pa.struct(list(schema))).deserialize(rows))
+        stored = serde_for(stored_type(self._store.header.schema or self._schema)).deserialize(rows)
+        return stored if self._shown is None else self._shown(stored)
 
     def _append(self, timestamp: NDArray[np.int64], values: pa.Array) -> int:
         return self._rows.append(pa.RecordBatch.from_arrays([pa.array(timestamp), values], schema=self._rows.schema))

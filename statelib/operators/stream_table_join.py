@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NULL_KEY
-from statelib.kernels.versioned_join import NO_ROW
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.table_steps import through
 from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
     from statelib.stores.backend import WriteBatch
 
@@ -46,6 +47,7 @@ class StreamTableJoin:
         history_retention_ms: The store's.
         segment_interval_ms: The store's.
         left: Whether records without a match go on, with a null ``right``.
+        steps: From the table that has the store to the one that is joined, if that is not the same.
     """
 
     joiner: Mapper
@@ -53,6 +55,7 @@ class StreamTableJoin:
     history_retention_ms: int
     segment_interval_ms: int | None = None
     left: bool = False
+    steps: tuple[TableStep, ...] = ()
 
     @property
     def table_store(self) -> VersionedStore:
@@ -66,7 +69,8 @@ class StreamTableJoin:
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""
         kind = "left_join" if self.left else "join"
-        return {"operator": f"stream_table_{kind}", "joiner": self.joiner.describe(), "store": self.store}
+        steps = {"steps": [step.describe() for step in self.steps]} if self.steps else {}
+        return {"operator": f"stream_table_{kind}", "joiner": self.joiner.describe(), "store": self.store, **steps}
 
     def families(self) -> Sequence[str]:
         """None: the store belongs to the table's `TableSource`."""
@@ -88,13 +92,14 @@ class RunningStreamTableJoin:
         if self._working_set is None:  # opened here, after the last flush has been written
             self._working_set = self._spec.table_store.values(self._context, table.value.type)
         codes = key_codes(stream, self._context)
-        rows = self._working_set.meet(stream, codes, table)
+        found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
+        right = through(self._spec.steps, stream.key, found, self._context.node)
 
         has_value = np.asarray(stream.value.is_valid())
-        matched = (rows != NO_ROW) & has_value
+        matched = np.asarray(right.is_valid()) & has_value & (codes != NULL_KEY)
         emitted = has_value if self._spec.left else matched
         left = stream.filter(emitted)
-        right = self._working_set.values_of(rows[emitted])
+        right = right.filter(pa.array(emitted))
         value = evaluate(self._spec.joiner, _columns(left, right), self._context.node)
         self._account(len(stream), codes, has_value, matched, len(left))
         return replace(left, value=value, prior=None)

@@ -40,7 +40,7 @@ class PlainTable:
 
 @dataclass
 class HistoryTable:
-    """KIP-889 and KIP-914: the youngest version of a key is the latest; too old ones are refused (semantics ``kip``)."""
+    """KIP-889 and KIP-914: the youngest version of a key is the latest; too old ones are refused (mode ``kip``)."""
 
     history_retention_ms: int
     stream_time: int = -1

@@ -1,0 +1,118 @@
+"""How one table's values are made from another's: filter, map, transform (Kafka's ``KTable`` methods of these names).
+
+A step is a function of a key and its value alone, so it can be taken twice: over the changes that pass, old values as
+well as new ones, and over what a join looks up in the store of the table that stands before it. Mappers see the columns
+``key`` and ``value`` and, where keys are windowed, ``window_start`` and ``window_end``.
+
+Null is what a key has that has nothing. A filter and a mapped value keep it as it is, without asking the mapper; a
+transformation is asked for it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.operators.mapping import Mapper, evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from statelib.batch import Windows
+
+
+class TableStep(Protocol):
+    """Makes a table's values from those of another; immutable and picklable."""
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it may only keep a value or leave it out."""
+
+    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+        """One value for each row of ``columns`` (`columns_of`); null: nothing."""
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and mapper as plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterStep:
+    """Leaves out values for which the predicate is not true, or, ``negated``, not false (``KTableFilter``)."""
+
+    predicate: Mapper
+    negated: bool = False
+    is_filter = True
+
+    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+        """The values that pass."""
+        value = columns.column("value")
+        there = value.is_valid()
+        chosen = evaluate(self.predicate, columns.filter(there), node, boolean=True)
+        passes = np.asarray(pc.fill_null(pc.invert(chosen) if self.negated else chosen, False))
+        rows = np.flatnonzero(np.asarray(there))
+        kept = np.zeros(len(value), dtype=np.bool_)
+        kept[rows[passes]] = True
+        return value if kept.all() else value.take(pa.array(np.arange(len(value)), mask=~kept))
+
+    def describe(self) -> Mapping[str, object]:
+        """See `TableStep`."""
+        return {"step": "filter_not" if self.negated else "filter", "predicate": self.predicate.describe()}
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep:
+    """Gives each value another (``KTableMapValues``)."""
+
+    mapper: Mapper
+    is_filter = False
+
+    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+        """The mapped values; nothing stays nothing."""
+        there = columns.column("value").is_valid()
+        mapped = evaluate(self.mapper, columns.filter(there), node)
+        if len(mapped) == columns.num_rows:
+            return mapped
+        where = np.asarray(there)
+        return mapped.take(pa.array(np.cumsum(where) - 1, mask=~where))
+
+    def describe(self) -> Mapping[str, object]:
+        """See `TableStep`."""
+        return {"step": "map_values", "value": self.mapper.describe()}
+
+
+@dataclass(frozen=True, slots=True)
+class TransformStep:
+    """Gives each value another, and also what has none (``KTableTransformValues``)."""
+
+    mapper: Mapper
+    is_filter = False
+
+    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+        """The transformed values."""
+        return evaluate(self.mapper, columns, node)
+
+    def describe(self) -> Mapping[str, object]:
+        """See `TableStep`."""
+        return {"step": "transform_values", "value": self.mapper.describe()}
+
+
+def columns_of(key: pa.Array, value: pa.Array, windows: Windows | None = None) -> pa.RecordBatch:
+    """What the mapper of a step sees."""
+    columns = {"key": key, "value": value}
+    if windows is not None:
+        columns["window_start"] = pa.array(windows.start)
+        columns["window_end"] = pa.array(windows.end)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def through(steps: Sequence[TableStep], key: pa.Array, value: pa.Array, node: str) -> pa.Array:
+    """The values that come out of all ``steps``, one after the other, for ``value`` of ``key``; a null key has none."""
+    for step in steps:
+        value = step.apply(columns_of(key, value), node)
+    if steps and key.null_count:
+        value = pc.if_else(key.is_valid(), value, pa.scalar(None, value.type))
+    return value
