@@ -1,0 +1,130 @@
+"""A table that is made of another, value by value: filtered, mapped, transformed.
+
+Each change takes the step with its new and its old value (Kafka's ``KTableFilter``, ``KTableMapValues``,
+``KTableTransformValues``).
+With a store of its own the table keeps what comes out, and its old values are what it had there.
+
+What a filter leaves out becomes a deletion. If the key had nothing before either, there is nothing to delete: then the
+change does not go on, provided that old values are known, that is, if the table above has a store or something below
+needs them. Where they are not known, and behind a versioned table (whose history must be complete), all go on.
+
+Accounts: ``forwarded``, with a store ``stored``; ``filtered``, ``refused``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from statelib.operators.change import as_stream, without_empty
+from statelib.operators.stateless import Stateless
+from statelib.operators.table_steps import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.operators.table_steps import TableStep
+    from statelib.operators.table_writer import TableStore
+    from statelib.stores.backend import WriteBatch
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedTable:
+    """Makes a table of another.
+
+    Attributes:
+        step: What happens to each value.
+        store: Where the table is kept; None: nowhere.
+        needs_prior: Whether changes say what they replace.
+        versioned_parent: Whether the table above is versioned.
+    """
+
+    step: TableStep
+    store: TableStore | None = None
+    needs_prior: bool = False
+    versioned_parent: bool = False
+
+    @property
+    def leaves_out_empty(self) -> bool:
+        """Whether changes from nothing to nothing end here."""
+        return self.step.is_filter and self.needs_prior and not self.versioned_parent
+
+    def build(self, context: OperatorContext) -> RunningDerivedTable:
+        """The running operator."""
+        return RunningDerivedTable(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "derived_table",
+            **self.step.describe(),
+            "store": None if self.store is None else self.store.describe(),
+            "leaves_out_empty": self.leaves_out_empty,
+        }
+
+    def families(self) -> Sequence[str]:
+        """The store's."""
+        return () if self.store is None else self.store.families()
+
+
+class RunningDerivedTable:
+    """The running operator."""
+
+    def __init__(self, spec: DerivedTable, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._writer = None if spec.store is None else spec.store.writer(context, needs_prior=spec.needs_prior)
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The changes of this table."""
+        (batch,) = inputs
+        metrics = self._context.metrics
+        metrics.records_in += len(batch)
+        changes = replace(batch, value=self._step(batch, batch.value), prior=None)
+        if self._writer is not None:
+            written = self._writer.put(changes)
+            self._context.drop_late(
+                changes, written.refused, uptake, written.lateness_ms,
+                reason="older than the history retention", clock="store_time", account="refused",
+            )  # fmt: skip
+            changes = written.changes
+        elif self._spec.needs_prior and batch.prior is not None:
+            changes = replace(changes, prior=self._step(batch, batch.prior))
+        forwarded = without_empty(changes) if self._spec.leaves_out_empty else changes
+        metrics.account("filtered", len(changes) - len(forwarded))
+        metrics.account("forwarded" if self._writer is None else "stored", len(forwarded))
+        metrics.records_out += len(forwarded)
+        return forwarded
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes what has changed."""
+        if self._writer is not None:
+            self._writer.flush(write)
+
+    def memory_bytes(self) -> int:
+        """The working set."""
+        return 0 if self._writer is None else self._writer.memory_bytes()
+
+    def _step(self, batch: Batch, values: pa.Array) -> pa.Array:
+        return self._spec.step.apply(columns_of(batch.key, values, batch.windows), self._context.node)
+
+
+@dataclass(frozen=True, slots=True)
+class ToStream:
+    """A table's changes as a stream: of each the key and the new value, tombstones included (``KTable.toStream``)."""
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+        return Stateless(as_stream, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind alone."""
+        return {"operator": "to_stream"}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
