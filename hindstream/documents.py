@@ -145,6 +145,16 @@ def job_ledger(committed: Iterable[RunDocuments]) -> dict[str, NodeMetrics]:
     return totals
 
 
+def open_windows(metrics: NodeMetrics) -> int:
+    """How many windows of a node still take records."""
+    return metrics.gauges.get("open-windows", 0)
+
+
+def sealed(metrics: NodeMetrics) -> int:
+    """How many windows or results of a node were open until the input was sealed."""
+    return metrics.counters.get("sealed-windows", 0) + metrics.counters.get("sealed-results", 0)
+
+
 def account_total(nodes: dict[str, NodeMetrics], account: str) -> int:
     """Records in one account, over all nodes."""
     return sum(metrics.accounts.get(account, 0) for metrics in nodes.values())

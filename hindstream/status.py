@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from hindstream.documents import RunDocuments, load_runs
+from hindstream.documents import RunDocuments, load_runs, open_windows, sealed
 from hindstream.numbers import bytes_text, count_text, time_text
 from statelib.commits import published_through
 from statelib.errors import ConfigurationError
@@ -51,7 +51,7 @@ def _runs_table(runs: list[RunDocuments]) -> Table:
         table.add_row(
             run.run_id,
             time_text(run.plan.until_ms).removesuffix(" UTC"),
-            run.status,
+            f"{run.status}, sealed" if run.sealed else run.status,
             count_text(run.plan.records),
             count_text(run.records_out),
             count_text(held),
@@ -62,16 +62,17 @@ def _runs_table(runs: list[RunDocuments]) -> Table:
 
 
 def _stores_table(run: RunDocuments) -> Table:
-    """What each store holds, and how many results wait in each node that holds some back: open windows."""
+    """What each store holds; of each node how many windows are open, and what it holds back or has sealed."""
     title = f"After commit {run.plan.commit}"
     table = Table(
         "store or node", title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
     )
-    for name in ("size", "open windows"):
+    for name in ("size", "open windows", "held", "sealed"):
         table.add_column(name, justify="right")
     for store, size_bytes in sorted(run.stores.items()):
-        table.add_row(store, bytes_text(size_bytes), "")
+        table.add_row(store, bytes_text(size_bytes))
     for node, metrics in run.nodes.items():
-        if metrics.held_after:
-            table.add_row(node, "", count_text(metrics.held_after))
+        figures = (open_windows(metrics), metrics.held_after, sealed(metrics))
+        if any(figures):
+            table.add_row(node, "", *(count_text(figure) if figure else "" for figure in figures))
     return table

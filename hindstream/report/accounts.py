@@ -37,6 +37,7 @@ _ACCOUNTS = {
         Account("held", "held", "held", "held", "waits in the state for a later run"),
         Account("duplicate", "duplicate", "dropped", "drop-1", "its id was forwarded before, within the interval"),
         Account("late", "late", "failed", "drop-2", "came after its window, and the grace period, had passed"),
+        Account("before-first-window", "before the first window", "dropped", "drop-4", "older than any window"),
         Account("quarantined", "quarantined", "failed", "drop-3", "cannot be used; went to the quarantine topic"),
         Account("refused", "refused", "dropped", "drop-4", "older than the store's history retention"),
         Account("null-key", "null key", "dropped", "drop-4", "has no key"),

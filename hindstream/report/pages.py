@@ -9,6 +9,7 @@ from hindstream.numbers import bytes_text, duration_text, seconds_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
 from hindstream.report.flow import display_names, flow, losses, order
+from hindstream.report.measures import measure_rows, windows
 from statelib.metrics import LATENESS_BOUNDS_MS
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
         "names": display_names(job.topology),
         "flow": flow(job.topology, nodes) if nodes else None,
         "losses": losses(nodes),
+        "windows": windows(nodes),
+        "measures": measure_rows(job.topology, run),
         "charts": _lateness_figures(nodes),
         "tasks": _task_times(run),
         "task_legend": list(zip(_PALETTE, TASK_PHASES, strict=True)),
@@ -53,6 +56,8 @@ def job_page(job: Job, runs: Sequence[RunDocuments], figures: Sequence[Figure]) 
         "names": display_names(job.topology),
         "flow": flow(job.topology, nodes) if nodes else None,
         "losses": losses(nodes),
+        "windows": windows(committed[-1].nodes if committed else {}),
+        "sealed": bool(committed) and committed[-1].sealed,
         "figures": figures,
         "notes": job.notes,
         "charts": [*_lateness_figures(nodes), *_history_figures(committed)],

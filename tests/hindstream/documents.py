@@ -11,6 +11,7 @@ from statelib.manifests import (
     AuditCheck,
     Commit,
     CommittedTask,
+    EndOfInput,
     Plan,
     PlannedTask,
     SinkFile,
@@ -33,10 +34,12 @@ FLIGHTS, DUPLICATES, LATE, HELD, WINDOWS, WEATHER = 28_600, 560, 2, 36, 1_620, 2
 """Of each month."""
 
 
-def make_run(storage: Storage, number: int, *, attempt: int = 1, passes: bool = True) -> str:
+def make_run(
+    storage: Storage, number: int, *, attempt: int = 1, passes: bool = True, end_of_input: EndOfInput = "hold"
+) -> str:
     """A run of month ``number`` (from 1): staged, audited and, if it passes, committed."""
     layout, run = JobLayout(NAME), run_id(number, attempt)
-    plan = _plan(number, run)
+    plan = _plan(number, run).model_copy(update={"end_of_input": end_of_input})
     staged = Staged(run_id=run, tasks=(_outcome(number, run),), seconds=1.4)
     storage.put(layout.plan(run), plan.encode())
     storage.put(layout.staged(run), staged.encode())
@@ -118,13 +121,23 @@ def _metrics(number: int) -> dict[str, NodeMetrics]:
         TOPOLOGY.nodes[1].name: NodeMetrics(WEATHER, WEATHER, accounts={"stored": WEATHER}),
         "flights-once": NodeMetrics(FLIGHTS, once, accounts={"forwarded": once, "duplicate": DUPLICATES}),
         "flights-and-weather": NodeMetrics(once, once, accounts={"joined": once - 120, "unmatched": 120}),
-        "delays-so-far": NodeMetrics(once, counted, accounts={"aggregated": counted, "late": LATE}, lateness=lateness),
+        "delays-so-far": NodeMetrics(
+            once,
+            counted,
+            accounts={"aggregated": counted, "late": LATE},
+            dropped={"late": LATE},
+            counters={"late-record-drop": LATE},
+            gauges={"open-windows": HELD + 1},
+            lateness=lateness,
+        ),
         "final-delays": NodeMetrics(
             counted,
             emitted,
             held_before=before,
             held_after=HELD,
             accounts={"emitted": emitted, "replaced": counted + before - emitted - HELD},
+            counters={"suppression-emit": emitted},
+            gauges={"suppression-buffer-count": HELD, "suppression-buffer-size": 2_048},
         ),
         "delays-by-hour": NodeMetrics(emitted, 0, accounts={"written": emitted}),
     }
@@ -158,6 +171,7 @@ def _commit(plan: Plan, staged: Staged) -> Commit:
         run_id=plan.run_id,
         fingerprint=plan.fingerprint,
         until_ms=plan.until_ms,
+        end_of_input=plan.end_of_input,
         sources=plan.sources,
         tasks={task.task_id: CommittedTask(state=task.state, position=task.position) for task in staged.tasks},
         sinks=tuple(sink for task in staged.tasks for sink in task.sinks),

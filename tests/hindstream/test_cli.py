@@ -85,8 +85,14 @@ def test_status_shows_runs_stores_and_open_windows(tmp_path) -> None:
     make_run(storage, 2, passes=False)
     result = hindstream("status", NAME, "--warehouse", "w", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    for expected in ("00000001-1", "committed", "quarantined", "3/4", f"{WINDOWS:,}", "weather-by-origin", "36"):
+    for expected in ("00000001-1", "committed", "quarantined", "3/4", f"{WINDOWS:,}", "weather-by-origin", "36", "37"):
         assert expected in result.stdout
+
+
+def test_status_says_that_a_job_is_sealed(tmp_path) -> None:
+    make_run(Storage(str(tmp_path / "w")), 1, end_of_input="seal")
+    result = hindstream("status", NAME, "--warehouse", "w", cwd=tmp_path)
+    assert "committed, sealed" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["replay", "audit", "commit", "report"])

@@ -9,10 +9,13 @@ from html.parser import HTMLParser
 import pytest
 
 from hindstream.demo import NAME
-from hindstream.documents import job_ledger, load_runs
+from hindstream.documents import RunDocuments, job_ledger, load_runs
 from hindstream.report import Figure, charts, write_job_report, write_run_report
 from hindstream.report.accounts import ORDER, account, shares
 from hindstream.report.charts import Series
+from hindstream.report.measures import measure_rows, windows
+from hindstream.report.pages import job_page, run_page
+from hindstream.report.write import _templates
 from spark_jobs import report
 from statelib.commits import Runs
 from statelib.commits.layout import run_id
@@ -106,6 +109,49 @@ def test_a_run_says_where_its_records_went(warehouse) -> None:
         "all 4 checks hold",
     ):
         assert expected in text
+
+
+def test_a_run_shows_its_metrics_under_kafkas_names(warehouse) -> None:
+    text = text_of(page(warehouse, "00000002-1"))
+    for expected in (
+        "record-lateness-avg", "record-lateness-max",
+        f"late-record-drop-total windows that a record came too late for (KIP-328) {LATE}",
+        "dropped-records-total late",
+        f"suppression-emit-total results that a suppression has let go (KIP-328) {WINDOWS:,}",
+        "suppression-buffer-size-current bytes of the results that wait (KIP-328) 2.0 KiB",
+        f"{HELD + 1} open windows",
+        f"{HELD} held results",
+    ):  # fmt: skip
+        assert expected in text
+    assert "sealed" not in text
+
+
+def test_metrics_are_shown_for_each_task(warehouse) -> None:
+    run = load_runs(warehouse, NAME)[0]
+    task = run.staged.tasks[0]
+    other = task.model_copy(update={"task_id": "0_1"})
+    two = RunDocuments(run.plan, run.staged.model_copy(update={"tasks": (task, other)}), run.audit, run.commit)
+    rows = {(row.node, row.measure.name): row for row in measure_rows(TOPOLOGY, two)}
+    late = rows["delays-so-far", "late-record-drop-total"]
+    assert (late.value, late.tasks) == (str(2 * LATE), [("0_0", str(LATE)), ("0_1", str(LATE))])
+    assert (
+        rows["delays-so-far", "record-lateness-max"].value == rows["delays-so-far", "record-lateness-max"].tasks[0][1]
+    )
+
+
+def test_a_sealed_run_says_so(warehouse) -> None:
+    run = load_runs(warehouse, NAME)[0]
+    metrics = NodeMetrics(held_before=7, accounts={"emitted": 7}, counters={"sealed-results": 7})
+    task = run.staged.tasks[0].model_copy(update={"metrics": {"final-delays": metrics}})
+    sealed = RunDocuments(
+        run.plan.model_copy(update={"end_of_input": "seal"}), run.staged.model_copy(update={"tasks": (task,)}),
+        run.audit, run.commit,
+    )  # fmt: skip
+    assert windows(sealed.nodes) == {"sealed results": 7}
+    for template, values in (("run.html.j2", run_page(JOB, sealed)), ("job.html.j2", job_page(JOB, [sealed], ()))):
+        text = text_of(_templates().get_template(template).render(values))
+        assert "The end of the input is sealed" in text
+        assert "7 sealed results" in text
 
 
 def test_a_quarantined_run_shows_the_rows_that_failed(warehouse) -> None:
