@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
 from spark_jobs.runs import find_plan, now_ms, open_warehouse
+from spark_jobs.telemetry import export
+from statelib.commits import CommitLog, read_staged
 from statelib.commits import commit as make_commit
 
 if TYPE_CHECKING:
@@ -20,13 +22,18 @@ _log = logging.getLogger(__name__)
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Commit:
-    """Commits an audited run; a repeat gives the commit that is there.
+    """Commits an audited run and exports its metrics (`spark_jobs.telemetry`); a repeat gives the commit that is there.
 
     Raises:
         HindstreamError: See `statelib.commits.commit`.
     """
     warehouse = open_warehouse(settings)
-    made = make_commit(warehouse, find_plan(warehouse, job.name, run_id), now_ms=now_ms())
+    plan = find_plan(warehouse, job.name, run_id)
+    is_new = CommitLog(warehouse, job.name).read_if_present(plan.commit) is None
+    made = make_commit(warehouse, plan, now_ms=now_ms())
+    staged = read_staged(warehouse, plan)
+    if is_new and staged is not None:
+        export(job.name, staged)
     _log.info("%s: run %s is commit %d", job.name, made.run_id, made.commit)
     return made
 
