@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP, Batch, Windows
 from statelib.errors import ConfigurationError
-from statelib.kernels.aggregations import NO_UPDATE, latest_timestamp, previous_update
+from statelib.kernels.aggregations import latest_timestamp
 from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
+from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
 
@@ -205,22 +206,9 @@ class RunningWindowAggregate:
         return self._context.keys.take(self._slots.key_code[slots])
 
     def _priors(self, slots: NDArray[np.int64]) -> Callable[[pa.Array, NDArray[np.bool_]], pa.Array]:
-        """Remembers how windows are before a batch; the function gives the prior of each of its updates afterwards."""
-        before = self._aggregator.results(slots)
         was_there = self._timestamp[slots] != NO_TIMESTAMP
-
-        def after(results: pa.Array, removed: NDArray[np.bool_]) -> pa.Array:
-            previous = np.empty(len(slots), dtype=np.int64)
-            previous_update(slots, slots, np.full(len(self._slots), NO_UPDATE), previous)
-            in_batch = previous != NO_UPDATE
-            there = np.where(in_batch, True if len(removed) == 0 else ~removed[previous], was_there)
-            source = np.where(in_batch, len(slots) + previous, np.arange(len(slots)))
-            choices = pa.concat_arrays([before, results, self._aggregator.initial()])
-            if self._context.semantics == "kafka-4.3":
-                return choices.take(pa.array(np.where(there, source, len(choices) - 1)))
-            return choices.take(pa.array(source, mask=~there))
-
-        return after
+        initial_of_new = self._context.semantics == "kafka-4.3"
+        return prior_results(self._aggregator, slots, was_there, count=len(self._slots), initial_of_new=initial_of_new)
 
     def _updates(
         self,
