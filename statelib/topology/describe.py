@@ -1,4 +1,4 @@
-"""A topology as text, in the layout of Kafka Streams' ``Topology.describe()``."""
+"""A topology as text, exactly as Kafka Streams' ``TopologyDescription.toString()`` lays it out."""
 
 from __future__ import annotations
 
@@ -7,32 +7,44 @@ from typing import TYPE_CHECKING
 from statelib.topology.nodes import Node, Processor, Sink, Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from statelib.topology.topology import Topology
 
 
 def describe(topology: Topology) -> str:
-    """One paragraph a sub-topology; arrows to children (``-->``) and from parents (``<--``)."""
-    children: dict[str, list[str]] = {}
-    for node in topology.nodes:
+    """One paragraph a sub-topology; arrows to children (``-->``) and from parents (``<--``).
+
+    Nodes come in Kafka's order: those first from which most others are reached, then by name.
+    """
+    paragraphs = [f"Sub-topology: {sub.index}\n{_nodes(sub.nodes)}\n" for sub in topology.sub_topologies]
+    return "Topologies:\n " + "".join(f"  {paragraph}" for paragraph in paragraphs)
+
+
+def _nodes(nodes: Sequence[Node]) -> str:
+    children: dict[str, list[str]] = {node.name: [] for node in nodes}
+    for node in nodes:
         for parent in node.parents:
-            children.setdefault(parent, []).append(node.name)
-    lines = ["Topologies:"]
-    for sub in topology.sub_topologies:
-        lines.append(f"   Sub-topology: {sub.index}")
-        for node in sub.nodes:
-            lines.append(f"    {_title(node)}")
-            if not isinstance(node, Sink):
-                lines.append(f"      --> {', '.join(children.get(node.name, ['none']))}")
-            if node.parents:
-                lines.append(f"      <-- {', '.join(node.parents)}")
-    return "\n".join(lines) + "\n"
+            children[parent].append(node.name)
+    reach: dict[str, int] = {}
+    for node in reversed(nodes):
+        reach[node.name] = 1 + sum(reach[child] for child in children[node.name])
+    return "".join(
+        f"    {_text(node, _listed(children[node.name], reach), _listed(node.parents, reach))}\n"
+        for node in sorted(nodes, key=lambda node: (-reach[node.name], node.name))
+    )
 
 
-def _title(node: Node) -> str:
+def _listed(names: Iterable[str], reach: Mapping[str, int]) -> str:
+    return ", ".join(sorted(set(names), key=lambda name: (-reach[name], name))) or "none"
+
+
+def _text(node: Node, children: str, parents: str) -> str:
     match node:
         case Source():
-            return f"Source: {node.name} (topics: [{node.topic}])"
+            return f"Source: {node.name} (topics: [{node.topic}])\n      --> {children}"
         case Processor():
-            return f"Processor: {node.name} (stores: [{', '.join(node.stores)}])"
+            stores = ", ".join(node.stores)
+            return f"Processor: {node.name} (stores: [{stores}])\n      --> {children}\n      <-- {parents}"
         case Sink():
-            return f"Sink: {node.name} (topic: {node.topic})"
+            return f"Sink: {node.name} (topic: {node.topic})\n      <-- {parents}"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.topology.describe import describe
 from statelib.topology.nodes import Node, Processor, Sink, Source
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ class Topology:
         """SHA-256 (hex) of everything that decides the answer; state of another fingerprint is not used."""
         described = [{"name": n.name, "parents": list(n.parents), **n.describe()} for n in self.nodes]
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+    def describe(self) -> str:
+        """The topology as text, as Kafka Streams' ``Topology.describe()`` prints it."""
+        return describe(self)
 
     def partitions(self, of_sources: Mapping[str, int]) -> dict[int, int]:
         """The number of tasks of each sub-topology, given the partitions of the source topics.

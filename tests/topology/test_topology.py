@@ -139,15 +139,55 @@ def test_the_fingerprint_changes_with_every_parameter_and_with_nothing_else() ->
 
 
 def test_description_has_the_layout_of_kafka_streams() -> None:
-    topology = Topology([Source("a", "in"), join("b", "a", store="counts"), Sink("c", ("b",), "out")])
-    assert describe(topology) == (
-        "Topologies:\n"
-        "   Sub-topology: 0\n"
-        "    Source: a (topics: [in])\n"
-        "      --> b\n"
-        "    Processor: b (stores: [counts])\n"
-        "      --> c\n"
-        "      <-- a\n"
-        "    Sink: c (topic: out)\n"
-        "      <-- b\n"
+    topology = Topology(
+        [
+            Source("a", "in"),
+            join("b", "a", store="counts"),
+            Processor("side", ("a",), Spec()),
+            Sink("c", ("b", "side"), "by-id", internal=True),
+            Source("d", "by-id", internal=True),
+            Sink("e", ("d",), "out"),
+        ]
     )
+    assert (
+        topology.describe()
+        == describe(topology)
+        == (
+            "Topologies:\n"
+            "   Sub-topology: 0\n"
+            "    Source: a (topics: [in])\n"
+            "      --> b, side\n"
+            "    Processor: b (stores: [counts])\n"
+            "      --> c\n"
+            "      <-- a\n"
+            "    Processor: side (stores: [])\n"
+            "      --> c\n"
+            "      <-- a\n"
+            "    Sink: c (topic: by-id)\n"
+            "      <-- b, side\n"
+            "\n"
+            "  Sub-topology: 1\n"
+            "    Source: d (topics: [by-id])\n"
+            "      --> e\n"
+            "    Sink: e (topic: out)\n"
+            "      <-- d\n"
+            "\n"
+        )
+    )
+
+
+def test_nodes_are_described_by_how_many_they_reach_then_by_name() -> None:
+    topology = Topology(
+        [
+            Source("z", "x"),
+            Source("a", "y"),
+            join("j", "z", "a"),
+            Processor("only-a", ("a",), Spec()),
+            Sink("s", ("j",), "out"),
+        ]
+    )
+    lines = [line.split()[1] for line in topology.describe().splitlines() if line.startswith("    ") and line[4] != " "]
+    assert lines == ["a", "z", "j", "only-a", "s"]
+    assert "Source: a (topics: [y])\n      --> j, only-a\n" in topology.describe()
+    assert "(stores: [s])\n      --> s\n      <-- a, z\n" in topology.describe()
+    assert Topology([Source("lonely", "x")]).describe().splitlines()[-2] == "      --> none"
