@@ -140,6 +140,17 @@ def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = No
 
 
 @app.command()
+def describe(job: JobReference) -> None:
+    """Show a job's topology as text, as Kafka Streams describes it; the job's report has it as a picture.
+
+    Example: hindstream describe hindstream.demo.job:job
+    """
+    from statelib.job import load_job  # noqa: PLC0415
+
+    typer.echo(load_job(job).topology.describe(), nl=False)
+
+
+@app.command()
 def inspect(
     job: JobReference,
     store: Annotated[str, typer.Argument(help="The store's name; 'hindstream status' lists them.")],

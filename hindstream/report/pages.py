@@ -10,6 +10,7 @@ from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
 from hindstream.report.flow import display_names, flow, losses, order
 from hindstream.report.measures import measure_rows, windows
+from hindstream.report.topology import topology_picture
 from statelib.metrics import LATENESS_BOUNDS_MS
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def job_page(job: Job, runs: Sequence[RunDocuments], figures: Sequence[Figure]) 
         "order": order(job.topology, nodes),
         "names": display_names(job.topology),
         "flow": flow(job.topology, nodes) if nodes else None,
+        "topology": topology_picture(job.topology),
+        "description": job.topology.describe(),
         "losses": losses(nodes),
         "windows": windows(committed[-1].nodes if committed else {}),
         "sealed": bool(committed) and committed[-1].sealed,

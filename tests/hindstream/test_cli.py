@@ -14,7 +14,7 @@ from tests.command import hindstream
 from tests.hindstream.documents import WINDOWS, make_run
 
 COMMANDS = (
-    "demo", "run", "backfill", "status", "inspect", "settings",
+    "demo", "run", "backfill", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report",
 )  # fmt: skip
 
@@ -100,6 +100,13 @@ def test_a_phase_without_a_run_says_what_to_do_first(command, tmp_path) -> None:
     result = hindstream(command, "hindstream.demo.job:job", "--warehouse", "w", cwd=tmp_path)
     assert result.returncode == 78
     assert "hindstream plan" in result.stderr
+
+
+def test_a_topology_is_described(tmp_path) -> None:
+    result = hindstream("describe", "hindstream.demo.job:job", cwd=tmp_path)
+    assert result.stdout.startswith("Topologies:\n   Sub-topology: 0\n    Source: ")
+    assert "    Sink: " in result.stdout
+    assert result.stdout.endswith("\n\n")
 
 
 def test_planning_without_archives_says_so(tmp_path) -> None:

@@ -1,0 +1,154 @@
+"""A topology as a picture: a frame a sub-topology, in it the nodes from left to right, each after its parents."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hindstream.report.charts import drawing, element, tooltip
+from statelib.topology import Processor, Sink, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from statelib.topology import Node, SubTopology, Topology
+
+_BOX, _TALL, _ACROSS, _DOWN = 186.0, 40.0, 226.0, 54.0
+_EDGE, _TITLE, _BETWEEN = 16.0, 30.0, 18.0
+_LONGEST = 24
+_NARROWEST = 720.0
+_SMALLEST_SCALE = 0.8
+
+
+@dataclass(slots=True)
+class _Place:
+    """The room of a node, or of an edge on its way past a column: the upper left corner of a box."""
+
+    node: Node | None
+    column: int
+    before: list[_Place] = field(default_factory=list)
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def middle(self) -> float:
+        return self.y + _TALL / 2
+
+
+def topology_picture(topology: Topology) -> Markup:
+    """Draws the topology; a picture that is wider than the page keeps a size that can be read, and scrolls."""
+    frames, top, width = [], 0.0, _NARROWEST
+    for sub in topology.sub_topologies:
+        places = _places(sub, top)
+        width = max(width, max(place.x for place in places) + _BOX + _EDGE)
+        bottom = max(place.y for place in places) + _TALL + _EDGE
+        frames.append((sub, places, top, bottom))
+        top = bottom + _BETWEEN
+    drawn = [part for sub, places, first, last in frames for part in _frame(sub, places, first, last, width)]
+    label = f"The topology: {len(topology.sub_topologies)} sub-topologies, {len(topology.nodes)} nodes"
+    svg = drawing(_arrowhead(), *drawn, label=label, width=width, height=max(top - _BETWEEN, 1.0))
+    return element("div", svg, style=f"min-width: {width * _SMALLEST_SCALE:.0f}px")
+
+
+def _places(sub: SubTopology, top: float) -> list[_Place]:
+    """Each node a column further than the last of its parents, and the ways of edges that pass columns."""
+    of_nodes: dict[str, _Place] = {}
+    places: list[_Place] = []
+    for node in sub.nodes:
+        column = max((of_nodes[parent].column + 1 for parent in node.parents), default=0)
+        place = of_nodes[node.name] = _Place(node, column)
+        for parent in node.parents:
+            last = of_nodes[parent]
+            for passed in range(last.column + 1, column):
+                last = _Place(None, passed, [last])
+                places.append(last)
+            place.before.append(last)
+        places.append(place)
+    columns: dict[int, list[_Place]] = {}
+    for place in places:
+        columns.setdefault(place.column, []).append(place)
+    for number in sorted(columns):
+        _stack(columns[number], _EDGE + number * _ACROSS, top + _TITLE)
+    return places
+
+
+def _stack(column: Sequence[_Place], x: float, top: float) -> None:
+    """Places beside what comes before them, as far as there is room."""
+
+    def wanted(place: _Place) -> float:
+        return sum(before.y for before in place.before) / len(place.before) if place.before else top
+
+    y = top
+    for place in sorted(column, key=wanted):
+        place.x, place.y = x, max(y, wanted(place))
+        y = place.y + _DOWN
+
+
+def _frame(sub: SubTopology, places: Sequence[_Place], top: float, bottom: float, width: float) -> Sequence[Markup]:
+    frame = element("rect", x=1, y=top + 1, width=width - 2, height=bottom - top - 2, rx=8, class_="frame")
+    title = element("text", f"Sub-topology {sub.index}", x=_EDGE, y=top + 20, class_="tick")
+    edges = [_edge(before, place) for place in places if place.node for before in place.before]
+    boxes = [_box(place, place.node) for place in places if place.node]
+    return [frame, title, *edges, *boxes]
+
+
+def _edge(before: _Place, child: _Place) -> Markup:
+    """From the parent, past the columns between, to the child."""
+    stops = [child, before]
+    while stops[-1].node is None:
+        stops.append(stops[-1].before[0])
+    path, (parent, *others) = "", stops[::-1]
+    for start, end in itertools.pairwise([parent, *others]):
+        x1, x2 = start.x + _BOX, end.x - (2 if end is child else 0)
+        middle = (x1 + x2) / 2
+        path += f"L{x1:.1f},{start.middle:.1f} " if path else f"M{x1:.1f},{start.middle:.1f} "
+        path += f"C{middle:.1f},{start.middle:.1f} {middle:.1f},{end.middle:.1f} {x2:.1f},{end.middle:.1f} "
+    names = [stop.node.name for stop in (parent, child) if stop.node]
+    return element("path", tooltip(" to ".join(names)), d=path, class_="edge", marker_end="url(#arrowhead)")
+
+
+def _arrowhead() -> Markup:
+    tip = element("path", d="M0,0 L7,3.5 L0,7 Z", class_="edge-tip")
+    marker = element("marker", tip, id="arrowhead", markerWidth=7, markerHeight=7, refX=6, refY=3.5, orient="auto")
+    return element("defs", marker)
+
+
+def _box(place: _Place, node: Node) -> Markup:
+    round_ = _TALL / 2 if not isinstance(node, Processor) else 5
+    css = "box processor" if isinstance(node, Processor) else "box topic"
+    rect = element("rect", x=place.x, y=place.y, width=_BOX, height=_TALL, rx=round_, class_=css)
+    name, below = _texts(node)
+    middle = place.x + _BOX / 2
+    lines = [element("text", _short(name), x=middle, y=place.y + (17 if below else 24), class_="box-name")]
+    if below:
+        lines.append(element("text", _short(below), x=middle, y=place.y + 31, class_="box-note"))
+    return element("g", tooltip(_tip(node)), rect, *lines)
+
+
+def _texts(node: Node) -> tuple[str, str]:
+    """What stands in the box: a topic and what is done with it, or a node and its stores."""
+    match node:
+        case Source():
+            return node.topic, "repartition topic" if node.internal else "source topic"
+        case Processor():
+            return node.name, ", ".join(node.stores)
+        case Sink():
+            return node.topic, "repartition topic" if node.internal else "sink topic"
+
+
+def _tip(node: Node) -> str:
+    match node:
+        case Source():
+            return f"{node.name} takes up {node.topic}"
+        case Processor():
+            return f"{node.name}, stores: {', '.join(node.stores) or 'none'}"
+        case Sink():
+            return f"{node.name} writes {node.topic}"
+
+
+def _short(text: str) -> str:
+    """The text as far as there is room; of a generated name the end tells it apart."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 1]}…{text[-_LONGEST // 2 :]}"
