@@ -47,6 +47,10 @@ class Aggregator(Protocol):
     def may_remove(self) -> bool:
         """Whether `walk` may say that an update removes its window."""
 
+    @property
+    def may_be_null(self) -> bool:
+        """Whether a result may be null, which deletes the aggregate from a table."""
+
     def prepare(self, batch: Batch) -> None:
         """Takes the batch whose rows `walk` will be about. It has at least one record."""
 
@@ -89,6 +93,9 @@ class Aggregator(Protocol):
             The result after each update, and which updates remove the window (empty: none).
         """
 
+    def walked(self) -> pa.StructArray:
+        """The row to be stored after each update of the last `walk`."""
+
     def memory_bytes(self) -> int:
         """Size of the state."""
 
@@ -110,7 +117,13 @@ class ColumnarAggregator:
         self._columns: list[pa.Array | None] = []
         self._accumulators: list[list[Accumulator]] = []
         self._reserved = 0
+        self._walked: list[pa.Array] = []
         self.schema: pa.Schema | None = None
+
+    @property
+    def may_be_null(self) -> bool:
+        """See `Aggregator`: unless it is a struct, or a count."""
+        return any(name is None and function.function != "count" for name, function in self._functions)
 
     @property
     def result_type(self) -> pa.DataType:
@@ -173,12 +186,11 @@ class ColumnarAggregator:
 
     def results(self, slots: NDArray[np.int64]) -> pa.Array:
         """See `Aggregator`."""
-        return self._shown([[part.get(slots) for part in parts] for parts in self._accumulators])
+        return shown(self._functions, [part.get(slots) for part in self._flat])
 
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
-        fresh = [[pa.array([part.initial], part.type) for part in parts] for parts in self._accumulators]
-        return self._shown(fresh)
+        return shown(self._functions, [pa.array([part.initial], part.type) for part in self._flat])
 
     def walk(
         self,
@@ -188,14 +200,16 @@ class ColumnarAggregator:
         copied: NDArray[np.int64] = NO_SLOTS,
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`."""
-        walked = [
-            [part.walk(rows, slots, absorbed if len(absorbed) else copied, column) for part in parts]
+        self._walked = [
+            part.walk(rows, slots, absorbed if len(absorbed) else copied, column)
             for parts, column in zip(self._accumulators, self._columns, strict=True)
+            for part in parts
         ]
-        return self._shown(walked), NONE_REMOVED
+        return shown(self._functions, self._walked), NONE_REMOVED
 
-    def _shown(self, states: list[list[pa.Array]]) -> pa.Array:
-        return shown(self._functions, [part for parts in states for part in parts])
+    def walked(self) -> pa.StructArray:
+        """See `Aggregator`."""
+        return pa.StructArray.from_arrays(self._walked, fields=list(self.schema or ()))
 
     def memory_bytes(self) -> int:
         """See `Aggregator`."""
@@ -229,6 +243,7 @@ class PerRecordAggregator:
     """
 
     may_remove = True
+    may_be_null = True
 
     def __init__(
         self,
@@ -242,6 +257,7 @@ class PerRecordAggregator:
         self._merge = merge
         self._type = arrow_type
         self._aggregates: list[object] = []
+        self._walked: pa.Array | None = None
         self._batch: Batch | None = None
 
     @property
@@ -310,8 +326,12 @@ class PerRecordAggregator:
             before = self._before(key, slot, merged, copy_of)
             self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
             results.append(_own(self._aggregates[slot]))
-        column = pa.array(results, self.result_type)
+        column = self._walked = pa.array(results, self.result_type)
         return column, np.asarray(column.is_null()) if column.null_count else NONE_REMOVED
+
+    def walked(self) -> pa.StructArray:
+        """See `Aggregator`."""
+        return pa.StructArray.from_arrays([self._walked], fields=list(self.schema or ()))
 
     def _before(self, key: object, slot: int, absorbed: int | None, copied: int | None) -> object:
         """What a record is added to."""
