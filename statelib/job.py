@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Job:
         notes: What a reader of the report must know of the data, a sentence each.
 
     Raises:
-        ConfigurationError: An impossible name, or expectations about a topic that the topology does not write.
+        ConfigurationError: An impossible name, expectations about a topic that the topology does not write, or a
+            topology that reads or writes the job's topics for quarantined or late records.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Job:
         if not _NAME.fullmatch(self.name):
             next_step = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100"
             raise ConfigurationError("this cannot be a job's name", job=self.name, next_step=next_step)
+        self._check_topics()
         for topic in self.expectations:
             if topic not in self.topology.sink_topics:
                 sinks = ", ".join(self.topology.sink_topics)
@@ -80,6 +83,18 @@ class Job:
                     "expectations are declared for a topic that the job does not write",
                     topic=topic,
                     next_step=f"declare them for one of: {sinks}",
+                )
+
+    def _check_topics(self) -> None:
+        """Two topics are the job's own, and it must not read or write them itself."""
+        topics = {*self.topology.source_topics, *self.topology.sink_topics}
+        for taken in (quarantine_topic(self.name), late_topic(self.name)):
+            if taken in topics:
+                raise ConfigurationError(
+                    "this topic is where the job's quarantined or late records go, and its topology uses it too",
+                    topic=taken,
+                    job=self.name,
+                    next_step="write to a topic of another name, or read it in another job",
                 )
 
 

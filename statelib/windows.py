@@ -7,7 +7,7 @@ them; nothing here runs per record.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
@@ -33,6 +33,16 @@ class TimeWindows:
     size_ms: int
     advance_ms: int
     grace_period_ms: int
+
+    @classmethod
+    def of(cls, size: timedelta) -> NoReturn:
+        """Refused: Kafka's ``TimeWindows.of``, which KIP-633 deprecates, has a grace period of 24 hours in silence.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        del size
+        _refuse_without_grace("TimeWindows", "of_size_and_grace(size, grace)", "of_size_with_no_grace(size)")
 
     @classmethod
     def of_size_with_no_grace(cls, size: timedelta) -> TimeWindows:
@@ -108,6 +118,18 @@ class SessionWindows:
 
     gap_ms: int
     grace_period_ms: int
+
+    @classmethod
+    def with_(cls, inactivity_gap: timedelta) -> NoReturn:
+        """Refused: Kafka's ``SessionWindows.with``, which KIP-633 deprecates, sets a grace period in silence.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        del inactivity_gap
+        _refuse_without_grace(
+            "SessionWindows", "of_inactivity_gap_and_grace(gap, grace)", "of_inactivity_gap_with_no_grace(gap)"
+        )
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, inactivity_gap: timedelta) -> SessionWindows:
@@ -276,3 +298,10 @@ class SlidingWindows:
 
 AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 """What a grouped stream can be windowed by."""
+
+
+def _refuse_without_grace(windows: str, with_grace: str, without: str) -> NoReturn:
+    raise ConfigurationError(
+        f"{windows} need a grace period: how long they wait for out-of-order records, before a result is final",
+        next_step=f"use {with_grace}, or {without} if no record is out of order",
+    )

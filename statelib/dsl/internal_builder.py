@@ -37,10 +37,24 @@ class InternalStreamsBuilder:
         return Topology(self._nodes)
 
     def add_source(self, kind: str, topic: str, consumed: Consumed | None = None, *, internal: bool = False) -> str:
-        """Adds a source and gives its name."""
-        name = self.new_name(kind)
-        self._nodes.append(Source(name, topic, consumed or Consumed(), internal))
-        return name
+        """Adds a source and gives its name; a topic that is read already in the same way keeps its one source.
+
+        Raises:
+            ConfigurationError: The topic is read already, in another way.
+        """
+        new = Source(self.new_name(kind), topic, consumed or Consumed(), internal)
+        for node in self._nodes:
+            if isinstance(node, Source) and node.topic == topic:
+                if replace(node, name=new.name) != new:
+                    raise ConfigurationError(
+                        "a topic is read twice, with a different Consumed each time",
+                        topic=topic,
+                        node=node.name,
+                        next_step="read it with one Consumed, the same object both times, and map what differs",
+                    )
+                return node.name
+        self._nodes.append(new)
+        return new.name
 
     def add_processor(
         self,

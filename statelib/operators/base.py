@@ -133,3 +133,15 @@ class OperatorSpec(Protocol):
 
     def families(self) -> Sequence[str]:
         """The backend families that belong to it; empty for a stateless operator."""
+
+
+@runtime_checkable
+class CheckedSpec(OperatorSpec, Protocol):
+    """An operator's parameters that may not go together; a topology with such ones is refused when it is built."""
+
+    def check(self, node: str) -> None:
+        """Looks whether they do; ``node`` is the node's name.
+
+        Raises:
+            ConfigurationError: They do not. It says how to mend that.
+        """

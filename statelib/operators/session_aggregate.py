@@ -70,24 +70,24 @@ class SessionAggregate:
     needs_prior: bool = False
 
     def build(self, context: OperatorContext) -> RunningSessionAggregate:
-        """The running operator.
+        """The running operator."""
+        return RunningSessionAggregate(self, context)
 
-        Raises:
-            ConfigurationError: Sessions would be gone from the store before they close, or cannot be merged.
-        """
+    def check(self, node: str) -> None:
+        """Sessions must not be gone from the store before they close, and there must be a way to merge them."""
         if self.retention_ms is not None and self.retention_ms < self.windows.retention_ms:
             raise ConfigurationError(
                 f"retention of {self.retention_ms} ms is less than gap and grace, {self.windows.retention_ms} ms",
+                node=node,
                 store=self.store,
-                next_step="keep sessions for at least their gap and grace period",
+                next_step="keep sessions for at least their gap and grace period, or leave with_retention() out",
             )
         if isinstance(self.aggregator, Aggregate) and self.aggregator.merger is None:
             raise ConfigurationError(
                 "an aggregation of sessions needs a merger",
-                node=context.node,
+                node=node,
                 next_step="say how the aggregates of two sessions become one: aggregate_with(..., merger=...)",
             )
-        return RunningSessionAggregate(self, context)
 
     def seen_ms(self, semantics: Semantics) -> int:
         """How long after its end a session is seen and stored."""

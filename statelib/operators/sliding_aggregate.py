@@ -71,19 +71,20 @@ class SlidingAggregate:
     needs_prior: bool = False
 
     def build(self, context: OperatorContext) -> RunningSlidingAggregate:
-        """The running operator.
+        """The running operator."""
+        return RunningSlidingAggregate(self, context)
 
-        Raises:
-            ConfigurationError: Windows would be gone from the store before they close.
-        """
+    def check(self, node: str) -> None:
+        """Windows must not be gone from the store before they close."""
         if self.retention_ms is not None and self.retention_ms < self.windows.retention_ms:
             raise ConfigurationError(
                 f"retention of {self.retention_ms} ms is less than twice the time difference and the grace period, "
                 f"{self.windows.retention_ms} ms",
+                node=node,
                 store=self.store,
-                next_step="keep windows for at least twice their time difference and their grace period",
+                next_step="keep windows for at least twice their time difference and their grace period, or leave "
+                "with_retention() out",
             )
-        return RunningSlidingAggregate(self, context)
 
     def seen_ms(self, semantics: Semantics) -> int:
         """How long after its start a window is seen and stored."""

@@ -72,18 +72,17 @@ class Suppress:
     windows: AnyWindows | None = None
 
     def build(self, context: OperatorContext) -> RunningSuppress:
-        """The running operator.
+        """The running operator."""
+        return RunningSuppress(self, context)
 
-        Raises:
-            ConfigurationError: Final results of a table without windows.
-        """
+    def check(self, node: str) -> None:
+        """Only windows have final results."""
         if self.suppressed.final_results and self.windows is None:
             raise ConfigurationError(
                 "until_window_closes needs a windowed table",
-                node=context.node,
+                node=node,
                 next_step="use until_time_limit, or aggregate by windows first",
             )
-        return RunningSuppress(self, context)
 
     @property
     def wait_ms(self) -> int:

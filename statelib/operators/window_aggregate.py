@@ -63,18 +63,18 @@ class WindowAggregate:
     needs_prior: bool = False
 
     def build(self, context: OperatorContext) -> RunningWindowAggregate:
-        """The running operator.
+        """The running operator."""
+        return RunningWindowAggregate(self, context)
 
-        Raises:
-            ConfigurationError: Windows would be gone from the store before they close.
-        """
+    def check(self, node: str) -> None:
+        """Windows must not be gone from the store before they close."""
         if self.retention_ms is not None and self.retention_ms < self.windows.retention_ms:
             raise ConfigurationError(
                 f"retention of {self.retention_ms} ms is less than size and grace, {self.windows.retention_ms} ms",
+                node=node,
                 store=self.store,
-                next_step="keep windows for at least their size and grace period",
+                next_step="keep windows for at least their size and grace period, or leave with_retention() out",
             )
-        return RunningWindowAggregate(self, context)
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import describe
 from statelib.topology.nodes import Node, Processor, Sink, Source
 
@@ -72,12 +73,15 @@ class Topology:
 
     Raises:
         ConfigurationError: Two nodes of one name, an unknown parent, a topic with two sources or two sinks, a topic
-            that is read and written, no source.
+            that is read and written, repartition topics in a cycle or joined with different numbers of partitions, an
+            operator's parameters that do not go together, no source.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = tuple(_with_sink_repartitions(nodes))
         _check(self.nodes)
+        for sub in self.sub_topologies:
+            _check_co_partitioned(sub, self._declared)
 
     @cached_property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
@@ -90,7 +94,10 @@ class Topology:
             ready = [s for s in waiting if made.issuperset(s.repartition_sources)]
             if not ready:
                 cycle = sorted(topic for s in waiting for topic in s.repartition_sources)
-                raise ConfigurationError(f"repartition topics form a cycle: {', '.join(cycle)}")
+                raise ConfigurationError(
+                    f"repartition topics form a cycle: {', '.join(cycle)}",
+                    next_step="write to a topic of its own where the cycle closes, and read that in another job",
+                )
             chosen = ready[0]
             waiting.remove(chosen)
             ordered.append(replace(chosen, index=len(ordered)))
@@ -123,15 +130,13 @@ class Topology:
         Raises:
             ConfigurationError: Topics that are joined differ in their number of partitions.
         """
-        topics = dict(of_sources)
+        topics = {**of_sources, **self._declared}
         tasks: dict[int, int] = {}
         for sub in self.sub_topologies:
+            topics |= self._undeclared(sub, topics, tasks)
             counts = {source.topic: topics[source.topic] for source in sub.all_sources}
             _check_co_partitioned(sub, counts)
             tasks[sub.index] = max(counts.values())
-            for sink in sub.all_sinks:
-                if sink.internal:
-                    topics[sink.topic] = sink.partitions or self._joined_with(sink.topic, topics) or tasks[sub.index]
         return tasks
 
     def repartition_partitions(self, of_sources: Mapping[str, int]) -> dict[str, int]:
@@ -139,12 +144,23 @@ class Topology:
         tasks = self.partitions(of_sources)
         return {topic: tasks[sub.index] for sub in self.sub_topologies for topic in sub.repartition_sources}
 
-    def _joined_with(self, topic: str, known: Mapping[str, int]) -> int | None:
-        """Partitions of an archive topic that shares the sub-topology reading ``topic``."""
-        for sub in self.sub_topologies:
-            if topic in sub.repartition_sources:
-                return max((known[t] for t in sub.sources if t in known), default=None)
-        return None
+    @cached_property
+    def _declared(self) -> dict[str, int]:
+        """The partitions of those repartition topics of which somebody has said how many."""
+        sinks = (node for node in self.nodes if isinstance(node, Sink) and node.internal)
+        return {sink.topic: sink.partitions for sink in sinks if sink.partitions is not None}
+
+    def _undeclared(self, sub: SubTopology, known: Mapping[str, int], tasks: Mapping[int, int]) -> dict[str, int]:
+        """The partitions of those repartition topics of ``sub`` of which nobody has said how many.
+
+        As in Kafka, they have as many as the topics that they come together with; if nobody has said that either, as
+        many as the most of the sub-topologies that write them have tasks.
+        """
+        unknown = {topic for topic in sub.repartition_sources if topic not in known}
+        writers = [s.index for s in self.sub_topologies if any(sink.topic in unknown for sink in s.all_sinks)]
+        together = [known[source.topic] for source in sub.all_sources if source.topic in known]
+        partitions = max(together or [tasks[writer] for writer in writers], default=0)
+        return dict.fromkeys(unknown, partitions)
 
 
 def _with_sink_repartitions(nodes: Sequence[Node]) -> Iterable[Node]:
@@ -168,8 +184,13 @@ def _check(nodes: Sequence[Node]) -> None:
             raise ConfigurationError("two nodes have one name", node=node.name, next_step="name one with Named")
         unknown = [parent for parent in node.parents if parent not in seen]
         if unknown:
-            raise ConfigurationError(f"parent {unknown[0]} is not declared before its child", node=node.name)
+            next_step = "declare a node after all its parents; a node below itself would be a cycle"
+            raise ConfigurationError(
+                f"parent {unknown[0]} is not declared before its child", node=node.name, next_step=next_step
+            )
         seen.add(node.name)
+        if isinstance(node, Processor) and isinstance(node.spec, CheckedSpec):
+            node.spec.check(node.name)
         if isinstance(node, Source):
             _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
         if isinstance(node, Sink):
@@ -212,7 +233,10 @@ def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> None:
-    """Inputs of a node with several parents that shares stores between them must have equally many partitions."""
+    """Inputs of a node with several parents that shares stores between them must have equally many partitions.
+
+    Topics whose partitions are not known yet are left out.
+    """
     topics_of: dict[str, set[str]] = {}
     for node in sub.nodes:
         if isinstance(node, Source):
@@ -220,7 +244,7 @@ def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> No
             continue
         topics_of[node.name] = set().union(*(topics_of[parent] for parent in node.parents))
         if isinstance(node, Processor) and len(node.parents) > 1 and node.stores:
-            counts = {topic: partitions[topic] for topic in sorted(topics_of[node.name])}
+            counts = {topic: partitions[topic] for topic in sorted(topics_of[node.name]) if topic in partitions}
             if len(set(counts.values())) > 1:
                 shown = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
                 raise ConfigurationError(

@@ -202,9 +202,10 @@ def test_longer_retention_shows_more_as_shipped_too() -> None:
 
 def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="retention"):
-        Chain([SessionAggregate("s", SessionWindows(10, 5), single(count()), retention_ms=14)], pa.int64())
+        SessionAggregate("s", SessionWindows(10, 5), single(count()), retention_ms=14).check("NODE")
+    add = Aggregate(int, lambda _, value, sum_: sum_ + value, pa.int64())
     with pytest.raises(ConfigurationError, match="needs a merger"):
-        session_chain(SessionWindows(10, 5), Aggregate(int, lambda _, value, sum_: sum_ + value, pa.int64()))
+        SessionAggregate("s", SessionWindows(10, 5), add).check("NODE")
     for gap, grace in ((timedelta(seconds=-1), timedelta(0)), (timedelta(0), timedelta(microseconds=1))):
         with pytest.raises(ConfigurationError):
             SessionWindows.of_inactivity_gap_and_grace(gap, grace)

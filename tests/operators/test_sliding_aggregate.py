@@ -226,4 +226,4 @@ def test_many_windows_over_one_record() -> None:
 def test_a_short_retention_is_refused() -> None:
     windows = SlidingWindows.of_time_difference_and_grace(timedelta(seconds=10), timedelta(seconds=5))
     with pytest.raises(ConfigurationError, match="25000 ms"):
-        Chain([SlidingAggregate("w", windows, single(count()), retention_ms=24_999)], pa.int64())
+        SlidingAggregate("w", windows, single(count()), retention_ms=24_999).check("NODE")

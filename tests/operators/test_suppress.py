@@ -243,7 +243,7 @@ def test_only_a_strict_buffer_gives_final_results() -> None:
     with pytest.raises(ConfigurationError, match="never emits early"):
         Suppressed.until_window_closes(BufferConfig.max_records(1))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="windowed table"):
-        Chain([Suppress("s", Suppressed.until_window_closes(BufferConfig.unbounded()))], pa.string())
+        Suppress("s", Suppressed.until_window_closes(BufferConfig.unbounded())).check("NODE")
     with pytest.raises(ConfigurationError, match="negative"):
         BufferConfig.max_bytes(-1)
     with pytest.raises(ConfigurationError, match="clock"):

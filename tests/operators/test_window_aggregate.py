@@ -202,7 +202,7 @@ def test_expired_windows_leave_memory_and_store(monkeypatch: pytest.MonkeyPatch)
 
 def test_retention_must_cover_size_and_grace() -> None:
     with pytest.raises(ConfigurationError, match="retention"):
-        Chain([WindowAggregate("w", TimeWindows(10, 10, 5), single(count()), retention_ms=14)], pa.int64())
+        WindowAggregate("w", TimeWindows(10, 10, 5), single(count()), retention_ms=14).check("NODE")
 
 
 def test_longer_retention_keeps_closed_windows() -> None:

@@ -119,6 +119,36 @@ def test_joined_topics_must_have_equally_many_partitions() -> None:
         topology.partitions({"left": 4, "right": 3})
 
 
+def two_repartitions(*partitions: int | None) -> list[Source | Processor | Sink]:
+    left, right = partitions
+    return [
+        Source("a", "x"),
+        Sink("a-sink", ("a",), "left", left, internal=True),
+        Source("left", "left", internal=True),
+        Source("b", "y"),
+        Sink("b-sink", ("b",), "right", right, internal=True),
+        Source("right", "right", internal=True),
+        join("j", "left", "right"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "joined"),
+    [((None, None), 5), ((2, None), 2), ((None, 9), 9), ((4, 4), 4)],
+)
+def test_joined_repartition_topics_have_equally_many_partitions(
+    declared: tuple[int | None, int | None], joined: int
+) -> None:
+    topology = Topology(two_repartitions(*declared))
+    assert topology.partitions({"x": 3, "y": 5}) == {0: 3, 1: 5, 2: joined}
+    assert topology.repartition_partitions({"x": 3, "y": 5}) == {"left": joined, "right": joined}
+
+
+def test_joined_repartition_topics_of_different_declared_numbers_are_refused_before_there_is_data() -> None:
+    with pytest.raises(ConfigurationError, match=r"left has 3, right has 4.*repartition\(\)"):
+        Topology(two_repartitions(3, 4))
+
+
 def test_a_cycle_of_repartition_topics_is_refused() -> None:
     nodes = [
         Source("a", "r1", internal=True),
@@ -126,8 +156,8 @@ def test_a_cycle_of_repartition_topics_is_refused() -> None:
         Source("c", "r2", internal=True),
         Sink("d", ("c",), "r1", internal=True),
     ]
-    with pytest.raises(ConfigurationError, match="cycle: r1, r2"):
-        _ = Topology(nodes).sub_topologies
+    with pytest.raises(ConfigurationError, match=r"cycle: r1, r2.*a topic of its own"):
+        Topology(nodes)
 
 
 def test_the_fingerprint_changes_with_every_parameter_and_with_nothing_else() -> None:

@@ -1,0 +1,146 @@
+"""What cannot work is refused when the topology is built, before there is any data, with the way to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from statelib import (
+    BufferConfig,
+    ConfigurationError,
+    Consumed,
+    Job,
+    JsonSerde,
+    Materialized,
+    Named,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    expect,
+)
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+JSON = Consumed(value_serde=JsonSerde(pa.struct([("x", pa.int64())])))
+VERSIONED = Materialized.as_(Stores.persistent_versioned_key_value_store("prices", HOUR))
+
+
+def builder(describe: Callable[[StreamsBuilder], object]) -> Callable[[], object]:
+    def build() -> object:
+        streams = StreamsBuilder("job")
+        describe(streams)
+        return streams.build()
+
+    return build
+
+
+def short_retention(windows: TimeWindows | SlidingWindows | SessionWindows, retention: timedelta) -> object:
+    def describe(streams: StreamsBuilder) -> object:
+        return streams.stream("a").group_by_key().windowed_by(windows).count(Materialized().with_retention(retention))
+
+    return builder(describe)
+
+
+def sessions_without_merger(streams: StreamsBuilder) -> object:
+    sessions = SessionWindows.of_inactivity_gap_with_no_grace(MINUTE)
+    windowed = streams.stream("a").group_by_key().windowed_by(sessions)
+    return windowed.aggregate_with(int, lambda _, value, total: value + total, None, pa.int64())  # type: ignore[arg-type]
+
+
+def read_twice(streams: StreamsBuilder) -> None:
+    streams.stream("a")
+    streams.stream("a", JSON)
+
+
+def read_and_written(streams: StreamsBuilder) -> None:
+    streams.stream("a").map_values("x").to("a")
+
+
+def written_twice(streams: StreamsBuilder) -> None:
+    streams.stream("a").to("out")
+    streams.stream("b").to("out")
+
+
+def named_twice(streams: StreamsBuilder) -> None:
+    named = Named.as_("twice")
+    streams.stream("a").filter("x", named).map_values("x", named)
+
+
+def stores_of_one_name(streams: StreamsBuilder) -> None:
+    grouped = streams.stream("a").group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(HOUR))
+    grouped.count(Materialized.as_("counts"))
+    grouped.count(Materialized.as_("counts"))
+
+
+def job_writing_to(topic: str) -> Callable[[], object]:
+    def make() -> object:
+        streams = StreamsBuilder("sums")
+        streams.stream("a").to(topic)
+        return Job("sums", streams.build())
+
+    return make
+
+
+def eager_final_results() -> object:
+    return Suppressed.until_window_closes(BufferConfig.max_records(3))  # type: ignore[arg-type]
+
+
+REFUSALS = {
+    "grace missing, time windows": (lambda: TimeWindows.of(HOUR), r"grace period.*of_size_and_grace"),
+    "grace missing, sessions": (lambda: SessionWindows.with_(HOUR), r"grace period.*of_inactivity_gap_and_grace"),
+    "retention, time windows": (
+        short_retention(TimeWindows.of_size_and_grace(HOUR, HOUR), timedelta(minutes=119)),
+        r"retention of 7140000 ms is less than size and grace, 7200000 ms.*at least their size",
+    ),
+    "retention, sliding windows": (
+        short_retention(SlidingWindows.of_time_difference_and_grace(HOUR, MINUTE), 2 * HOUR),
+        r"less than twice the time difference and the grace.*at least twice",
+    ),
+    "retention, sessions": (
+        short_retention(SessionWindows.of_inactivity_gap_and_grace(HOUR, MINUTE), HOUR),
+        r"less than gap and grace.*at least their gap",
+    ),
+    "sessions without a merger": (builder(sessions_without_merger), r"needs a merger.*merger="),
+    "one topic read in two ways": (builder(read_twice), r"read twice, with a different Consumed.*topic a.*one Cons"),
+    "a sink that is a source": (builder(read_and_written), r"read and written, a cycle.*another topic"),
+    "one sink topic twice": (builder(written_twice), r"written by two nodes.*merge\(\)"),
+    "two nodes of one name": (builder(named_twice), r"two nodes have one name.*node twice.*Named"),
+    "two stores of one name": (builder(stores_of_one_name), r"two stores have one name.*counts.*differently"),
+    "no source": (builder(lambda _: None), r"no source.*StreamsBuilder.stream"),
+    "final results that leave early": (eager_final_results, r"never emits early.*shut_down_when_full"),
+    "the job's topic for late records": (job_writing_to("sums-late"), r"late records go.*another name"),
+    "the job's quarantine topic": (job_writing_to("sums-quarantine"), r"quarantined.*another name"),
+    "expectations about nothing": (
+        lambda: Job("sums", builder(lambda streams: streams.stream("a").to("b"))(), {"c": (expect("x"),)}),  # type: ignore[arg-type]
+        r"does not write.*one of: b",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("refused", REFUSALS)
+def test_what_cannot_work_is_refused_with_the_way_to_mend_it(refused: str) -> None:
+    make, message = REFUSALS[refused]
+    with pytest.raises(ConfigurationError, match=message) as raised:
+        make()  # type: ignore[operator]
+    assert raised.value.next_step
+
+
+def test_what_is_enough_is_not_refused() -> None:
+    enough = short_retention(TimeWindows.of_size_and_grace(HOUR, HOUR), 2 * HOUR)
+    assert enough()  # type: ignore[operator]
+
+
+def test_a_topic_that_is_read_twice_in_the_same_way_has_one_source() -> None:
+    streams = StreamsBuilder("job")
+    table = streams.table("a", VERSIONED, JSON)
+    streams.stream("a", JSON).join(table, {"left": "left", "right": "right"}).to("joined")
+    streams.stream("a", JSON).to("copy")
+    topology = streams.build()
+    assert topology.source_topics == ("a",)
+    assert len(topology.sub_topologies) == 1
