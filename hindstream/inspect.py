@@ -225,7 +225,7 @@ def _sessions(
 def _buffered(backend: RocksDbBackend, spec: Suppress, key: bytes) -> Iterator[Row]:
     store = SuppressionBufferStore(backend, spec.store, suffix_words=spec.suffix_words)
     for row in store.all():
-        if row.key.key == key:
+        if row.key == key:
             when = f"leaves after {time_text(row.time_ms + spec.wait_ms)}"
             found = _decoded(row.row, store.header.schema)
             yield when, found["value"] if isinstance(found, dict) else found

@@ -27,10 +27,15 @@ _DESCRIPTIONS = {
     "versioned-expired-put-total": "updates older than a versioned store's history retention",
     "expired-entries-total": "ids that a deduplication has forgotten",
     "suppression-emit-total": "results that a suppression has let go (KIP-328)",
+    "suppression-spill-total": "results that moved to disk since the buffer's bounds were exceeded",
+    "suppression-buffer-count-avg": "mean number of results that waited, taken after each record (KIP-328)",
     "suppression-buffer-count-current": "results that wait (KIP-328)",
     "suppression-buffer-count-max": "most results that waited at a time, in one task (KIP-328)",
+    "suppression-buffer-size-avg": "mean number of bytes that waited, taken after each record (KIP-328)",
     "suppression-buffer-size-current": "bytes of the results that wait (KIP-328)",
     "suppression-buffer-size-max": "most bytes that waited at a time, in one task (KIP-328)",
+    "intermediate-result-suppression-overtime-avg": "how long results were held after their last update (KIP-328)",
+    "intermediate-result-suppression-overtime-min": "the least of it: a limit shorter by it does as much (KIP-328)",
     "open-windows-current": "windows that still take records",
     "sealed-windows-total": "windows that were open when the input was sealed",
     "sealed-results-total": "results that waited when the input was sealed, and were let go",
@@ -81,6 +86,17 @@ def measures(metrics: NodeMetrics) -> Iterator[Measure]:
             yield Measure(name, metrics.accounts[account], "total")
     for name, events in sorted(metrics.counters.items()):
         yield Measure(f"{name}-total", events, "total")
-    for name, value in sorted(metrics.gauges.items()):
+    yield from sorted((*_gauges(metrics), *_means(metrics)), key=lambda measure: measure.name)
+
+
+def _gauges(metrics: NodeMetrics) -> Iterator[Measure]:
+    for name, value in metrics.gauges.items():
         base, _, statistic = name.rpartition("_")
         yield Measure(f"{base}-{statistic}" if base else f"{name}-current", value, "gauge")
+
+
+def _means(metrics: NodeMetrics) -> Iterator[Measure]:
+    for name, mean in metrics.means.items():
+        yield Measure(f"{name}-avg", mean.mean, "gauge")
+        if mean.least is not None:
+            yield Measure(f"{name}-min", mean.least, "gauge")

@@ -2,7 +2,7 @@
 
 Every node keeps a *ledger*: each record that it took up ends in exactly one account, so that a run can prove that
 nothing was lost (``records_in + held_before == sum(accounts) + held_after``). Further figures are counters (added up
-over tasks), gauges (the largest over tasks wins for ``_max``, else added up) and a histogram of lateness.
+over tasks), gauges (the largest over tasks wins for ``_max``, else added up), means and a histogram of lateness.
 """
 
 from __future__ import annotations
@@ -47,6 +47,27 @@ class Lateness:
 
 
 @dataclass(slots=True)
+class Mean:
+    """The mean, and the least, of values that were observed; adds up over tasks and runs."""
+
+    count: int = 0
+    total: int = 0
+    least: int | None = None
+
+    def add(self, count: int, total: int, least: int | None) -> None:
+        """Adds ``count`` values, of which the sum is known and perhaps the least."""
+        self.count += count
+        self.total += total
+        if least is not None:
+            self.least = least if self.least is None else min(self.least, least)
+
+    @property
+    def mean(self) -> float:
+        """Of at least one value."""
+        return self.total / self.count
+
+
+@dataclass(slots=True)
 class NodeMetrics:
     """The ledger and the figures of one node of one task, or of all tasks of a run added up.
 
@@ -66,6 +87,7 @@ class NodeMetrics:
     dropped: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, int] = field(default_factory=dict)
+    means: dict[str, Mean] = field(default_factory=dict)
     lateness: Lateness = field(default_factory=Lateness)
 
     def account(self, name: str, records: int) -> None:
@@ -87,6 +109,11 @@ class NodeMetrics:
     def gauge_max(self, name: str, value: int) -> None:
         """Keeps the largest value seen; ``name`` ends in ``_max``."""
         self.gauges[name] = max(self.gauges.get(name, 0), int(value))
+
+    def mean(self, name: str, count: int, total: int, least: int | None = None) -> None:
+        """Adds ``count`` values, of which the sum is known and perhaps the least, to a mean."""
+        if count:
+            self.means.setdefault(name, Mean()).add(count, int(total), least)
 
     @property
     def unaccounted(self) -> int:
@@ -110,4 +137,6 @@ class NodeMetrics:
                 self.gauge_max(name, value)
             else:
                 self.gauges[name] = self.gauges.get(name, 0) + value
+        for name, mean in other.means.items():
+            self.mean(name, mean.count, mean.total, mean.least)
         self.lateness.add(other.lateness)

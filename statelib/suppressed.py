@@ -5,13 +5,14 @@ can promise one final result a window::
 
     Suppressed.until_window_closes(BufferConfig.unbounded())
     Suppressed.until_window_closes(BufferConfig.max_bytes(5_000_000).shut_down_when_full())
+    Suppressed.until_window_closes(BufferConfig.max_bytes(5_000_000).spill_to_disk_when_full())
     Suppressed.until_time_limit(timedelta(seconds=30), BufferConfig.max_records(1000))
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
@@ -20,21 +21,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-Clock = Literal["first", "record"]
-"""What a time limit counts from: ``first``, the timestamp at which the key was first buffered (as shipped); ``record``,
-the timestamp of the key's latest record (as in the KIP's tables)."""
+Clock = Literal["first", "record", "last"]
+"""What a time limit counts from: ``first``, the timestamp at which the key was first buffered (as shipped: updates do
+not restart the timer); ``record``, the timestamp of the key's latest record (as in the KIP's tables), earlier than
+before if that is out of order; ``last``, the largest timestamp of the key's records so far (the KIP's "reset the
+timeout", which it compares with sessions): the key leaves once it has been quiet for the limit."""
+
+_CLOCKS = get_args(Clock)
 
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """Bounds of a buffer; None: no bound. Made by `unbounded`, `max_records` or `max_bytes`."""
+    """How much a buffer may hold (KIP-328, ``BufferConfig``); None: any amount.
+
+    Made by `unbounded`, `max_records` or `max_bytes`. Records are keys that wait. Bytes are those of their serialised
+    keys and values; with ``semantics="kafka-4.3"`` as Kafka counts, with prior values and the records' context.
+    """
 
     record_limit: int | None = None
     byte_limit: int | None = None
 
     @staticmethod
     def unbounded() -> StrictBufferConfig:
-        """As large as the time bound makes it."""
+        """As large as the time bound makes it; what the task's memory does not hold is on disk."""
         return StrictBufferConfig()
 
     @staticmethod
@@ -63,27 +72,50 @@ class BufferConfig:
         """The same bounds; the run fails where one is exceeded."""
         return StrictBufferConfig(self.record_limit, self.byte_limit)
 
+    def spill_to_disk_when_full(self) -> StrictBufferConfig:
+        """The same bounds for what is in memory; what exceeds them waits in RocksDB, and leaves when its time comes.
+
+        Results are those of `unbounded`, at any bounds. The bound on bytes holds for all that the buffer takes in
+        memory between two batches, not only for keys and values. (Described in KIP-328, and in no release of Kafka.)
+        """
+        return StrictBufferConfig(self.record_limit, self.byte_limit, spills=True)
+
     def emit_early_when_full(self) -> EagerBufferConfig:
         """The same bounds; the oldest records leave early where one is exceeded."""
         return EagerBufferConfig(self.record_limit, self.byte_limit)
 
-    def describe(self) -> Mapping[str, object]:
-        """As plain data."""
-        return {
-            "max_records": self.record_limit,
-            "max_bytes": self.byte_limit,
-            "when_full": "emit" if isinstance(self, EagerBufferConfig) else "shut_down",
-        }
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is any bound."""
+        return self.record_limit is not None or self.byte_limit is not None
 
 
 @dataclass(frozen=True, slots=True)
 class StrictBufferConfig(BufferConfig):
-    """Never emits before the time is up; fails the run where a bound is exceeded."""
+    """Never emits before the time is up.
+
+    Attributes:
+        spills: What happens where a bound is exceeded: it goes on on disk, or it fails the run.
+    """
+
+    spills: bool = False
+
+    def describe(self) -> Mapping[str, object]:
+        """What decides the results, as plain data: no bounds, so that a job can have others when it goes on."""
+        return {"emits_early": False}
 
 
 @dataclass(frozen=True, slots=True)
 class EagerBufferConfig(BufferConfig):
     """Emits the oldest records early where a bound is exceeded."""
+
+    def describe(self) -> Mapping[str, object]:
+        """What decides the results, as plain data."""
+        return {"emits_early": True, "max_records": self.record_limit, "max_bytes": self.byte_limit}
+
+
+AnyBufferConfig = StrictBufferConfig | EagerBufferConfig
+"""What the builders of `BufferConfig` make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +129,23 @@ class Suppressed:
         name: Name of the node; None: one is made.
     """
 
-    buffer: BufferConfig
+    buffer: AnyBufferConfig
     time_limit_ms: int | None = None
     clock: Clock = "first"
     name: str | None = None
 
     @classmethod
     def until_window_closes(cls, buffer: StrictBufferConfig) -> Suppressed:
-        """Only the final result of each key and window.
+        """Only the final result of each key and window (KIP-328, ``untilWindowCloses``).
 
         Raises:
             ConfigurationError: The buffer is not strict: a result that leaves early is not final.
         """
         if not isinstance(buffer, StrictBufferConfig):
             raise ConfigurationError(
-                "until_window_closes needs a buffer that never emits early",
-                next_step="use BufferConfig.unbounded() or ....shut_down_when_full()",
+                f"until_window_closes needs a buffer that never emits early, not {buffer}",
+                next_step="use BufferConfig.unbounded(), or add .spill_to_disk_when_full() or .shut_down_when_full() "
+                "to its bounds",
             )
         return cls(buffer)
 
@@ -120,9 +153,21 @@ class Suppressed:
     def until_time_limit(
         cls, time_to_wait_for_more_events: timedelta, buffer: BufferConfig, *, clock: Clock = "first"
     ) -> Suppressed:
-        """One update of a key in this time; later ones replace the one that waits and do not restart the timer."""
-        if clock not in {"first", "record"}:
-            raise ConfigurationError(f"there is no clock {clock!r}", next_step="use 'first' or 'record'")
+        """One update of a key in this time (KIP-328, ``untilTimeLimit``).
+
+        Later updates replace the one that waits and, with ``clock="first"``, do not restart the timer. A time of zero
+        disables the suppression: everything passes as it comes.
+
+        Raises:
+            ConfigurationError: The time is negative, or there is no such clock or buffer.
+        """
+        if clock not in _CLOCKS:
+            raise ConfigurationError(f"there is no clock {clock!r}", next_step=f"use one of {', '.join(_CLOCKS)}")
+        if not isinstance(buffer, AnyBufferConfig):
+            raise ConfigurationError(
+                f"{buffer!r} is no buffer",
+                next_step="use BufferConfig.unbounded(), .max_records(n) or .max_bytes(n)",
+            )
         return cls(buffer, milliseconds(time_to_wait_for_more_events, "time_to_wait_for_more_events"), clock)
 
     def with_name(self, name: str) -> Suppressed:

@@ -18,6 +18,8 @@ def test_names_of_kip_328() -> None:
     metrics.count("expired-window-record-drop", 6)
     metrics.gauges["suppression-buffer-size"] = 7
     metrics.gauge_max("suppression-buffer-size_max", 8)
+    metrics.mean("suppression-buffer-size", 4, 10)
+    metrics.mean("intermediate-result-suppression-overtime", 2, 30, 10)
     assert list(measures(metrics)) == [
         Measure("record-lateness-avg", 3.0, "gauge"),
         Measure("record-lateness-max", 9, "gauge"),
@@ -25,11 +27,14 @@ def test_names_of_kip_328() -> None:
         Measure("dropped-records-total", 2, "total", "null-key"),
         Measure("expired-window-record-drop-total", 6, "total"),
         Measure("late-record-drop-total", 5, "total"),
+        Measure("intermediate-result-suppression-overtime-avg", 15.0, "gauge"),
+        Measure("intermediate-result-suppression-overtime-min", 10, "gauge"),
+        Measure("suppression-buffer-size-avg", 2.5, "gauge"),
         Measure("suppression-buffer-size-current", 7, "gauge"),
         Measure("suppression-buffer-size-max", 8, "gauge"),
     ]
     assert [measure.unit for measure in measures(metrics)] == [
-        "ms", "ms", "{record}", "{record}", "{record}", "{window}", "By", "By",
+        "ms", "ms", "{record}", "{record}", "{record}", "{window}", "ms", "ms", "By", "By", "By",
     ]  # fmt: skip
     assert all(measure.description for measure in measures(metrics))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
+from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, Mean, NodeMetrics
 
 
 def test_a_record_in_no_account_is_seen() -> None:
@@ -20,6 +20,7 @@ def test_nothing_leaves_no_trace() -> None:
     metrics = NodeMetrics()
     metrics.account("late", 0)
     metrics.count("events", 0)
+    metrics.mean("size", 0, 0)
     assert metrics == NodeMetrics()
 
 
@@ -32,9 +33,14 @@ def test_tasks_add_up_and_maxima_stay_maxima() -> None:
     first.gauges["size"] = 1
     second.gauges["size"] = 2
     second.lateness.observe(np.array([5]))
+    first.mean("size", 2, 10)
+    second.mean("size", 3, 5, 1)
+    second.mean("wait", 1, 4, 4)
     first.add(second)
     assert (first.records_in, first.records_out, first.accounts) == (3, 3, {"forwarded": 3})
     assert first.gauges == {"size_max": 7, "size": 3}
+    assert first.means == {"size": Mean(5, 15, 1), "wait": Mean(1, 4, 4)}
+    assert first.means["size"].mean == 3
     assert (first.lateness.total_ms, first.lateness.max_ms, sum(first.lateness.counts)) == (5, 5, 1)
 
 

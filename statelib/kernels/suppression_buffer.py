@@ -1,4 +1,4 @@
-"""The suppression buffer in memory: the arrays that the kernel of `statelib.kernels.suppress` works on."""
+"""The suppression buffer in memory: the arrays that the kernels of `statelib.kernels.suppress` work on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.suppress import EMISSION, EMPTY, FIGURES, HEAP, NO_LIMIT, NO_ROW, POLICY, SLOT, place_slots, run
+from statelib.kernels.suppress import find, insert, place_slots, run
+from statelib.kernels.suppression_layout import (
+    EMPTY,
+    FIGURES,
+    FROM_FIRST,
+    HEAP,
+    NO_LIMIT,
+    NO_ROW,
+    POLICY,
+    SLOT,
+    buffer_keys,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.kernels.key_table import KeyTable
+
+_FIRST_SLOTS = 1 << 10
+_SPARSE_FROM = 8  # slots a record
 
 
 def policy(
@@ -24,11 +38,11 @@ def policy(
     max_records: int | None = None,
     max_bytes: int | None = None,
     strict: bool = True,
-    restart: bool = False,
+    clock: int = FROM_FIRST,
 ) -> NDArray[Any]:
     """A `POLICY`; None: no bound."""
     bounds = [NO_LIMIT if bound is None else bound for bound in (max_records, max_bytes)]
-    return np.array([(wait_ms, *bounds, strict, restart, suffix_words)], dtype=POLICY)
+    return np.array([(wait_ms, *bounds, strict, clock, suffix_words)], dtype=POLICY)
 
 
 class SuppressionBuffer:
@@ -41,20 +55,31 @@ class SuppressionBuffer:
 
     def __init__(self, policy: NDArray[Any], stream_time: int = NO_TIMESTAMP) -> None:
         self._policy = policy
-        self._start(stream_time)
-
-    def _start(self, stream_time: int) -> None:
-        """An empty buffer."""
         self._figures = np.zeros(1, dtype=FIGURES)
         self._figures["stream_time"] = stream_time
+        self._clear()
+
+    def _clear(self) -> None:
+        for name in ("records", "bytes", "free"):
+            self._figures[name] = 0
         self._slots = np.empty(0, dtype=SLOT)
         self._heap = np.empty(0, dtype=HEAP)
         self._free = np.empty(0, dtype=np.int64)
-        self._places = np.empty(0, dtype=np.int64)
+        self._places = np.full(1, EMPTY, dtype=np.int64)
 
     def figure(self, name: str) -> int:
         """One of `FIGURES`, such as ``records``, ``bytes``, ``stream_time``."""
         return int(self._figures[name][0])
+
+    def add_spilled(self, records: int, size: int) -> None:
+        """Says that keys are in the store alone from now on, or (negative) that they no longer are."""
+        self._figures["spilled_records"] += records
+        self._figures["spilled_bytes"] += size
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it has far more room than it needs: `keep` gives memory back."""
+        return len(self._slots) > _SPARSE_FROM * max(self.figure("records"), _FIRST_SLOTS)
 
     @property
     def oldest_time(self) -> int | None:
@@ -70,7 +95,9 @@ class SuppressionBuffer:
         """`SLOT`, by slot number: what is set here is set in the buffer."""
         return self._slots
 
-    def put(self, inputs: NDArray[Any], first_row: int, keys: KeyTable) -> tuple[NDArray[Any], int | None]:
+    def put(
+        self, inputs: NDArray[Any], first_row: int, keys: KeyTable
+    ) -> tuple[NDArray[Any], NDArray[np.int64], int | None]:
         """Takes up records in order.
 
         Args:
@@ -79,56 +106,58 @@ class SuppressionBuffer:
             keys: The dictionary of their keys.
 
         Returns:
-            What leaves, in order (`EMISSION`); and the record that exceeded a bound of a strict buffer, where it
-            stopped, else None.
+            What leaves, in order (`SLOT`); int64, for each the record that made it leave; and the record that exceeded
+            a bound of a strict buffer, where it stopped, else None.
         """
-        return self._run(inputs, first_row, keys, self._policy)
+        for name in ("sum_records", "sum_bytes", "replaced"):
+            self._figures[name] = 0
+        room = self.figure("records") + len(inputs)
+        self._reserve(room)
+        left, triggers = np.empty(room, dtype=SLOT), np.empty(room, dtype=np.int64)
+        gone, failed = run(
+            inputs, first_row, self._policy, keys.data, keys.offsets, self._slots, self._places, self._heap, self._free,
+            self._figures, left, triggers,
+        )  # fmt: skip
+        return left[:gone], triggers[:gone], None if failed == NO_ROW else failed
 
     def drain(self, keys: KeyTable) -> NDArray[Any]:
         """Takes everything out; gives the slots (`SLOT`) in the order in which they would have left."""
         slots = self._slots[self.held()]
-        names = {0: (), 1: ("start",), 2: ("end", "start")}[int(self._policy["suffix_words"][0])]
-        suffix = np.stack([slots[name] for name in names], axis=1) if names else np.empty((len(slots), 0), np.int64)
-        order = pa.table({
-            "time": slots["time"],
-            "key": _suffixed(keys.take(np.ascontiguousarray(slots["key_code"])), suffix.astype(">i8")),
-        })  # fmt: skip
-        self._start(self.figure("stream_time"))
-        drained: NDArray[Any] = slots[pc.sort_indices(order, [("time", "ascending"), ("key", "ascending")]).to_numpy()]
+        self._clear()
+        codes, start, end = (np.ascontiguousarray(slots[name]) for name in ("key_code", "start", "end"))
+        serialized = buffer_keys(keys.take(codes), start, end, int(self._policy["suffix_words"][0]))
+        columns = pa.table({"time": slots["time"], "key": serialized})
+        order = pc.sort_indices(columns, [("time", "ascending"), ("key", "ascending")])
+        drained: NDArray[Any] = slots[order.to_numpy()]
         return drained
 
-    def restore(self, inputs: NDArray[Any], keys: KeyTable) -> None:
-        """Takes up keys that the store has: ``time`` is the stored buffer time; nothing leaves, no clock moves.
+    def find(self, key_code: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64: the slot number of each key, `EMPTY` for one that is not in the buffer."""
+        numbers = np.empty(len(key_code), dtype=np.int64)
+        key_code, start, end = (np.ascontiguousarray(column) for column in (key_code, start, end))
+        find(key_code, start, end, self._slots, self._places, numbers)
+        return numbers
 
-        Args:
-            inputs: `INPUT`, row numbers from 0; ``bytes`` is all that a key counts.
-            keys: The dictionary of their keys.
-        """
-        hold = self._policy.copy()
-        hold["wait"] = hold["max_records"] = hold["max_bytes"] = NO_LIMIT
-        self._run(inputs, 0, keys, hold)
-        held = self.held()
-        self._slots["changed"][held] = 0
-        self._slots["stored_time"][held] = self._slots["time"][held]
-
-    def _run(
-        self, inputs: NDArray[Any], first_row: int, keys: KeyTable, policy_: NDArray[Any]
-    ) -> tuple[NDArray[Any], int | None]:
-        records = self.figure("records")
-        self._reserve(records + len(inputs))
-        emissions = np.empty(records + len(inputs), dtype=EMISSION)
-        emitted, failed = run(
-            inputs, first_row, policy_, keys.data, keys.offsets, self._slots, self._places, self._heap, self._free,
-            self._figures, emissions,
+    def insert(self, slots: NDArray[Any], keys: KeyTable) -> None:
+        """Takes up keys as they are (`SLOT`), which are not in the buffer; nothing leaves, no clock moves."""
+        self._reserve(self.figure("records") + len(slots))
+        insert(
+            slots, self._policy, keys.data, keys.offsets, self._slots, self._places, self._heap, self._free,
+            self._figures,
         )  # fmt: skip
-        return emissions[:emitted], None if failed == NO_ROW else failed
+
+    def keep(self, numbers: NDArray[np.int64], keys: KeyTable) -> None:
+        """Forgets all but these slots, and gives memory back."""
+        kept = self._slots[numbers]
+        self._clear()
+        self.insert(kept, keys)
 
     def _reserve(self, records: int) -> None:
         """Makes room for ``records`` keys."""
         old = len(self._slots)
         if records <= old:
             return
-        new = 1 << (max(records, 1 << 10) - 1).bit_length()
+        new = 1 << (max(records, _FIRST_SLOTS) - 1).bit_length()
         slots = np.empty(new, dtype=SLOT)
         slots[:old] = self._slots
         self._slots = slots
@@ -144,11 +173,3 @@ class SuppressionBuffer:
     def memory_bytes(self) -> int:
         """What the arrays take."""
         return self._slots.nbytes + self._heap.nbytes + self._free.nbytes + self._places.nbytes
-
-
-def _suffixed(keys: pa.Array, words: NDArray[np.int64]) -> pa.Array:
-    """Keys with big-endian words behind them."""
-    width = words.shape[1] * words.itemsize
-    suffixes = pa.Array.from_buffers(pa.binary(width), len(keys), [None, pa.py_buffer(words.tobytes())])
-    kind = pa.large_binary()
-    return pc.binary_join_element_wise(keys.cast(kind), suffixes.cast(kind), pa.scalar(b"", kind))

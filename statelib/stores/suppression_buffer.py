@@ -1,30 +1,41 @@
-"""The suppression buffer's store: what suppress holds back between two runs, by key and in order of buffer time.
+"""The suppression buffer's store: what suppress holds back and is not in memory, by key and in order of buffer time.
 
-The whole buffer is in memory while a slice runs; the index by time lets it be read from the oldest key on.
+The main family answers what waits under a key, the index by time what has to leave next. Between two flushes the store
+may lag behind memory, which counts where it has the key.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
+from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
 from statelib.stores.header import Header
 from statelib.stores.suppression_codec import (
     FORMAT_VERSION,
+    TOTALS_KEY,
     BufferedRow,
-    BufferKey,
+    BufferedRows,
     decode,
-    encode_key,
+    decode_time_key,
+    decode_totals,
+    encode_keys,
     encode_time_key,
-    encode_value,
+    encode_totals,
+    encode_values,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
     from statelib.stores.backend import Backend, WriteBatch
+
+Item = TypeVar("Item")
+
+_READ_AT_ONCE = 1 << 14
 
 
 class SuppressionBufferStore:
@@ -52,45 +63,81 @@ class SuppressionBufferStore:
         """The backend families of the store called ``name``: the rows, and their index by time."""
         return name, f"{name}.by-time"
 
+    def totals(self) -> tuple[int, int]:
+        """How many keys the buffer held at the last flush, in memory or not, and what they counted."""
+        raw = self._backend.get(self._by_time, TOTALS_KEY)
+        return (0, 0) if raw is None else decode_totals(raw, self._name)
+
+    def newest_time(self) -> int:
+        """The largest buffer time, ms; `NO_TIMESTAMP` if there is none."""
+        for raw, _ in self._backend.scan(self._by_time, encode_time_key(0, b""), reverse=True):
+            return decode_time_key(raw, self._name)[0]
+        return NO_TIMESTAMP
+
     def all(self) -> Iterator[BufferedRow]:
         """All that is held, by buffer key."""
-        for raw_key, raw_value in self._backend.scan(self._rows):
-            yield decode(raw_key, raw_value, self._suffix_words, self._name)
+        return (row for rows in self.everything() for row in rows)
 
     def oldest(self) -> Iterator[BufferedRow]:
         """All that is held, in the order in which it leaves."""
-        for raw, _ in self._backend.scan(self._by_time, encode_time_key(0, b"")):
-            raw_key = raw[8:]
-            raw_value = self._backend.get(self._rows, raw_key)
-            if raw_value is None:
+        return (row for rows in self.due(-1, None) for row in rows)
+
+    def everything(self) -> Iterator[BufferedRows]:
+        """All that is held, by buffer key, some thousand at a time."""
+        for some in _some_at_once(self._backend.scan(self._rows)):
+            yield decode([key for key, _ in some], [value for _, value in some], self._suffix_words, self._name)
+
+    def due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
+        """What has a buffer time above ``after_ms`` and up to ``until_ms`` (None: any), the oldest first."""
+        end = None if until_ms is None else encode_time_key(until_ms + 1, b"")
+        index = self._backend.scan(self._by_time, encode_time_key(after_ms + 1, b""), end)
+        for some in _some_at_once(index):
+            raw_keys = [decode_time_key(raw, self._name)[1] for raw, _ in some]
+            raw_values = self._backend.multi_get(self._rows, raw_keys)
+            if None in raw_values:
                 raise CorruptedDataError("a suppression buffer's index names a key that is not there", store=self._name)
-            yield decode(raw_key, raw_value, self._suffix_words, self._name)
+            yield decode(raw_keys, [raw for raw in raw_values if raw is not None], self._suffix_words, self._name)
+
+    def load(self, raw_keys: Iterable[bytes]) -> Iterator[BufferedRows]:
+        """What waits under these buffer keys, some at a time; those that are not there are left out."""
+        for some in _some_at_once(raw_keys):
+            pairs = zip(some, self._backend.multi_get(self._rows, some), strict=True)
+            found = [(key, value) for key, value in pairs if value is not None]
+            yield decode([key for key, _ in found], [value for _, value in found], self._suffix_words, self._name)
 
     def store(
-        self,
-        removed: Iterable[tuple[BufferKey, int]],
-        moved: Iterable[tuple[BufferKey, int]],
-        changed: Iterable[BufferedRow],
-        schema: pa.Schema,
-        write: WriteBatch,
+        self, rows: BufferedRows, stored_times: Sequence[int | None], schema: pa.Schema, write: WriteBatch
     ) -> None:
-        """Adds what has changed to ``write``.
+        """Adds keys that are new or have changed to ``write``.
 
         Args:
-            removed: Keys that have left, with the buffer time under which they were stored, ms.
-            moved: Keys that have another buffer time now, with the stored one, ms.
-            changed: Keys that are new or have another row, after all changes.
+            rows: After all changes.
+            stored_times: The buffer time under which the store has each, ms; None: it does not have it.
             schema: The types of a row.
-            write: The batch that also carries the task's position.
+            write: The batch.
         """
         self.header.write(schema, write)
-        for key, time_ms in removed:
-            raw_key = encode_key(key, self._suffix_words)
+        columns = (encode_keys(rows, self._suffix_words), encode_values(rows), rows.time.tolist(), stored_times)
+        for raw_key, raw_value, time_ms, stored_ms in zip(*columns, strict=True):
+            write.put(self._rows, raw_key, raw_value)
+            if stored_ms != time_ms:
+                if stored_ms is not None:
+                    write.delete(self._by_time, encode_time_key(stored_ms, raw_key))
+                write.put(self._by_time, encode_time_key(time_ms, raw_key), b"")
+
+    def remove(self, raw_keys: Sequence[bytes], stored_times: Sequence[int], write: WriteBatch) -> None:
+        """Adds the removal of keys to ``write``, given the buffer times (ms) under which they are stored."""
+        for raw_key, stored_ms in zip(raw_keys, stored_times, strict=True):
             write.delete(self._rows, raw_key)
-            write.delete(self._by_time, encode_time_key(time_ms, raw_key))
-        for key, time_ms in moved:
-            write.delete(self._by_time, encode_time_key(time_ms, encode_key(key, self._suffix_words)))
-        for buffered in changed:
-            raw_key = encode_key(buffered.key, self._suffix_words)
-            write.put(self._rows, raw_key, encode_value(buffered))
-            write.put(self._by_time, encode_time_key(buffered.time_ms, raw_key), b"")
+            write.delete(self._by_time, encode_time_key(stored_ms, raw_key))
+
+    def store_totals(self, records: int, size: int, schema: pa.Schema, write: WriteBatch) -> None:
+        """Adds the size of the whole buffer to ``write``."""
+        self.header.write(schema, write)
+        write.put(self._by_time, TOTALS_KEY, encode_totals(records, size))
+
+
+def _some_at_once(items: Iterable[Item]) -> Iterator[list[Item]]:
+    remaining = iter(items)
+    while some := list(islice(remaining, _READ_AT_ONCE)):
+        yield some

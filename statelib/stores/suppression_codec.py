@@ -8,11 +8,12 @@ Family ``<store>``, one entry a buffered key::
     key    +-------------+--------------------------+
            | key bytes   | suffix words, i64 each   |
            +-------------+--------------------------+
-    value  +------------------+-----------------+------------+---------------------------------+
-           | buffer time i64  | window end i64  | bytes i64  | row: timestamp, value and more  |
-           +------------------+-----------------+------------+---------------------------------+
+    value  +------------------+--------------+-----------------+------------+---------------------------------+
+           | buffer time i64  | updated i64  | window end i64  | bytes i64  | row: timestamp, value and more  |
+           +------------------+--------------+-----------------+------------+---------------------------------+
 
-The window's end is 0 for keys without windows; bytes is what the key counts against the buffer's bound.
+Updated is the stream time at the key's latest record. The window's end is 0 for keys without windows; bytes is what the
+key counts against the buffer's bound.
 
 Family ``<store>.by-time``, the same keys in the order in which they leave, so that a buffer can be read from its oldest
 key on::
@@ -21,72 +22,164 @@ key on::
            | buffer time i64    | buffer key  |
            +--------------------+-------------+
 
-and the store's header (`statelib.stores.header`) with the types of a row.
+the store's header (`statelib.stores.header`) with the types of a row, and behind that, as long as there is a header,
+the totals, so that a buffer need not be read to know its size::
+
+    key    00 00                                    value  +--------------+------------+
+                                                           | records i64  | bytes i64  |
+                                                           +--------------+------------+
+
+Format 2; format 1 had neither ``updated`` nor the totals.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.errors import CorruptedDataError
+from statelib.kernels.suppression_layout import buffer_keys
 
-FORMAT_VERSION = 1
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+FORMAT_VERSION = 2
+TOTALS_KEY = b"\x00\x00"
 
 _WORD = struct.Struct(">q")
-_VALUE = struct.Struct(">qqq")
-
-
-@dataclass(frozen=True, slots=True)
-class BufferKey:
-    """A serialised record key with its window: start and end in ms, 0 without one."""
-
-    key: bytes
-    start_ms: int = 0
-    end_ms: int = 0
+_TOTALS = struct.Struct(">qq")
+_HEAD_WORDS = 4
+_HEAD_BYTES = 8 * _HEAD_WORDS
 
 
 @dataclass(frozen=True, slots=True)
 class BufferedRow:
-    """What the store holds of one key: buffer time in ms, what it counts in bytes, serialised row."""
+    """What the store holds of one key: its window and all times in ms (0 without a window), its serialised row."""
 
-    key: BufferKey
+    key: bytes
+    start_ms: int
+    end_ms: int
     time_ms: int
+    updated_ms: int
     counted_bytes: int
     row: bytes
 
 
-def encode_key(key: BufferKey, suffix_words: int) -> bytes:
-    """The key in the main family."""
-    if suffix_words == 0:
-        return key.key
-    if suffix_words == 1:
-        return key.key + _WORD.pack(key.start_ms)
-    return key.key + _WORD.pack(key.end_ms) + _WORD.pack(key.start_ms)
+@dataclass(frozen=True, slots=True)
+class BufferedRows:
+    """The same of many keys, as columns of one length.
+
+    Attributes:
+        key: Serialised record keys; binary.
+        start: int64, ms, as all times.
+        end: int64.
+        time: int64, buffer time.
+        updated: int64.
+        counted_bytes: int64.
+        row: Serialised rows; binary.
+    """
+
+    key: pa.Array
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    time: NDArray[np.int64]
+    updated: NDArray[np.int64]
+    counted_bytes: NDArray[np.int64]
+    row: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __iter__(self) -> Iterator[BufferedRow]:
+        numbers = (self.start, self.end, self.time, self.updated, self.counted_bytes)
+        return map(BufferedRow, self.key.to_pylist(), *(column.tolist() for column in numbers), self.row.to_pylist())
+
+    def filter(self, keep: NDArray[np.bool_]) -> BufferedRows:
+        """Those for which ``keep`` is true."""
+        return BufferedRows(
+            key=self.key.filter(pa.array(keep)),
+            start=self.start[keep],
+            end=self.end[keep],
+            time=self.time[keep],
+            updated=self.updated[keep],
+            counted_bytes=self.counted_bytes[keep],
+            row=self.row.filter(pa.array(keep)),
+        )
 
 
-def encode_value(buffered: BufferedRow) -> bytes:
-    """The value in the main family."""
-    return _VALUE.pack(buffered.time_ms, buffered.key.end_ms, buffered.counted_bytes) + buffered.row
+def encode_keys(rows: BufferedRows, suffix_words: int) -> list[bytes]:
+    """The keys in the main family."""
+    raw: list[bytes] = buffer_keys(rows.key, rows.start, rows.end, suffix_words).to_pylist()
+    return raw
 
 
-def decode(raw_key: bytes, raw_value: bytes, suffix_words: int, store: str) -> BufferedRow:
-    """An entry of the main family.
+def encode_values(rows: BufferedRows) -> list[bytes]:
+    """The values in the main family."""
+    heads = np.stack([rows.time, rows.updated, rows.end, rows.counted_bytes], axis=1).astype(">i8")
+    kind = pa.large_binary()
+    head = pa.Array.from_buffers(pa.binary(_HEAD_BYTES), len(rows), [None, pa.py_buffer(heads.tobytes())])
+    joined = pc.binary_join_element_wise(head.cast(kind), rows.row.cast(kind), pa.scalar(b"", kind))
+    raw: list[bytes] = joined.to_pylist()
+    return raw
+
+
+def decode(raw_keys: Sequence[bytes], raw_values: Sequence[bytes], suffix_words: int, store: str) -> BufferedRows:
+    """Entries of the main family.
 
     Raises:
-        CorruptedDataError: Key or value are too short.
+        CorruptedDataError: A key or a value is too short.
     """
-    suffix = suffix_words * _WORD.size
-    if len(raw_key) < suffix or len(raw_value) < _VALUE.size:
-        raise CorruptedDataError(
-            f"a buffered record has a key of {len(raw_key)} and a value of {len(raw_value)} bytes", store=store
-        )
-    start_ms = _WORD.unpack_from(raw_key, len(raw_key) - _WORD.size)[0] if suffix_words else 0
-    time_ms, end_ms, counted_bytes = _VALUE.unpack_from(raw_value)
-    key = BufferKey(raw_key[: len(raw_key) - suffix], start_ms, end_ms)
-    return BufferedRow(key, time_ms, counted_bytes, raw_value[_VALUE.size :])
+    suffix = 8 * suffix_words
+    for raw_key, raw_value in zip(raw_keys, raw_values, strict=True):
+        if len(raw_key) < suffix or len(raw_value) < _HEAD_BYTES:
+            raise CorruptedDataError(
+                f"a buffered record has a key of {len(raw_key)} and a value of {len(raw_value)} bytes", store=store
+            )
+    count = len(raw_keys)
+    heads = np.frombuffer(b"".join([raw[:_HEAD_BYTES] for raw in raw_values]), ">i8").reshape(count, _HEAD_WORDS)
+    time, updated, end, counted_bytes = heads.astype(np.int64).T
+    keys = [raw[: len(raw) - suffix] for raw in raw_keys] if suffix else raw_keys
+    words = np.frombuffer(b"".join([raw[len(raw) - suffix :] for raw in raw_keys]) if suffix else b"", ">i8")
+    start = words.reshape(count, suffix_words)[:, -1].astype(np.int64) if suffix else np.zeros(count, dtype=np.int64)
+    rows = pa.array([raw[_HEAD_BYTES:] for raw in raw_values], pa.binary())
+    return BufferedRows(pa.array(keys, pa.binary()), start, end, time, updated, counted_bytes, rows)
 
 
 def encode_time_key(time_ms: int, raw_key: bytes) -> bytes:
     """The key in the index by time."""
     return _WORD.pack(time_ms) + raw_key
+
+
+def decode_time_key(raw: bytes, store: str) -> tuple[int, bytes]:
+    """Buffer time in ms and buffer key.
+
+    Raises:
+        CorruptedDataError: It is too short.
+    """
+    if len(raw) < _WORD.size:
+        raise CorruptedDataError(f"a key of a suppression buffer's index has {len(raw)} bytes", store=store)
+    return _WORD.unpack_from(raw)[0], raw[_WORD.size :]
+
+
+def encode_totals(records: int, size: int) -> bytes:
+    """How many records a buffer holds, and what they count."""
+    return _TOTALS.pack(records, size)
+
+
+def decode_totals(raw: bytes, store: str) -> tuple[int, int]:
+    """Records and bytes.
+
+    Raises:
+        CorruptedDataError: It is not what was written.
+    """
+    if len(raw) != _TOTALS.size:
+        raise CorruptedDataError(f"the totals of a suppression buffer have {len(raw)} bytes", store=store)
+    records, size = _TOTALS.unpack(raw)
+    return records, size

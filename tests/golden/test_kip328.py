@@ -37,7 +37,7 @@ def held(chain: Chain) -> list[list[object]]:
     if store.header.schema is None:
         return []
     serde = serde_for(pa.struct(list(store.header.schema)))
-    entries = [(e.key.key.decode(), serde.deserialize(pa.array([e.row]))[0].as_py()) for e in store.oldest()]
+    entries = [(e.key.decode(), serde.deserialize(pa.array([e.row]))[0].as_py()) for e in store.oldest()]
     return [[key, row["value"], row["timestamp"]] for key, row in entries]
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError
+from statelib.metrics import Mean
 from statelib.operators.aggregations import Reduce, count, single
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
@@ -27,6 +28,7 @@ KEYS = st.sampled_from(["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b"
 VALUES = st.none() | st.text("xy", max_size=4)
 BETWEEN = st.sampled_from(["nothing", "flush", "restart"])
 LIMITS = st.none() | st.integers(0, 5)
+CLOCKS = st.sampled_from(["first", "record", "last"])
 
 
 def ms(duration: int) -> timedelta:
@@ -56,8 +58,7 @@ def bound(limit: int | None) -> float:
 
 
 @given(
-    table_updates(), st.integers(0, 20), LIMITS, st.none() | st.integers(0, 30), st.sampled_from(["first", "record"]),
-    st.integers(1, 10), BETWEEN,
+    table_updates(), st.integers(0, 20), LIMITS, st.none() | st.integers(0, 30), CLOCKS, st.integers(1, 10), BETWEEN,
 )  # fmt: skip
 def test_time_limit_like_the_reference(
     records: list[Record],
@@ -89,8 +90,8 @@ def test_time_limit_like_the_reference(
 
 
 @given(
-    table_updates(), st.integers(0, 20), LIMITS, st.sampled_from(["first", "record"]),
-    st.sampled_from(["kip", "kafka-4.3"]), st.integers(1, 10), st.integers(1, 10),
+    table_updates(), st.integers(0, 20), LIMITS, CLOCKS, st.sampled_from(["kip", "kafka-4.3"]), st.integers(1, 10),
+    st.integers(1, 10),
 )  # fmt: skip
 def test_state_does_not_depend_on_batches_or_restarts(
     records: list[Record], wait: int, max_records: int | None, clock: Any, semantics: Any, one: int, other: int
@@ -183,6 +184,46 @@ def test_prior_is_what_is_known_downstream_or_as_shipped_the_last_old_value() ->
             assert chain.run(records, size, between) == [[Row(3, "a", "4", 2, None, prior)]]
 
 
+@given(table_updates(), LIMITS, st.integers(1, 10), BETWEEN)
+def test_a_limit_of_zero_lets_everything_pass(
+    records: list[Record], max_records: int | None, size: int, between: str
+) -> None:
+    chain = Chain(
+        [Suppress("s", Suppressed.until_time_limit(ms(0), config(max_records, None)))], pa.string(), table=True
+    )
+    passed = [Row(i, r.key, r.value, r.timestamp, None, r.prior) for i, r in enumerate(records)]
+    assert chain.run(records, size, between) == [passed]
+
+
+@pytest.mark.parametrize(("clock", "leaves_at"), [("first", 10), ("record", 12), ("last", 14)])
+def test_what_an_update_does_to_the_timer(clock: Any, leaves_at: int) -> None:
+    chain = Chain(
+        [Suppress("s", Suppressed.until_time_limit(ms(10), BufferConfig.unbounded(), clock=clock))], pa.string()
+    )
+    chain.process([Record("a", "1", 0), Record("a", "2", 4), Record("a", "3", 2)])
+    for time in range(5, 20):
+        (rows,) = chain.process([Record(f"t{time}", "", time)])
+        if rows:
+            assert (time, rows[0].key, rows[0].value) == (leaves_at, "a", "3")
+            return
+    pytest.fail("it never left")
+
+
+def test_overtime_is_what_a_shorter_limit_would_save() -> None:
+    suppressed = Suppressed.until_time_limit(ms(10), BufferConfig.unbounded())
+    # a: buffered at 0, last updated at stream time 7 by a late record, due at 10; b: updated at 9, due at 18
+    records = [Record("a", "1", 0), Record("c", "", 7), Record("a", "2", 1), Record("b", "", 8), Record("b", "", 9)]
+    for size, between in ((9, "nothing"), (1, "flush"), (1, "restart")):
+        chain = Chain([Suppress("s", suppressed)], pa.string())
+        chain.run([*records, Record("d", "", 30)], size, between)
+        means = [
+            metrics.means.get("intermediate-result-suppression-overtime")
+            for metrics in (*chain.finished[0], *chain.metrics)
+        ]
+        saved = [(mean.count, mean.total, mean.least) for mean in means if mean]
+        assert saved == [(3, 3 + 10 + 9, 3)]
+
+
 def test_metrics() -> None:
     suppressed = Suppressed.until_time_limit(ms(5), BufferConfig.max_records(2))
     chain = Chain([Suppress("s", suppressed)], pa.string())
@@ -197,6 +238,9 @@ def test_metrics() -> None:
         "suppression-buffer-count_max": 3,
         "suppression-buffer-size_max": 9,
     }
+    assert metrics.means["suppression-buffer-count"] == Mean(5, 1 + 1 + 2 + 2 + 1)
+    assert metrics.means["suppression-buffer-size"] == Mean(5, 3 + 3 + 6 + 6 + 3)
+    assert metrics.means["intermediate-result-suppression-overtime"] == Mean(3, 1 + 5 + 5, 1)
     assert (metrics.records_in, metrics.records_out, metrics.held_after, metrics.unaccounted) == (6, 3, 1, 0)
 
 
@@ -223,10 +267,10 @@ def test_rows_nobody_waits_for_leave_memory(monkeypatch: pytest.MonkeyPatch) -> 
         specs = [Suppress("s", suppressed)]
         expected = Chain(specs, pa.string(), table=True, semantics=semantics).run(records, 300)  # type: ignore[arg-type]
         with monkeypatch.context() as patch:
-            patch.setattr("statelib.operators.suppress._COMPACT_FROM_ROWS", 16)
+            patch.setattr("statelib.operators.time_ordered_buffer._FEW_ROWS", 4)
             chain = Chain(specs, pa.string(), table=True, semantics=semantics)  # type: ignore[arg-type]
             assert chain.run(records, 4) == expected
-            assert len(chain.operators[0]._pool) < 30
+            assert len(chain.operators[0]._buffer._pool) < 30
 
 
 def test_changed_types_are_refused() -> None:
@@ -240,14 +284,16 @@ def test_changed_types_are_refused() -> None:
 
 
 def test_only_a_strict_buffer_gives_final_results() -> None:
-    with pytest.raises(ConfigurationError, match="never emits early"):
+    with pytest.raises(ConfigurationError, match=r"never emits early.*spill_to_disk_when_full\(\) or"):
         Suppressed.until_window_closes(BufferConfig.max_records(1))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="windowed table"):
         Suppress("s", Suppressed.until_window_closes(BufferConfig.unbounded())).check("NODE")
     with pytest.raises(ConfigurationError, match="negative"):
         BufferConfig.max_bytes(-1)
     with pytest.raises(ConfigurationError, match="clock"):
-        Suppressed.until_time_limit(ms(1), BufferConfig.unbounded(), clock="last")  # type: ignore[arg-type]
+        Suppressed.until_time_limit(ms(1), BufferConfig.unbounded(), clock="wall")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="no buffer"):
+        Suppressed.until_time_limit(ms(1), BufferConfig(3))
 
 
 def test_buffers_are_what_the_api_says() -> None:
@@ -255,5 +301,15 @@ def test_buffers_are_what_the_api_says() -> None:
     assert both == EagerBufferConfig(3, 9)
     assert both.shut_down_when_full() == StrictBufferConfig(3, 9)
     assert both.shut_down_when_full().emit_early_when_full() == both
+    assert both.spill_to_disk_when_full() == StrictBufferConfig(3, 9, spills=True)
+    assert both.spill_to_disk_when_full().with_max_bytes(5) == StrictBufferConfig(3, 5, spills=True)
+    assert both.spill_to_disk_when_full().shut_down_when_full() == StrictBufferConfig(3, 9)
     assert both.with_no_bound() == BufferConfig.unbounded() == StrictBufferConfig()
     assert Suppressed.until_time_limit(ms(7), both).with_name("slow") == Suppressed(both, 7, "first", "slow")
+
+
+def test_bounds_that_do_not_decide_the_results_are_not_in_the_fingerprint() -> None:
+    both = BufferConfig.max_records(3).with_max_bytes(9)
+    strict = [BufferConfig.unbounded(), both.shut_down_when_full(), both.spill_to_disk_when_full()]
+    assert [buffer.describe() for buffer in strict] == [{"emits_early": False}] * 3
+    assert both.describe() != BufferConfig.max_records(4).with_max_bytes(9).describe()

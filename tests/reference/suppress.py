@@ -31,7 +31,7 @@ class Buffer:
         before = self.held.get(key)
         time = timestamp if time is None else time
         self.held[key] = {
-            "time": before["time"] if before and self.clock == "first" else time,
+            "time": self.buffer_time(before["time"], time) if before else time,
             "value": value,
             "timestamp": timestamp,
             "prior": before["prior"] if before else prior,
@@ -50,3 +50,6 @@ class Buffer:
             if entry["value"] is not None or not self.final:
                 emitted.append((oldest, entry["value"], entry["timestamp"], entry["prior"]))
         return emitted
+
+    def buffer_time(self, before: int, time: int) -> int:
+        return {"first": before, "record": time, "last": max(before, time)}[self.clock]

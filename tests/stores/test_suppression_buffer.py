@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -9,63 +12,96 @@ from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRow, BufferKey
+from statelib.stores.suppression_codec import BufferedRow, BufferedRows
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+NUMBERS = ("start_ms", "end_ms", "time_ms", "updated_ms", "counted_bytes")
 SCHEMA = pa.schema([("timestamp", pa.int64()), ("value", pa.string())])
 
 
+def columns(rows: Sequence[BufferedRow]) -> BufferedRows:
+    numbers = (np.array([getattr(row, name) for row in rows], np.int64) for name in NUMBERS)
+    start, end, time, updated, counted_bytes = numbers
+    keys, raws = (pa.array([getattr(row, name) for row in rows], pa.binary()) for name in ("key", "row"))
+    return BufferedRows(keys, start, end, time, updated, counted_bytes, raws)
+
+
+def stored(backend: MemoryBackend, fill: Callable[[WriteBatch], None]) -> None:
+    write = WriteBatch()
+    fill(write)
+    backend.write(write)
+
+
 @pytest.mark.parametrize(
-    ("words", "key", "raw"),
+    ("words", "start_ms", "end_ms", "raw"),
     [
-        (0, BufferKey(b"ab"), "6162"),
-        (1, BufferKey(b"ab", 258, 300), "6162 0000000000000102"),
-        (2, BufferKey(b"ab", 258, 300), "6162 000000000000012c 0000000000000102"),
+        (0, 0, 0, "6162"),
+        (1, 258, 300, "6162 0000000000000102"),
+        (2, 258, 300, "6162 000000000000012c 0000000000000102"),
     ],
 )
-def test_golden_bytes(words: int, key: BufferKey, raw: str) -> None:
-    buffered = BufferedRow(key, 7, 9, b"row")
-    raw_key = suppression_codec.encode_key(key, words)
-    raw_value = suppression_codec.encode_value(buffered)
-    assert raw_key == bytes.fromhex(raw)
-    assert raw_value == (7).to_bytes(8, "big") + key.end_ms.to_bytes(8, "big") + (9).to_bytes(8, "big") + b"row"
-    assert suppression_codec.decode(raw_key, raw_value, words, "s") == buffered
-    assert suppression_codec.encode_time_key(7, raw_key) == bytes.fromhex("0000000000000007" + raw)
+def test_golden_bytes(words: int, start_ms: int, end_ms: int, raw: str) -> None:
+    buffered = [BufferedRow(b"ab", start_ms, end_ms, 7, 8, 9, b"row")]
+    raw_keys = suppression_codec.encode_keys(columns(buffered), words)
+    raw_values = suppression_codec.encode_values(columns(buffered))
+    assert raw_keys == [bytes.fromhex(raw)]
+    assert raw_values == [b"".join(number.to_bytes(8, "big") for number in (7, 8, end_ms, 9)) + b"row"]
+    assert list(suppression_codec.decode(raw_keys, raw_values, words, "s")) == buffered
+    raw_time_key = suppression_codec.encode_time_key(7, raw_keys[0])
+    assert raw_time_key == bytes.fromhex("0000000000000007" + raw)
+    assert suppression_codec.decode_time_key(raw_time_key, "s") == (7, raw_keys[0])
+
+
+def test_golden_bytes_of_the_totals() -> None:
+    assert bytes.fromhex("0000") == suppression_codec.TOTALS_KEY
+    assert suppression_codec.encode_totals(3, 258) == bytes.fromhex("0000000000000003 0000000000000102")
+    assert suppression_codec.decode_totals(suppression_codec.encode_totals(3, 258), "s") == (3, 258)
 
 
 def test_damaged_bytes_are_refused() -> None:
-    for words, raw_key, raw_value in ((0, b"k", b"short"), (1, b"short", bytes(24))):
+    for words, raw_key, raw_value in ((0, b"k", b"short"), (1, b"short", bytes(32))):
         with pytest.raises(CorruptedDataError, match="a buffered record has"):
-            suppression_codec.decode(raw_key, raw_value, words, "s")
+            suppression_codec.decode([raw_key], [raw_value], words, "s")
+    with pytest.raises(CorruptedDataError, match="totals"):
+        suppression_codec.decode_totals(b"short", "s")
+    with pytest.raises(CorruptedDataError, match="index has 5 bytes"):
+        suppression_codec.decode_time_key(b"short", "s")
 
 
 def test_store() -> None:
     backend = MemoryBackend()
     store = SuppressionBufferStore(backend, "s", suffix_words=1)
-    old = [BufferedRow(BufferKey(b"a", 5, 9), 9, 1, b"A"), BufferedRow(BufferKey(b"b", 0, 4), 4, 1, b"B")]
-    write = WriteBatch()
-    store.store([], [], old, SCHEMA, write)
-    backend.write(write)
-    assert list(store.all()) == old
-    assert list(store.oldest()) == old[::-1]
+    a, b = BufferedRow(b"a", 5, 9, 9, 9, 1, b"A"), BufferedRow(b"b", 0, 4, 4, 9, 1, b"B")
+    stored(backend, lambda write: store.store(columns([a, b]), [None, None], SCHEMA, write))
+    stored(backend, lambda write: store.store_totals(2, 2, SCHEMA, write))
+    assert list(store.all()) == [a, b]
+    assert list(store.oldest()) == [b, a]
+    assert (store.totals(), store.newest_time()) == ((2, 2), 9)
+    assert [list(rows) for rows in store.load([b"?", b"a" + (5).to_bytes(8, "big")])] == [[a]]
 
-    new = [BufferedRow(BufferKey(b"a", 5, 9), 2, 1, b"AA"), BufferedRow(BufferKey(b"c", 0, 4), 4, 1, b"C")]
-    write = WriteBatch()
-    store.store([(BufferKey(b"b", 0, 4), 4)], [(BufferKey(b"a", 5, 9), 9)], new, SCHEMA, write)
-    backend.write(write)
-    assert list(store.oldest()) == new
+    moved, c = BufferedRow(b"a", 5, 9, 2, 9, 1, b"AA"), BufferedRow(b"c", 0, 4, 4, 9, 1, b"C")
+    stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1), [4], write))
+    stored(backend, lambda write: store.store(columns([moved, c]), [9, None], SCHEMA, write))
+    assert list(store.oldest()) == [moved, c]
+    assert [row for rows in store.due(2, 4) for row in rows] == [c]
+    assert [row for rows in store.due(-1, 3) for row in rows] == [moved]
     assert SuppressionBufferStore(backend, "s", suffix_words=1).header.schema == SCHEMA
 
-    write = WriteBatch()
-    write.delete("s", suppression_codec.encode_key(new[0].key, 1))
-    backend.write(write)
+    stored(backend, lambda write: write.delete("s", suppression_codec.encode_keys(columns([moved]), 1)[0]))
     with pytest.raises(CorruptedDataError, match="not there"):
         list(store.oldest())
 
 
-def test_an_unknown_format_is_refused() -> None:
+def test_a_store_that_was_never_written() -> None:
+    store = SuppressionBufferStore(MemoryBackend(), "s", suffix_words=0)
+    assert (list(store.all()), list(store.oldest()), store.totals(), store.newest_time()) == ([], [], (0, 0), -1)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_format_is_refused(version: int) -> None:
     backend = MemoryBackend()
-    write = WriteBatch()
-    write.put("s.by-time", HEADER_KEY, b"\x02")
-    backend.write(write)
-    with pytest.raises(ConfigurationError, match="format 2"):
+    stored(backend, lambda write: write.put("s.by-time", HEADER_KEY, bytes([version])))
+    with pytest.raises(ConfigurationError, match=f"format {version}"):
         SuppressionBufferStore(backend, "s", suffix_words=0)

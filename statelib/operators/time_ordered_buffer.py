@@ -1,0 +1,371 @@
+"""What suppress holds back (Kafka's ``TimeOrderedKeyValueBuffer``): part of it in memory, the rest in the store.
+
+A key waits either in memory, where a kernel keeps the order (`statelib.kernels.suppress`) and a `RowPool` the values,
+or in the store alone. What memory has is true: the store may still have an older row of it.
+
+**A buffer that lets keys go only when their time has come** needs in memory no more than what a batch touches or makes
+due. So the stored keys of a batch are looked up once, the due ones are read from the index by time, and all others stay
+where they are: they can neither change nor leave. Such a buffer may be larger than memory. It begins empty after a
+flush; beyond the bounds of its memory the keys that have gone longest without an update move to the store, down to half
+of the bounds, which makes room for the next batches. Nothing of that shows in what leaves, or in the state at a flush.
+
+**A buffer that lets keys go early, or fails, when it is full** has bounds on all that it holds, and is in memory whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NULL_KEY
+from statelib.errors import ConfigurationError
+from statelib.kernels.key_table import KeyTable
+from statelib.kernels.suppression_buffer import SuppressionBuffer
+from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, SLOT, buffer_keys
+from statelib.operators.row_pool import RowPool
+from statelib.operators.sizes import serialized_bytes
+from statelib.serdes import serde_for
+from statelib.stores.backend import WriteBatch
+from statelib.stores.header import named
+from statelib.stores.suppression_buffer import SuppressionBufferStore
+from statelib.stores.suppression_codec import BufferedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.base import OperatorContext
+
+_FEW_ROWS = 1 << 12
+_PRIOR = "prior"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBounds:
+    """How much of a buffer may be in memory; None: any amount. ``size``: bytes, all told."""
+
+    records: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Keys that have left the buffer, in order.
+
+    Attributes:
+        slots: `SLOT`.
+        trigger: int64, the record of the batch that made each leave.
+        rows: The latest row of each.
+        prior: The value that each replaces downstream; None if the rows do not say what they replace.
+    """
+
+    slots: NDArray[Any]
+    trigger: NDArray[np.int64]
+    rows: pa.RecordBatch
+    prior: pa.Array | None
+
+
+class TimeOrderedBuffer:
+    """See the module's docstring.
+
+    Rows have the columns ``timestamp``, ``value``, for tables that say so ``old`` (the value that the row replaces
+    upstream), and ``headers`` if there are any.
+
+    Args:
+        context: The operator's.
+        name: Of the store.
+        policy: See `statelib.kernels.suppression_buffer.policy`.
+        memory: How much may be in memory; None: the whole buffer has to be.
+        time_is_of_key: Whether a key can have one buffer time only, as a window has.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        name: str,
+        policy: NDArray[Any],
+        *,
+        memory: MemoryBounds | None,
+        time_is_of_key: bool,
+    ) -> None:
+        self._context = context
+        self._name = name
+        self._policy = policy
+        self._wait_ms, self._suffix_words = (int(policy[field][0]) for field in ("wait", "suffix_words"))
+        self._memory = memory
+        self._time_is_of_key = time_is_of_key
+        self._as_shipped = context.semantics == "kafka-4.3"
+        self._store = SuppressionBufferStore(context.backend, name, suffix_words=self._suffix_words)
+        self._newest_stored = self._store.newest_time()
+        self._forget(*self._store.totals())
+
+    def _forget(self, records: int, size: int) -> None:
+        """Starts with an empty memory; the store has this much."""
+        self._buffer = SuppressionBuffer(self._policy, self._context.clock())
+        self._buffer.add_spilled(records, size)
+        self._pool: RowPool | None = None
+        self._old_values = KeyTable()
+
+    # --- what there is -------------------------------------------------------------------------------------------
+
+    @property
+    def records(self) -> int:
+        """How many keys wait."""
+        return self.figure("records") + self.figure("spilled_records")
+
+    @property
+    def size(self) -> int:
+        """What they count, in bytes: see `BufferConfig.max_bytes`."""
+        return self.figure("bytes") + self.figure("spilled_bytes")
+
+    def figure(self, name: str) -> int:
+        """One of `FIGURES`, since the last flush."""
+        return self._buffer.figure(name)
+
+    def oldest_time(self) -> int | None:
+        """The buffer time of the next key to leave, ms; None if none waits."""
+        times = [] if self._buffer.oldest_time is None else [self._buffer.oldest_time]
+        if self.figure("spilled_records"):
+            found = (self._unless_in_memory(rows) for rows in self._store.due(self._horizon_ms, None))
+            times += next((rows.time[:1].tolist() for rows in found if len(rows)), [])
+        return min(times, default=None)
+
+    def memory_bytes(self) -> int:
+        """What is in memory."""
+        pool = 0 if self._pool is None else self._pool.memory_bytes()
+        return self._buffer.memory_bytes() + pool + self._old_values.memory_bytes()
+
+    @property
+    def _horizon_ms(self) -> int:
+        """All keys up to this buffer time have left."""
+        return max(self.figure("stream_time") - self._wait_ms, -1)
+
+    # --- records come and keys leave -----------------------------------------------------------------------------
+
+    def put(self, inputs: NDArray[Any], rows: pa.RecordBatch) -> tuple[Left, int | None]:
+        """Takes up records in order; after each, what has to leave does.
+
+        Args:
+            inputs: `INPUT`.
+            rows: The rows of the records.
+
+        Returns:
+            What leaves; and the record that exceeded a bound of a strict buffer, where it stopped, else None.
+
+        Raises:
+            ConfigurationError: The rows have other columns than those that wait.
+        """
+        pool = self._pool_for(rows.schema)
+        if self.figure("spilled_records"):
+            self._bring_in(inputs)
+        slots, trigger, failed = self._buffer.put(inputs, pool.append(rows), self._context.keys)
+        left = self._left(slots, trigger, pool)
+        if failed is None:
+            self._tidy(slots, pool)
+        return left, failed
+
+    def drain(self) -> Left | None:
+        """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
+        if self.figure("spilled_records"):
+            self._take_in(self._store.everything())
+        if self._pool is None:
+            return None
+        slots = self._buffer.drain(self._context.keys)
+        left = self._left(slots, np.zeros(len(slots), dtype=np.int64), self._pool)
+        self._tidy(slots, self._pool)
+        return left
+
+    def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Left:
+        rows, prior = pool.take(slots["row"]), None
+        if "old" in rows.schema.names:
+            prior = (rows if self._as_shipped else pool.take(slots["first_row"])).column("old")
+        return Left(slots, trigger, rows, prior)
+
+    def sizes_of_old_values(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Size of each old value, and a code for its content: Kafka counts it once if it is the prior one too."""
+        if "old" not in rows.schema.names:
+            return np.zeros(rows.num_rows, dtype=np.int64), np.full(rows.num_rows, NULL_KEY)
+        old = rows.column("old")
+        return serialized_bytes(old), self._old_values.encode(serde_for(old.type).serialize(old))
+
+    # --- from the store ------------------------------------------------------------------------------------------
+
+    def _bring_in(self, inputs: NDArray[Any]) -> None:
+        """Takes those stored keys into memory that may change or leave with these records."""
+        if self._memory is None:
+            self._take_in(self._store.everything())
+            return
+        touched = self._touched(inputs)
+        if self.figure("spilled_records") <= len(touched):  # fewer answers than questions: read them all
+            self._take_in(self._store.everything())
+            return
+        self._take_in(self._store.load(touched))
+        until_ms = int(max(inputs["timestamp"].max(), self.figure("stream_time"))) - self._wait_ms
+        if until_ms > self._horizon_ms:
+            self._take_in(self._store.due(self._horizon_ms, until_ms))
+
+    def _touched(self, inputs: NDArray[Any]) -> list[bytes]:
+        """The buffer keys of records that are not in memory, each once; without those that the store cannot have."""
+        wanted = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"]) == EMPTY
+        if self._time_is_of_key:
+            wanted &= inputs["time"] > self._horizon_ms
+            wanted &= inputs["time"] <= self._newest_stored
+        raw: list[bytes] = self._raw_keys(inputs[wanted]).to_pylist()
+        return list(dict.fromkeys(raw))
+
+    def _take_in(self, stored: Iterable[BufferedRows]) -> None:
+        """Takes stored keys into memory, but for those that are there already."""
+        schema = self._store.header.schema
+        for some in stored:
+            rows = self._unless_in_memory(some)
+            if len(rows) == 0 or schema is None:
+                continue
+            columns = serde_for(pa.struct(list(schema))).deserialize(rows.row)
+            self._insert(rows, pa.RecordBatch.from_struct_array(columns))
+            self._buffer.add_spilled(-len(rows), -int(rows.counted_bytes.sum()))
+
+    def _unless_in_memory(self, rows: BufferedRows) -> BufferedRows:
+        codes = self._context.keys.encode(rows.key)
+        return rows.filter(self._buffer.find(codes, rows.start, rows.end) == EMPTY)
+
+    def _insert(self, rows: BufferedRows, columns: pa.RecordBatch) -> None:
+        """Puts stored keys into the kernel's buffer, and into the pool their rows and what was known downstream."""
+        names = [name for name in columns.schema.names if name != _PRIOR]
+        pool = self._pool_for(pa.schema([columns.schema.field(name) for name in names]))
+        slots = np.zeros(len(rows), dtype=SLOT)
+        slots["key_code"] = self._context.keys.encode(rows.key)
+        slots["start"], slots["end"] = rows.start, rows.end
+        slots["time"] = slots["stored_time"] = rows.time
+        slots["updated"] = rows.updated
+        slots["bytes"] = rows.counted_bytes
+        slots["row"] = slots["first_row"] = pool.append(columns.select(names)) + np.arange(len(rows))
+        if _PRIOR in columns.schema.names:
+            nothing = {name: pa.nulls(len(rows), columns.schema.field(name).type) for name in names}
+            first = pa.RecordBatch.from_pydict({**nothing, "old": columns.column(_PRIOR)}, schema=pool.schema)
+            slots["first_row"] = pool.append(first) + np.arange(len(rows))
+            if self._as_shipped:
+                slots["prior_bytes"], slots["prior_code"] = self.sizes_of_old_values(first)
+        elif self._as_shipped:
+            slots["prior_code"] = NULL_KEY
+        self._buffer.insert(slots, self._context.keys)
+
+    def _pool_for(self, schema: pa.Schema) -> RowPool:
+        if self._pool is None:
+            self._store.header.check(_stored_schema(schema))
+            self._pool = RowPool(schema)
+        elif self._pool.schema != schema:
+            raise ConfigurationError(
+                f"the columns of a table have changed from ({named(self._pool.schema)}) to ({named(schema)})",
+                node=self._context.node,
+                next_step="bring the records to the old types with map_values(), or start the job over",
+            )
+        return self._pool
+
+    # --- to the store --------------------------------------------------------------------------------------------
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes the keys that came or changed since the last flush, and forgets what is in memory."""
+        if self._pool is None:
+            return
+        records, size = self.records, self.size
+        self._write(self._buffer.slots[self._buffer.held()], self._pool, write)
+        self._store.store_totals(records, size, _stored_schema(self._pool.schema), write)
+        self._forget(records, size)
+
+    def _tidy(self, gone: NDArray[Any], pool: RowPool) -> None:
+        """Removes what has left from the store as well, and keeps memory within its bounds."""
+        write = WriteBatch()
+        stored = gone[gone["stored_time"] != NOT_STORED]
+        self._store.remove(self._raw_keys(stored).to_pylist(), stored["stored_time"].tolist(), write)
+        if self._exceeds(share=1):
+            self._compact(pool)
+            while self.figure("records") and self._exceeds(share=2):
+                self._spill(pool, write)
+        elif self._buffer.is_sparse or self._holds_old_rows(pool):
+            self._compact(pool)
+        if len(write):
+            self._context.backend.write(write)
+
+    def _exceeds(self, share: int) -> bool:
+        """Whether there is more in memory than one ``share``-th of the bounds."""
+        records, size = (None, None) if self._memory is None else (self._memory.records, self._memory.size)
+        too_many = records is not None and self.figure("records") > records // share
+        return too_many or (size is not None and self.memory_bytes() > size // share)
+
+    def _holds_old_rows(self, pool: RowPool) -> bool:
+        """Whether most rows of the pool are nobody's any more, and more than a few."""
+        few = _FEW_ROWS
+        if self._memory is not None and self._memory.records is not None:
+            few = min(few, self._memory.records)
+        return len(pool) >= 4 * max(few, self.figure("records"))
+
+    def _spill(self, pool: RowPool, write: WriteBatch) -> None:
+        """Moves the half of the keys to the store that have gone longest without an update."""
+        held = self._buffer.held()
+        held = held[np.argsort(self._buffer.slots["row"][held])]
+        moved, kept = np.split(held, [(len(held) + 1) // 2])
+        slots = self._buffer.slots[moved]
+        self._write(slots, pool, write)
+        self._buffer.add_spilled(len(slots), int(slots["bytes"].sum()))
+        self._buffer.keep(kept, self._context.keys)
+        self._context.metrics.count("suppression-spill", len(slots))
+        self._compact(pool)
+
+    def _write(self, slots: NDArray[Any], pool: RowPool, write: WriteBatch) -> None:
+        """Writes those keys that the store does not have as they are."""
+        slots = slots[slots["changed"] == 1]
+        if len(slots) == 0:
+            return
+        rows = self._stored_rows(slots, pool)
+        struct = rows.to_struct_array()
+        buffered = BufferedRows(
+            key=self._context.keys.take(np.ascontiguousarray(slots["key_code"])),
+            start=slots["start"],
+            end=slots["end"],
+            time=slots["time"],
+            updated=slots["updated"],
+            counted_bytes=slots["bytes"],
+            row=serde_for(struct.type).serialize(struct),
+        )
+        stored_times = [None if time == NOT_STORED else time for time in slots["stored_time"].tolist()]
+        self._store.store(buffered, stored_times, rows.schema, write)
+        self._newest_stored = max(self._newest_stored, int(slots["time"].max()))
+
+    def _stored_rows(self, slots: NDArray[Any], pool: RowPool) -> pa.RecordBatch:
+        """Rows as they are stored: with what was known downstream before each key was buffered."""
+        rows = pool.take(slots["row"])
+        if "old" not in rows.schema.names:
+            return rows
+        if not self._as_shipped:  # only the first one will ever be asked for
+            index = rows.schema.get_field_index("old")
+            rows = rows.set_column(index, rows.schema.field(index), pa.nulls(len(slots), rows.column(index).type))
+        return rows.append_column(_PRIOR, pool.take(slots["first_row"]).column("old"))
+
+    def _compact(self, pool: RowPool) -> None:
+        """Drops the rows that nobody waits for, and room that nobody needs; the rows keep their order."""
+        if self._buffer.is_sparse:
+            self._buffer.keep(self._buffer.held(), self._context.keys)
+        held, slots = self._buffer.held(), self._buffer.slots
+        if "old" not in pool.schema.names:
+            slots["first_row"][held] = slots["row"][held]
+        waiting = np.unique(np.concatenate([slots["row"][held], slots["first_row"][held]]))
+        pool.keep(waiting)
+        for name in ("row", "first_row"):
+            slots[name][held] = np.searchsorted(waiting, slots[name][held])
+        if self._as_shipped:
+            self._old_values.clear()
+            slots["prior_code"][held] = self.sizes_of_old_values(pool.take(slots["first_row"][held]))[1]
+
+    def _raw_keys(self, slots: NDArray[Any]) -> pa.Array:
+        """The buffer keys of slots, or of inputs."""
+        keys = self._context.keys.take(np.ascontiguousarray(slots["key_code"]))
+        return buffer_keys(keys, slots["start"], slots["end"], self._suffix_words)
+
+
+def _stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a stored row, given those in memory."""
+    return schema.append(schema.field("old").with_name(_PRIOR)) if "old" in schema.names else schema
