@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from spark_jobs import audit, commit, maintain, pipeline, plan, replay
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, published_through
 from statelib.commits.archives import open_archive
-from tests.spark_jobs.orders import DAY_MS, JOB_FILE
+from statelib.errors import ConfigurationError
+from tests.spark_jobs.orders import (
+    DAY_MS,
+    HOUR_MS,
+    JOB_FILE,
+    archive_orders,
+    expected_totals,
+    make_settings,
+    orders,
+    published,
+)
 from tests.spark_jobs.orders_job import SINK
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from statelib.config import Settings
     from statelib.job import Job
 
@@ -85,3 +100,34 @@ def test_planning_needs_no_spark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.spark
+def test_late_records_are_kept_and_the_last_slice_sealed(tmp_path: Path, spark: SparkSession, orders_job: Job) -> None:
+    settings = make_settings(tmp_path, on_late_record="topic")
+    table = orders(days=2)
+    late = table.slice(len(table) - 20).to_pylist()
+    late = [row | {"value": row["value"] | {"order_id": f"late-{n}"}} for n, row in enumerate(late)]
+    early = pa.array([HOUR_MS] * len(late), table.schema.field("timestamp").type)
+    late_table = pa.Table.from_pylist(late, table.schema).set_column(2, "timestamp", early)
+    archive_orders(settings, pa.concat_tables([table, late_table]))
+    first = pipeline.run_slice(orders_job, settings, DAY_MS)
+    sealed = pipeline.run_slice(orders_job, settings.model_copy(update={"end_of_input": "seal"}))
+    assert isinstance(first, pipeline.SliceResult)
+    assert isinstance(sealed, pipeline.SliceResult)
+    assert sealed.audit.success
+    assert sealed.commit.end_of_input == "seal"
+    found = {(row["key"]["key"], row["key"]["window_start"]) for row in published(settings)}
+    assert len(found) == len(published(settings)) == len(expected_totals(table))
+    kept = open_archive(open_warehouse(settings), "orders-late")
+    ids = {
+        json.loads(row["value"]["value"])["order_id"]
+        for partition in range(kept.partitions)
+        for batch in kept.reader(partition)
+        for row in batch.to_pylist()
+    }
+    assert ids == {f"late-{n}" for n in range(20)}
+    assert pipeline.run_slice(orders_job, settings) == NothingToDo("orders", "sealed", 2)
+    archive_orders(settings, table.slice(0, 1), version=2)
+    with pytest.raises(ConfigurationError, match="sealed by commit 2"):
+        pipeline.run_slice(orders_job, settings)
