@@ -1,0 +1,40 @@
+"""What the API's types promise, a type checker sees."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+BUFFERS = """\
+from datetime import timedelta
+
+from statelib import BufferConfig, Suppressed
+
+wait = timedelta(seconds=30)
+eager = BufferConfig.max_records(1_000).with_max_bytes(5_000_000)
+strict = eager.spill_to_disk_when_full().with_max_records(2_000)
+Suppressed.until_window_closes(BufferConfig.unbounded())
+Suppressed.until_window_closes(eager.with_no_bound())
+Suppressed.until_window_closes(eager.shut_down_when_full())
+Suppressed.until_window_closes(strict)
+Suppressed.until_time_limit(wait, eager)
+Suppressed.until_time_limit(wait, strict, clock="last").with_name("calm")
+Suppressed.until_window_closes(eager)  # refused
+Suppressed.until_window_closes(BufferConfig.max_bytes(1))  # refused
+Suppressed.until_window_closes(strict.emit_early_when_full())  # refused
+Suppressed.until_time_limit(wait, eager, clock="wall")  # refused
+"""
+
+
+def test_a_strict_buffer_is_required_where_the_kip_requires_it(tmp_path: Path) -> None:
+    module = tmp_path / "buffers.py"
+    module.write_text(BUFFERS, encoding="utf-8")
+    mypy = [sys.executable, "-m", "mypy", "--no-error-summary", str(module)]
+    found = subprocess.run(mypy, text=True, capture_output=True, cwd=ROOT, check=False).stdout
+    refused = [number for number, line in enumerate(BUFFERS.splitlines(), 1) if "refused" in line]
+    assert [int(number) for number in re.findall(r":(\d+): error", found)] == refused, found
+    assert found.count('expected "StrictBufferConfig"') == 3
