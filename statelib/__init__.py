@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Deduplicated,
         Grouped,
         Joined,
+        KeyValueBytesStoreSupplier,
         KGroupedStream,
         KStream,
         KTable,
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "statelib.dsl": (
-        "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
-        "Repartitioned", "SessionWindowedKStream", "Stores", "StreamsBuilder", "TimeWindowedKStream",
-        "VersionedBytesStoreSupplier", "WindowedKTable",
+        "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier",
+        "Materialized", "Named", "Produced", "Repartitioned", "SessionWindowedKStream", "Stores", "StreamsBuilder",
+        "TimeWindowedKStream", "VersionedBytesStoreSupplier", "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -70,11 +71,12 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "BufferConfig", "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated",
     "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
-    "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "Materialized", "Named", "Produced",
-    "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "Stores",
-    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
-    "Topology", "TopologyTestDriver", "UnlimitedWindows", "VersionedBytesStoreSupplier", "WindowedKTable", "count",
-    "describe", "expect", "load_job", "max_", "mean_", "min_", "per_record", "sum_",
+    "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier", "Materialized",
+    "Named", "Produced", "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows",
+    "SlidingWindows", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord",
+    "TimeWindowedKStream", "TimeWindows", "Topology", "TopologyTestDriver", "UnlimitedWindows",
+    "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_",
+    "per_record", "sum_",
 ]  # fmt: skip
 
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.kstream import KStream
-from statelib.dsl.ktable import KTable
-from statelib.errors import ConfigurationError
-from statelib.operators.table_source import TableSource
+from statelib.dsl.ktable import table_of
 
 if TYPE_CHECKING:
+    from statelib.dsl.ktable import KTable
     from statelib.dsl.options import Materialized
     from statelib.topology import Consumed, Topology
 
@@ -31,29 +30,18 @@ class StreamsBuilder:
         name = self._builder.add_source("KSTREAM-SOURCE", topic, consumed)
         return KStream(self._builder, name, key_changed=False)
 
-    def table(self, topic: str, materialized: Materialized, consumed: Consumed | None = None) -> KTable:
+    def table(self, topic: str, materialized: Materialized | None = None, consumed: Consumed | None = None) -> KTable:
         """A topic as a table: the latest record of a key holds, null deletes it.
 
         Args:
             topic: The topic.
-            materialized: Its store; today that is a versioned one, see ``Stores.persistent_versioned_key_value_store``.
+            materialized: Its store. With a versioned one (``Stores.persistent_versioned_key_value_store``) what holds
+                is the record with the latest timestamp, and older ones are kept; otherwise it is the one that arrived
+                last. Without any, there is a store only if something looks into the table.
             consumed: How it is read.
-
-        Raises:
-            ConfigurationError: The store is not versioned.
         """
-        if materialized.supplier is None:
-            raise ConfigurationError(
-                "a table needs a versioned store",
-                topic=topic,
-                next_step="Materialized.as_(Stores.persistent_versioned_key_value_store(name, history_retention))",
-            )
-        supplier = materialized.supplier
         source = self._builder.add_source("KSTREAM-SOURCE", topic, consumed)
-        store = self._builder.claim_store(supplier.name)
-        spec = TableSource(store, supplier.history_retention_ms, supplier.segment_interval_ms)
-        node = self._builder.add_processor("KTABLE-SOURCE", [source], spec, stores=[store])
-        return KTable(self._builder, node, store=supplier)
+        return table_of(self._builder, "KTABLE-SOURCE", source, materialized, name=None)
 
     def build(self) -> Topology:
         """The topology, checked.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-from statelib.dsl.ktable import WindowedKTable
+from statelib.dsl.ktable import WindowedKTable, aggregated_table
 from statelib.dsl.options import Materialized, Named
 from statelib.operators import aggregations
 from statelib.operators.aggregations import Aggregate, Aggregation, Reduce
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.ktable import KTable
     from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.mapping import MapperLike
     from statelib.windows import AnyWindows, TimeWindows, UnlimitedWindows
 
 
@@ -40,6 +42,59 @@ class KGroupedStream:
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self._builder, self._node, windows)
         return TimeWindowedKStream(self._builder, self._node, windows)
+
+    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """How many records each key has; those with a null value are dropped (``KStreamAggregate``)."""
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.count()), materialized, named)
+
+    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """The sum of ``of`` for each key."""
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.sum_(of)), materialized, named)
+
+    def min(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """The smallest of ``of`` for each key."""
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.min_(of)), materialized, named)
+
+    def max(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """The largest of ``of`` for each key."""
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.max_(of)), materialized, named)
+
+    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """The arithmetic mean of ``of`` for each key."""
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.mean_(of)), materialized, named)
+
+    def aggregate(
+        self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
+    ) -> KTable:
+        """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
+        return self._table("KSTREAM-AGGREGATE", aggregations.named(**functions), materialized, named)
+
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
+    ) -> KTable:
+        """Any Python function of the aggregate and the next value, called for each record: the slow way.
+
+        The first value is the aggregate as it is; None deletes it (``KStreamReduce``).
+        """
+        return self._table("KSTREAM-REDUCE", Reduce(reducer), materialized, named)
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> KTable:
+        """Any Python function of key, value and aggregate, called for each record: the slow way."""
+        aggregate = Aggregate(initializer, aggregator, arrow_type)
+        return self._table("KSTREAM-AGGREGATE", aggregate, materialized, named)
+
+    def _table(
+        self, kind: str, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> KTable:
+        name = named.name if named else None
+        return aggregated_table(self._builder, kind, self._node, aggregator, materialized, name=name, of_table=False)
 
 
 class _WindowedKStream:

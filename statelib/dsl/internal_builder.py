@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from statelib.errors import ConfigurationError
-from statelib.operators.session_aggregate import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.errors import ConfigurationError, InternalError
+from statelib.operators.derived_table import DerivedTable
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.table_source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
 
 if TYPE_CHECKING:
@@ -85,14 +84,43 @@ class InternalStreamsBuilder:
         self._nodes.append(sink)
         return self.add_source("KSTREAM-SOURCE", topic, internal=True)
 
-    def request_prior_values(self, node: str) -> None:
-        """Makes a windowed aggregation, at or above ``node``, say with each update what it replaces."""
-        for index, known in enumerate(self._nodes):
-            if isinstance(known, Processor) and known.name == node:
-                if isinstance(known.spec, (SessionAggregate, SlidingAggregate, WindowAggregate)):
-                    self._nodes[index] = replace(known, spec=replace(known.spec, needs_prior=True))
-                elif isinstance(known.spec, Suppress):
-                    self.request_prior_values(known.parents[0])
+    def request_prior_values(self, node: str, *, materialize: bool = True) -> bool:
+        """Makes a table say with each update what it replaces (Kafka's ``enableSendingOldValues``).
+
+        Args:
+            node: The table.
+            materialize: Whether a topic's table is given a store for that, if it has none.
+
+        Returns:
+            Whether it does.
+        """
+        index, table = self._processor(node)
+        spec: Any = table.spec
+        derived = isinstance(spec, Suppress) or (isinstance(spec, DerivedTable) and spec.store is None)
+        if derived and not self.request_prior_values(table.parents[0], materialize=materialize):
+            return False
+        if isinstance(spec, PlainTableSource) and not spec.materialized:
+            if not materialize:
+                return False
+            self.materialize(node)
+        if not isinstance(spec, Suppress):
+            index, table = self._processor(node)
+            spec = table.spec
+            self._nodes[index] = replace(table, spec=replace(spec, needs_prior=True))
+        return True
+
+    def materialize(self, node: str) -> None:
+        """Gives a topic's table its store, if it has none yet."""
+        index, table = self._processor(node)
+        if isinstance(table.spec, PlainTableSource):
+            spec = replace(table.spec, materialized=True)
+            self._nodes[index] = replace(table, spec=spec, stores=(spec.store,))
+
+    def _processor(self, name: str) -> tuple[int, Processor]:
+        for index, node in enumerate(self._nodes):
+            if isinstance(node, Processor) and node.name == name:
+                return index, node
+        raise InternalError("a table is no processor", node=name)
 
     def claim_store(self, name: str) -> str:
         """Makes sure that a store's name is used once.

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.dsl.grouped import KGroupedStream
-from statelib.dsl.options import (
-    Deduplicated,
-    Grouped,
-    Joined,
-    Named,
-    Produced,
-    Repartitioned,
-    VersionedBytesStoreSupplier,
-)
+from statelib.dsl.ktable import KTable, table_of
+from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.mapping import Mapper, MapperLike, mapper
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
+from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.ktable import KTable
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplicate import Kind
 
@@ -116,9 +110,10 @@ class KStream:
     # --- tables --------------------------------------------------------------------------------------------------
 
     def join(self, table: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream:
-        """Joins each record with the version of its key that was valid at the record's timestamp (KIP-889).
+        """Joins each record with what the table has for its key (Kafka's ``KStreamKTableJoinProcessor``).
 
-        Records without such a version, or without a key, are dropped and counted.
+        Of a versioned table that is the version that was valid at the record's timestamp (KIP-889), of a plain one the
+        value that arrived last. Records without one, or without a key, are dropped and counted.
 
         Args:
             table: The table; it must have as many partitions as the stream.
@@ -128,8 +123,17 @@ class KStream:
         return self._join(table, joiner, joined, left=False)
 
     def left_join(self, table: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream:
-        """As `join`, but records without a version are joined with null."""
+        """As `join`, but records without a match are joined with null."""
         return self._join(table, joiner, joined, left=True)
+
+    def to_table(self, named: Named | None = None, materialized: Materialized | None = None) -> KTable:
+        """The stream's records as updates of a table: null deletes (KIP-523).
+
+        A stream whose keys were changed is repartitioned first.
+        """
+        name = named.name if named else None
+        stream = self._repartitioned(name)
+        return table_of(self._builder, "KSTREAM-TOTABLE", stream.node, materialized, name=name)
 
     # --- aggregation ---------------------------------------------------------------------------------------------
 
@@ -180,17 +184,23 @@ class KStream:
         stream = self._repartitioned(name)
         if joined and joined.grace_period_ms is not None:
             stream = stream._waiting(table, joined.grace_period_ms, name)  # noqa: SLF001 - of this class
-        store = table.store
-        spec = StreamTableJoin(
-            joiner=mapper(joiner),
-            store=store.name,
-            history_retention_ms=store.history_retention_ms,
-            segment_interval_ms=store.segment_interval_ms,
-            left=left,
-        )
+        parent, view = table.view()
+        store = view.store
+        spec: StreamTableJoin | StreamLatestJoin
+        if isinstance(store, VersionedStore):
+            spec = StreamTableJoin(
+                joiner=mapper(joiner),
+                store=store.name,
+                history_retention_ms=store.history_retention_ms,
+                segment_interval_ms=store.segment_interval_ms,
+                left=left,
+                steps=view.steps,
+                aggregator=view.aggregator,
+            )
+        else:
+            spec = StreamLatestJoin(mapper(joiner), view, left)
         kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
-        parents = [stream.node, table.node]
-        node = self._builder.add_processor(kind, parents, spec, name=name, stores=[store.name])
+        node = self._builder.add_processor(kind, [stream.node, parent], spec, name=name, stores=[store.name])
         return KStream(self._builder, node, key_changed=False)
 
     def _waiting(self, table: KTable, grace_ms: int, name: str | None) -> KStream:
@@ -199,17 +209,18 @@ class KStream:
         Raises:
             ConfigurationError: The table forgets what the join would ask for.
         """
-        if not isinstance(table.store, VersionedBytesStoreSupplier):
+        _, view = table.view()
+        if not isinstance(view.store, VersionedStore):
             raise ConfigurationError(
                 "a table must be versioned to be joined with a grace period",
                 node=name,
                 next_step="materialize it with Stores.persistent_versioned_key_value_store()",
             )
-        if table.store.history_retention_ms < grace_ms:
+        if view.store.history_retention_ms < grace_ms:
             raise ConfigurationError(
-                f"the table keeps its history for {table.store.history_retention_ms} ms, less than the join's grace "
+                f"the table keeps its history for {view.store.history_retention_ms} ms, less than the join's grace "
                 f"period of {grace_ms} ms",
-                store=table.store.name,
+                store=view.store.name,
                 node=name,
                 next_step="make the history retention at least the grace period",
             )

@@ -2,53 +2,253 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Self
 
 from statelib.dsl import kstream
+from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
+from statelib.operators.derived_table import DerivedTable, ToStream
+from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.mapping import mapper
 from statelib.operators.suppress import Suppress
+from statelib.operators.table_source import PlainTableSource, TableSource
+from statelib.operators.table_steps import FilterStep, MapStep, TransformStep
+from statelib.operators.table_view import TableView
+from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.options import VersionedBytesStoreSupplier
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.mapping import MapperLike
+    from statelib.operators.table_steps import TableStep
+    from statelib.operators.table_writer import TableStore
     from statelib.suppressed import Suppressed
     from statelib.windows import AnyWindows
 
 
-class KTable:
-    """A topic as a versioned table; made by `StreamsBuilder.table`."""
+class _Table:
+    """What every table can do, whether its keys have windows or not."""
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, *, store: VersionedBytesStoreSupplier) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
         self._builder = builder
         self.node = node
-        self.store = store
 
-    def suppress(self, suppressed: Suppressed) -> NoReturn:
-        """Refused: what a versioned table says of the past would be lost in the buffer, which keeps one value a key.
+    def to_stream(self, named: Named | None = None) -> kstream.KStream:
+        """Its updates as a stream, deletions included as nulls."""
+        name = named.name if named else None
+        node = self._builder.add_processor("KTABLE-TOSTREAM", [self.node], ToStream(), name=name)
+        return kstream.KStream(self._builder, node, key_changed=False)
+
+    def _suppressed(self, suppressed: Suppressed, windows: AnyWindows | None, *, needs_prior: bool) -> str:
+        """The node of a suppression."""
+        kind = "KTABLE-SUPPRESS"
+        name = suppressed.name or self._builder.new_name(kind)
+        store = self._builder.claim_store(f"{name}-store")
+        spec = Suppress(store, suppressed, windows)
+        if needs_prior or spec.may_repeat:
+            self._builder.request_prior_values(self.node)
+        return self._builder.add_processor(kind, [self.node], spec, name=name, stores=[store])
+
+    def _derived(
+        self, kind: str, step: TableStep, named: Named | None, store: TableStore | None, *, versioned: bool
+    ) -> str:
+        """The node of a table that is made of this one."""
+        knows_prior = False
+        if step.is_filter and not versioned:  # it asks for old values, but not for a store
+            knows_prior = self._builder.request_prior_values(self.node, materialize=False)
+        spec = DerivedTable(step, store, needs_prior=knows_prior, versioned_parent=versioned)
+        stores = [] if store is None else [self._builder.claim_store(store.name)]
+        name = named.name if named else None
+        return self._builder.add_processor(kind, [self.node], spec, name=name, stores=stores)
+
+
+class KTable(_Table):
+    """Made by `StreamsBuilder.table`, `KStream.to_table`, by aggregations and by the methods here.
+
+    A *plain* table is what arrived last. A *versioned* one keeps the history of each key (KIP-889), and so does a table
+    that is made of it and has no store of its own. Mappers see the columns ``key`` and ``value``.
+
+    Args:
+        builder: Shared by all streams and tables of a topology.
+        node: What forwards the table's changes.
+        store: The table's own; None: it has none.
+        made_of: The table that it is made of, and by which step.
+        versioned: Whether late updates are told from the latest ones.
+        aggregator: What made it, if it is an aggregation.
+    """
+
+    def __init__(
+        self,
+        builder: InternalStreamsBuilder,
+        node: str,
+        *,
+        store: TableStore | None = None,
+        made_of: tuple[KTable, TableStep] | None = None,
+        versioned: bool = False,
+        aggregator: AggregatorSpec | None = None,
+    ) -> None:
+        super().__init__(builder, node)
+        self.store = store
+        self.versioned = versioned
+        self._made_of = made_of
+        self._aggregator = aggregator
+
+    def filter(
+        self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
+    ) -> KTable:
+        """The keys for whose value ``predicate`` is true; what does not pass any more is deleted (``KTableFilter``)."""
+        return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named, materialized)
+
+    def filter_not(
+        self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
+    ) -> KTable:
+        """The keys for whose value ``predicate`` is false."""
+        return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named, materialized)
+
+    def map_values(
+        self, value: MapperLike, named: Named | None = None, materialized: Materialized | None = None
+    ) -> KTable:
+        """The same keys with other values (``KTableMapValues``)."""
+        return self._step("KTABLE-MAPVALUES", MapStep(mapper(value)), named, materialized)
+
+    def transform_values(
+        self, value: MapperLike, named: Named | None = None, materialized: Materialized | None = None
+    ) -> KTable:
+        """As `map_values`, but the mapper is asked for null, too (``KTableTransformValues``)."""
+        return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named, materialized)
+
+    def suppress(self, suppressed: Suppressed) -> KTable:
+        """Holds updates back for a time (KIP-328).
 
         Raises:
-            ConfigurationError: Always, as Kafka Streams does ("only supported for non-versioned KTables").
+            ConfigurationError: The table is versioned, as Kafka Streams says: what it tells of the past would be lost
+                in the buffer, which keeps one value a key. Or final results are asked for, and there are no windows.
         """
+        if self.versioned:
+            raise ConfigurationError(
+                "suppress() is only supported for tables that are not versioned",
+                store=None if self.store is None else self.store.name,
+                node=suppressed.name,
+                next_step="suppress a plain table or an aggregation, or leave the table's updates as they are",
+            )
+        if suppressed.final_results:
+            raise ConfigurationError(
+                "until_window_closes needs a windowed table",
+                node=suppressed.name,
+                next_step="use until_time_limit, or aggregate by windows first",
+            )
+        return KTable(self._builder, self._suppressed(suppressed, None, needs_prior=True))
+
+    def view(self) -> tuple[str, TableView]:
+        """How a join looks into this table (``KTableValueGetter``), and the node of the table whose store that is.
+
+        Raises:
+            ConfigurationError: There is no such store.
+        """
+        if self.store is not None:
+            return self.node, TableView(self.store, (), self._aggregator)
+        if self._made_of is not None:
+            above, step = self._made_of
+            node, view = above.view()
+            return node, TableView(view.store, (*view.steps, step), view.aggregator)
         raise ConfigurationError(
-            "suppress() is only supported for tables that are not versioned",
-            store=self.store.name,
-            node=suppressed.name,
-            next_step="suppress a windowed aggregation, or leave the table's updates as they are",
+            "a suppressed table cannot be looked into",
+            node=self.node,
+            next_step="put to_stream().to_table() between",
         )
 
-    def to_stream(self) -> kstream.KStream:
-        """Its updates as a stream."""
-        return kstream.KStream(self._builder, self.node, key_changed=False)
+    def _step(self, kind: str, step: TableStep, named: Named | None, materialized: Materialized | None) -> KTable:
+        store = None
+        if materialized is not None and materialized.store_name is not None:
+            store = materialized.table_store(materialized.store_name)
+        if isinstance(store, VersionedStore) and step.is_filter and not self.versioned:
+            raise ConfigurationError(
+                "what a filter leaves out of a plain table has no history to be kept",
+                store=store.name,
+                next_step="filter a versioned table, or put to_stream().to_table() behind the filter",
+            )
+        node = self._derived(kind, step, named, store, versioned=self.versioned)
+        versioned = self.versioned if store is None else isinstance(store, VersionedStore)
+        made_of = (self, step) if store is None else None
+        return KTable(self._builder, node, store=store, made_of=made_of, versioned=versioned)
 
 
-class WindowedKTable:
-    """A table with windowed keys; made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`."""
+class TopicTable(KTable):
+    """A topic's table without a store of its own, until something looks into it."""
+
+    def __init__(self, builder: InternalStreamsBuilder, node: str, store: PlainStore) -> None:
+        super().__init__(builder, node)
+        self._generated = store
+
+    def view(self) -> tuple[str, TableView]:
+        """See `KTable`; gives the table its store."""
+        self._builder.materialize(self.node)
+        return self.node, TableView(self._generated)
+
+
+def table_of(
+    builder: InternalStreamsBuilder, kind: str, parent: str, materialized: Materialized | None, *, name: str | None
+) -> KTable:
+    """A table of what ``parent`` forwards (Kafka's ``KTableSource``)."""
+    options = materialized or Materialized()
+    store = options.table_store(f"{name or builder.new_name(kind)}-STORE")
+    builder.claim_store(store.name)
+    if isinstance(store, VersionedStore):
+        versioned = TableSource(store.name, store.history_retention_ms, store.segment_interval_ms)
+        node = builder.add_processor(kind, [parent], versioned, name=name, stores=[store.name])
+        return KTable(builder, node, store=store, versioned=True)
+    named = options.store_name is not None
+    plain = PlainTableSource(store.name, materialized=named)
+    node = builder.add_processor(kind, [parent], plain, name=name, stores=[store.name] if named else [])
+    return KTable(builder, node, store=store) if named else TopicTable(builder, node, store)
+
+
+def aggregated_table(
+    builder: InternalStreamsBuilder,
+    kind: str,
+    parent: str,
+    aggregator: AggregatorSpec,
+    materialized: Materialized | None,
+    *,
+    name: str | None,
+    of_table: bool,
+) -> KTable:
+    """The table of an aggregation by key."""
+    name = name or builder.new_name(kind)
+    store = (materialized or Materialized()).table_store(f"{name}-STORE")
+    spec = KeyAggregate(store, aggregator, of_table=of_table)
+    stores = [builder.claim_store(store.name)]
+    node = builder.add_processor(kind, [parent], spec, name=name, stores=stores)
+    versioned = isinstance(store, VersionedStore)
+    return KTable(builder, node, store=store, versioned=versioned, aggregator=aggregator)
+
+
+class WindowedKTable(_Table):
+    """A table with windowed keys; made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
+
+    Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
+    """
 
     def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: AnyWindows) -> None:
-        self._builder = builder
-        self._node = node
+        super().__init__(builder, node)
         self._windows = windows
+
+    def filter(self, predicate: MapperLike, named: Named | None = None) -> Self:
+        """The windows for whose value ``predicate`` is true; what does not pass any more is deleted."""
+        return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named)
+
+    def filter_not(self, predicate: MapperLike, named: Named | None = None) -> Self:
+        """The windows for whose value ``predicate`` is false."""
+        return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named)
+
+    def map_values(self, value: MapperLike, named: Named | None = None) -> Self:
+        """The same windows with other values."""
+        return self._step("KTABLE-MAPVALUES", MapStep(mapper(value)), named)
+
+    def transform_values(self, value: MapperLike, named: Named | None = None) -> Self:
+        """As `map_values`, but the mapper is asked for null, too."""
+        return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named)
 
     def suppress(self, suppressed: Suppressed) -> WindowedKTable:
         """Holds updates back: until windows close, or for a time (KIP-328).
@@ -62,15 +262,11 @@ class WindowedKTable:
                 node=suppressed.name,
                 next_step="suppress with until_time_limit, or aggregate by TimeWindows",
             )
-        kind = "KTABLE-SUPPRESS"
-        name = suppressed.name or self._builder.new_name(kind)
-        store = self._builder.claim_store(f"{name}-store")
-        spec = Suppress(store, suppressed, self._windows)
-        if suppressed.buffer.byte_limit is not None or spec.may_repeat:  # as shipped, prior values count too
-            self._builder.request_prior_values(self._node)
-        node = self._builder.add_processor(kind, [self._node], spec, name=name, stores=[store])
-        return WindowedKTable(self._builder, node, windows=self._windows)
+        counted = suppressed.buffer.byte_limit is not None  # as shipped, prior values count too
+        return WindowedKTable(
+            self._builder, self._suppressed(suppressed, self._windows, needs_prior=counted), windows=self._windows
+        )
 
-    def to_stream(self) -> kstream.KStream:
-        """Its updates as a stream, windowed keys included."""
-        return kstream.KStream(self._builder, self._node, key_changed=False)
+    def _step(self, kind: str, step: TableStep, named: Named | None) -> Self:
+        node = self._derived(kind, step, named, None, versioned=False)
+        return type(self)(self._builder, node, windows=self._windows)

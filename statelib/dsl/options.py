@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from statelib.durations import milliseconds
+from statelib.operators.table_writer import PlainStore, VersionedStore
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from statelib.operators.table_writer import TableStore
     from statelib.serdes import Serde
 
 
@@ -111,8 +113,32 @@ class VersionedBytesStoreSupplier:
     segment_interval_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KeyValueBytesStoreSupplier:
+    """A plain key-value store (Kafka's ``KeyValueBytesStoreSupplier``); its values have timestamps.
+
+    Attributes:
+        name: The store's name.
+        persistent: What Kafka's name of it says. In a job the state of a task is one, whatever this is: it lives in
+            memory while a slice runs, as far as that goes, and in the task's RocksDB from slice to slice.
+    """
+
+    name: str
+    persistent: bool = True
+
+
 class Stores:
     """Suppliers of stores (Kafka's ``Stores``)."""
+
+    @staticmethod
+    def persistent_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
+        """A plain store: of each key the value that arrived last."""
+        return KeyValueBytesStoreSupplier(name)
+
+    @staticmethod
+    def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
+        """A plain store; in a job the same as `persistent_key_value_store`."""
+        return KeyValueBytesStoreSupplier(name, persistent=False)
 
     @staticmethod
     def persistent_versioned_key_value_store(
@@ -132,13 +158,24 @@ class Materialized:
     """The store of a table or an aggregation (Kafka's ``Materialized``)."""
 
     store_name: str | None = None
-    supplier: VersionedBytesStoreSupplier | None = None
+    supplier: VersionedBytesStoreSupplier | KeyValueBytesStoreSupplier | None = None
     retention_ms: int | None = None
 
     @classmethod
-    def as_(cls, store: str | VersionedBytesStoreSupplier) -> Materialized:
+    def as_(cls, store: str | VersionedBytesStoreSupplier | KeyValueBytesStoreSupplier) -> Materialized:
         """A store of this name, or from this supplier."""
         return cls(store) if isinstance(store, str) else cls(store.name, store)
+
+    def table_store(self, generated: str) -> TableStore:
+        """The store of a table without windows: plain, unless the supplier is of a versioned one.
+
+        Args:
+            generated: Its name if it has been given none.
+        """
+        if isinstance(self.supplier, VersionedBytesStoreSupplier):
+            supplier = self.supplier
+            return VersionedStore(supplier.name, supplier.history_retention_ms, supplier.segment_interval_ms)
+        return PlainStore(self.store_name or generated)
 
     def with_retention(self, retention: timedelta) -> Materialized:
         """How long windows stay in the store after their start (KIP-328); at least size and grace."""

@@ -23,14 +23,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import pyarrow as pa
+
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator, parts_of, shown
 from statelib.operators.mapping import mapper
+from statelib.operators.stored_rows import stored_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
 
     from statelib.operators.aggregators import Aggregator
     from statelib.operators.mapping import Mapper, MapperLike
@@ -44,6 +45,9 @@ class AggregatorSpec(Protocol):
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """The results that stored states stand for (`statelib.operators.stored_rows`)."""
+
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """The type of a stored state, given that of a result."""
 
     def describe(self) -> Mapping[str, object]:
         """As plain data, for the fingerprint."""
@@ -105,6 +109,17 @@ class Aggregations:
         names = [name for name, function in self.functions for _ in parts_of(function)]
         return shown(self.functions, [stored] if names in ([None], ["value"]) else stored.flatten())
 
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """See `AggregatorSpec`."""
+        fields = []
+        for name, function in self.functions:
+            name_ = name or "value"
+            if len(parts_of(function)) > 1:
+                fields += [pa.field(f"{name_}.sum", pa.float64()), pa.field(f"{name_}.count", pa.int64())]
+            else:
+                fields.append(pa.field(name_, result if name is None else result.field(name).type))
+        return stored_type(pa.schema(fields))
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"aggregations": [[name, function.describe()] for name, function in self.functions]}
@@ -159,6 +174,10 @@ class Reduce:
         """See `AggregatorSpec`."""
         return stored
 
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """See `AggregatorSpec`."""
+        return result
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"reduce": mapper(self.function).describe()}
@@ -195,6 +214,10 @@ class Aggregate:
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
         return stored
+
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """See `AggregatorSpec`."""
+        return result
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

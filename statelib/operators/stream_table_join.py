@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch, Uptake
+    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
@@ -48,6 +49,7 @@ class StreamTableJoin:
         segment_interval_ms: The store's.
         left: Whether records without a match go on, with a null ``right``.
         steps: From the table that has the store to the one that is joined, if that is not the same.
+        aggregator: What has made the table that has the store, if it is an aggregation.
     """
 
     joiner: Mapper
@@ -56,6 +58,7 @@ class StreamTableJoin:
     segment_interval_ms: int | None = None
     left: bool = False
     steps: tuple[TableStep, ...] = ()
+    aggregator: AggregatorSpec | None = None
 
     @property
     def table_store(self) -> VersionedStore:
@@ -90,7 +93,8 @@ class RunningStreamTableJoin:
         del uptake
         stream, table = inputs
         if self._working_set is None:  # opened here, after the last flush has been written
-            self._working_set = self._spec.table_store.values(self._context, table.value.type)
+            spec = self._spec
+            self._working_set = spec.table_store.values(self._context, table.value.type, spec.aggregator)
         codes = key_codes(stream, self._context)
         found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
         right = through(self._spec.steps, stream.key, found, self._context.node)

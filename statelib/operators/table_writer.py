@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
+    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
 
@@ -104,10 +105,13 @@ class VersionedStore:
             semantics=context.semantics,
         )
 
-    def values(self, context: OperatorContext, value_type: pa.DataType) -> VersionedValues:
-        """A working set over the store, as it was last written."""
+    def values(
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
+    ) -> VersionedValues:
+        """A working set over the store, as it was last written; see `VersionedValues`."""
         is_empty = all(context.backend.is_empty(family) for family in self.families())
-        return VersionedValues(context, self.open(context), is_empty=is_empty, value_type=value_type)
+        store = self.open(context)
+        return VersionedValues(context, store, is_empty=is_empty, value_type=value_type, aggregator=aggregator)
 
     def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
         """Writes the table; ``needs_prior``: the changes say what they replace and whether they are the latest."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
+    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.stores.version_set import VersionSet
     from statelib.stores.versioned import VersionedKeyValueStore
@@ -37,11 +38,19 @@ class VersionedValues:
         store: The table's store, as it was last written.
         is_empty: Whether that holds nothing at all.
         value_type: The type of a value.
+        aggregator: What has made the table, if the store holds its states instead of values.
     """
 
     def __init__(
-        self, context: OperatorContext, store: VersionedKeyValueStore, *, is_empty: bool, value_type: pa.DataType
+        self,
+        context: OperatorContext,
+        store: VersionedKeyValueStore,
+        *,
+        is_empty: bool,
+        value_type: pa.DataType,
+        aggregator: AggregatorSpec | None = None,
     ) -> None:
+        self._aggregator = aggregator
         self._context = context
         self._store = store
         self._is_empty = is_empty
@@ -98,9 +107,15 @@ class VersionedValues:
         wanted = np.unique(codes[~self._loaded[codes]])
         if len(wanted):
             versions = self._store.load(self._context.keys.take(wanted).to_pylist())
-            first_row = self._append(serde_for(self._type).deserialize(versions.values))
+            first_row = self._append(self._decoded(versions.values))
             load_versions(self._timelines, wanted, versions, first_row=first_row)
             self._loaded[wanted] = True
+
+    def _decoded(self, rows: pa.Array) -> pa.Array:
+        if self._aggregator is None:
+            return serde_for(self._type).deserialize(rows)
+        stored = serde_for(self._aggregator.stored_type(self._type)).deserialize(rows)
+        return self._aggregator.results_of(stored)
 
     def _append(self, values: pa.Array) -> int:
         return self._values.append(pa.RecordBatch.from_arrays([values], schema=self._values.schema))
