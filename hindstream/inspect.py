@@ -23,6 +23,7 @@ from statelib.commits import CommitLog, JobLayout, check_restorable
 from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.distinct import Distinct
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
@@ -164,7 +165,7 @@ def _rows(
     sub: SubTopology,
 ) -> Iterator[Row]:
     """What the store of ``node`` holds."""
-    spec: Any = node.spec
+    spec: Any = node.spec.counted if isinstance(node.spec, Distinct) else node.spec
     time_ms = None if as_of is None else _milliseconds(as_of)
     clock = task.position.clocks.get(node.name, {}).get("store_time", -1)
     if isinstance(spec, TableSource):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
+from statelib.dsl import kstream
 from statelib.dsl.ktable import WindowedKTable, aggregated_table
 from statelib.dsl.options import Materialized, Named
+from statelib.errors import ConfigurationError
 from statelib.operators import aggregations
 from statelib.operators.aggregations import Aggregate, Aggregation, Reduce
+from statelib.operators.distinct import Distinct
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import SessionWindows, SlidingWindows
+from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,10 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.kstream import KStream
     from statelib.dsl.ktable import KTable
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import MapperLike
-    from statelib.windows import AnyWindows, TimeWindows, UnlimitedWindows
+    from statelib.windows import AnyWindows, UnlimitedWindows
 
 
 class KGroupedStream:
@@ -123,6 +127,31 @@ class _WindowedKStream:
         The aggregates of sessions that become one are reduced by it, too.
         """
         return self._table(Reduce(reducer), materialized, named)
+
+    def distinct(self, materialized: Materialized | None = None, named: Named | None = None) -> KStream:
+        """The first record of each new window, under the windowed key (KIP-655, initial proposal).
+
+        Any further record that falls into the window, or extends or merges sessions, is a duplicate. What comes too
+        late for its window is dropped and counted.
+
+        Raises:
+            ConfigurationError: The windows overlap or never end.
+        """
+        windows, name = self._windows, named.name if named else None
+        if not isinstance(windows, TimeWindows | SessionWindows) or (
+            isinstance(windows, TimeWindows) and windows.advance_ms != windows.size_ms
+        ):
+            raise ConfigurationError(
+                "distinct() needs tumbling windows or sessions, so that a record is in one window",
+                node=name,
+                next_step="leave advance_by() out, or use deduplicate_by_key(), which has no windows",
+            )
+        options = materialized or Materialized()
+        name = name or self._builder.new_name("KSTREAM-DISTINCT")
+        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
+        spec = Distinct(store, windows, options.retention_ms)
+        node = self._builder.add_processor("KSTREAM-DISTINCT", [self._node], spec, name=name, stores=[store])
+        return kstream.KStream(self._builder, node, key_changed=False)
 
     def _table(
         self, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None

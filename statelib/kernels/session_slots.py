@@ -44,18 +44,16 @@ class SessionSlots:
         gap_ms: Inactivity gap.
         grace_ms: Grace period.
         retention_ms: How long after its end a session is seen.
-        stream_time: The largest timestamp so far, ms.
         store_time: The largest end of a session so far, ms.
     """
 
-    def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int, stream_time: int, store_time: int) -> None:
+    def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int, store_time: int) -> None:
         self._policy = (gap_ms, grace_ms, retention_ms)
-        self.stream_time = stream_time
         self.store_time = store_time
         self.clear()
 
     def clear(self) -> None:
-        """Forgets all sessions and keys; the clocks stay."""
+        """Forgets all sessions and keys; the clock stays."""
         self._sessions = np.empty(0, dtype=SESSION)
         self._newest = np.empty(0, dtype=np.int64)
         self._known = 0
@@ -81,12 +79,15 @@ class SessionSlots:
             more = np.full(max(missing, len(self._newest)), NO_SLOT, dtype=np.int64)
             self._newest = np.concatenate([self._newest, more])
 
-    def assign(self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], *, once: bool) -> Assigned:
-        """Puts records into sessions, new ones included, and moves the clocks.
+    def assign(
+        self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], clock: NDArray[np.int64], *, once: bool
+    ) -> Assigned:
+        """Puts records into sessions, new ones included.
 
         Args:
             key_code: int64, for which there is room.
             timestamp: int64, ms.
+            clock: int64, the stream time at each record, ms.
             once: Whether to stop before a session is updated for the second time.
         """
         count = len(key_code)
@@ -94,9 +95,9 @@ class SessionSlots:
         rows, slots, absorbed, lateness = (np.empty(count, dtype=np.int64) for _ in range(4))
         accepted = np.empty(count, dtype=np.bool_)
         emissions = np.empty(3 * count, dtype=EMISSION)
-        done, updates, emitted, self._known, self.stream_time, self.store_time = assign(
-            key_code, timestamp, *self._policy, once, self.stream_time, self.store_time, self._known, self._updates,
-            self._newest, self._sessions, rows, slots, absorbed, emissions, accepted, lateness,
+        done, updates, emitted, self._known, self.store_time = assign(
+            key_code, timestamp, clock, *self._policy, once, self.store_time, self._known, self._updates, self._newest,
+            self._sessions, rows, slots, absorbed, emissions, accepted, lateness,
         )  # fmt: skip
         self._updates += updates
         return Assigned(

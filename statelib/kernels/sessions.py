@@ -72,16 +72,16 @@ def _emit(emission: Any, row: int, slot: int, session: Any, update: int, first_u
 
 
 @compiled(
-    several(i64, 6)(*[Int64s] * 2, *[i64] * 8, Int64sOut, _Sessions, *[Int64sOut] * 3, _Emissions, BoolsOut, Int64sOut)
+    several(i64, 5)(*[Int64s] * 3, *[i64] * 7, Int64sOut, _Sessions, *[Int64sOut] * 3, _Emissions, BoolsOut, Int64sOut)
 )
 def assign(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
+    clock: NDArray[np.int64],
     gap: int,
     grace: int,
     retention: int,
     once: int,
-    stream_time: int,
     store_time: int,
     known: int,
     first_update: int,
@@ -93,21 +93,21 @@ def assign(
     emissions: Any,
     accepted: NDArray[np.bool_],
     lateness: NDArray[np.int64],
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Puts each record into the sessions no further away than the gap, which become one, or into a new session.
 
-    The record is late iff the session that would come out of it has ``end < stream time - gap - grace``. The stream
-    time is the largest timestamp so far, the record's included; null keys (code < 0) do not move it (Kafka's
-    ``KStreamSessionWindowAggregate``). A session with ``end <= store time - retention`` is not seen any more.
+    The record is late iff the session that would come out of it has ``end < stream time - gap - grace`` (Kafka's
+    ``KStreamSessionWindowAggregate``). A session with ``end <= store time - retention`` is not seen any more. Records
+    with null keys (code < 0) have no sessions.
 
     Args:
         key_code: int64.
         timestamp: int64, ms.
+        clock: int64, the stream time at each record, ms.
         gap: Inactivity gap, ms.
         grace: Grace period, ms.
         retention: How long after its end a session is seen, ms.
         once: 1: stop before a record that touches a session which this call has updated already.
-        stream_time: Before the first record, ms.
         store_time: The largest end of a session so far, ms.
         known: How many slots are taken.
         first_update: Number of the first update of this call in the working set.
@@ -122,8 +122,8 @@ def assign(
         lateness: Out, int64, by record: stream time minus timestamp, ms.
 
     Returns:
-        How many records are done; the numbers of updates and of emissions; the new values of ``known``,
-        ``stream_time`` and ``store_time``.
+        How many records are done; the numbers of updates and of emissions; the new values of ``known`` and
+        ``store_time``.
     """
     updates = i64(0)
     emitted = i64(0)
@@ -154,16 +154,15 @@ def assign(
         start = end = time
         if newer != NO_SLOT:
             if once and sessions[newer].last_update >= first_update:
-                return row, updates, emitted, known, stream_time, store_time
+                return row, updates, emitted, known, store_time
             start = min(start, sessions[newer].start)
             end = max(end, sessions[newer].end)
         if older != NO_SLOT:
             if once and sessions[older].last_update >= first_update:
-                return row, updates, emitted, known, stream_time, store_time
+                return row, updates, emitted, known, store_time
             start = min(start, sessions[older].start)
-        stream_time = max(stream_time, time)
-        lateness[row] = stream_time - time
-        if end < stream_time - gap - grace:
+        lateness[row] = clock[row] - time
+        if end < clock[row] - gap - grace:
             continue
         accepted[row] = True
         changed = newer != NO_SLOT and (start != time or end != time)
@@ -204,7 +203,7 @@ def assign(
         absorbed[updates] = newer if older != NO_SLOT else NO_SLOT
         updates += 1
         store_time = max(store_time, end)
-    return len(key_code), updates, emitted, known, stream_time, store_time
+    return len(key_code), updates, emitted, known, store_time
 
 
 @compiled(nothing(i64, i64, Int64sOut, _Sessions))

@@ -28,11 +28,11 @@ _HALF = np.uint64(32)
 _TAG_SHIFT = np.uint64(33)
 
 
-@compiled(several(i64, 2)(*[Int64s] * 2, *[i64] * 5, *[Int64sOut] * 4))
+@compiled(i64(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 4))
 def accept(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
-    stream_time: int,
+    clock: NDArray[np.int64],
     size: int,
     advance: int,
     grace: int,
@@ -41,16 +41,15 @@ def accept(
     accepted: NDArray[np.int64],
     expired: NDArray[np.int64],
     lateness: NDArray[np.int64],
-) -> tuple[int, int]:
+) -> int:
     """Decides for each record which of its windows still take it: those with ``end > stream time - grace``.
 
-    The stream time is the largest timestamp so far, the record's included; records with null keys (code < 0) neither
-    move it nor have windows (Kafka's ``KStreamWindowAggregate``).
+    Records with null keys (code < 0) have no windows (Kafka's ``KStreamWindowAggregate``).
 
     Args:
         key_code: int64.
         timestamp: int64, ms.
-        stream_time: Before the first record, ms.
+        clock: int64, the stream time at each record, ms.
         size: Size of the windows, ms.
         advance: From one window's start to the next's, ms.
         grace: Grace period, ms.
@@ -61,16 +60,15 @@ def accept(
         lateness: Out, int64: stream time minus timestamp, ms.
 
     Returns:
-        The stream time after the last record, and the sum of ``accepted``.
+        The sum of ``accepted``.
     """
-    updates = i64(0)
+    updates: int = i64(0)
     for row in range(len(timestamp)):
         accepted[row] = expired[row] = lateness[row] = first_start[row] = 0
         if key_code[row] < 0:
             continue
         time = timestamp[row]
-        stream_time = max(stream_time, time)
-        lateness[row] = stream_time - time
+        lateness[row] = clock[row] - time
         if time < origin:
             continue
         since = time - origin
@@ -78,13 +76,13 @@ def accept(
         earliest = max(0, since - size + advance)
         first = earliest - earliest % advance
         windows = (last - first) // advance + 1
-        last_expired = stream_time - origin - grace - size
+        last_expired = clock[row] - origin - grace - size
         late = min(windows, (last_expired - first) // advance + 1) if first <= last_expired else i64(0)
         first_start[row] = origin + first + late * advance
         expired[row] = late
         accepted[row] = windows - late
         updates += windows - late
-    return stream_time, updates
+    return updates
 
 
 @helper

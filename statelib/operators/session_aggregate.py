@@ -28,6 +28,7 @@ from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION, SESSION
 from statelib.operators.aggregations import Aggregate
+from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionBounds, SessionStore
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from statelib.kernels.session_slots import Assigned
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.clocks import WindowClock
     from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SessionWindows
@@ -61,6 +63,7 @@ class SessionAggregate:
         retention_ms: How long after its end a session stays in the store; None: gap + grace.
         needs_prior: Whether updates carry the value that they replace. The shipped library gives none for a session
             that is updated in place.
+        clock: Whose stream time tells what is late.
     """
 
     store: str
@@ -68,6 +71,7 @@ class SessionAggregate:
     aggregator: AggregatorSpec
     retention_ms: int | None = None
     needs_prior: bool = False
+    clock: WindowClock = "operator"
 
     def build(self, context: OperatorContext) -> RunningSessionAggregate:
         """The running operator."""
@@ -127,12 +131,9 @@ class RunningSessionAggregate:
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
         )
+        self._stream_time = context.clock()
         self._slots = SessionSlots(
-            spec.windows.gap_ms,
-            spec.windows.grace_period_ms,
-            retention_ms,
-            context.clock(),
-            context.clock("store_time"),
+            spec.windows.gap_ms, spec.windows.grace_period_ms, retention_ms, context.clock("store_time")
         )
         self._start_over()
 
@@ -150,16 +151,19 @@ class RunningSessionAggregate:
         self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_dead()
         self._load(key_code, batch.timestamp)
+        clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
         step = _SLOW_RECORDS if self._aggregator.may_remove else max(len(batch), 1)
         pieces = []
         done = 0
         while done < len(batch):
             some = slice(done, done + step)
-            assigned = self._slots.assign(key_code[some], batch.timestamp[some], once=self._aggregator.may_remove)
+            columns = (key_code[some], batch.timestamp[some], clock[some])
+            assigned = self._slots.assign(*columns, once=self._aggregator.may_remove)
             self._account(assigned, batch.slice(done, done + len(assigned.accepted)), key_code[some], uptake)
             pieces.append(self._aggregate(assigned, done))
             done += len(assigned.accepted)
-        self._context.clocks["stream_time"] = self._slots.stream_time
+        if len(batch):
+            self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
         return self._updates(batch, pieces)
 
@@ -290,7 +294,7 @@ class RunningSessionAggregate:
     def open_windows(self) -> int:
         """See `WindowedOperator`."""
         windows = self._spec.windows
-        return self._store.count_from(self._slots.stream_time - windows.gap_ms - windows.grace_period_ms)
+        return self._store.count_from(self._stream_time - windows.gap_ms - windows.grace_period_ms)
 
     def memory_bytes(self) -> int:
         """Size of the working set."""

@@ -25,6 +25,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import latest_timestamp
 from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
+from statelib.operators.clocks import stream_times
 from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from statelib.batch import Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.clocks import WindowClock
     from statelib.stores.backend import WriteBatch
     from statelib.windows import TimeWindows, UnlimitedWindows
 
@@ -54,6 +56,7 @@ class WindowAggregate:
         retention_ms: How long after its start a window stays in the store; None: size + grace.
         needs_prior: Whether updates carry the value that they replace. Before a window's first update that is null;
             the shipped library (``semantics="kafka-4.3"``) gives the initializer's value.
+        clock: Whose stream time tells what is late.
     """
 
     store: str
@@ -61,6 +64,7 @@ class WindowAggregate:
     aggregator: AggregatorSpec
     retention_ms: int | None = None
     needs_prior: bool = False
+    clock: WindowClock = "operator"
 
     def build(self, context: OperatorContext) -> RunningWindowAggregate:
         """The running operator."""
@@ -125,7 +129,6 @@ class RunningWindowAggregate:
         if key_code is None:
             key_code = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
         rows, slots = self._accept(batch, key_code, uptake)
-        self._context.clocks["stream_time"] = self._stream_time
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
             nothing = pa.nulls(0, self._aggregator.result_type)
@@ -147,9 +150,12 @@ class RunningWindowAggregate:
         """The (record, window) pairs that are updated, as rows of the batch and slots; accounts for all records."""
         windows = self._windows
         first_start, accepted, expired, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
-        self._stream_time, count = accept(
-            key_code, batch.timestamp, self._stream_time, windows.size_ms, windows.advance_ms,
-            windows.grace_period_ms, windows.origin_ms, first_start, accepted, expired, lateness,
+        clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
+        if len(batch):
+            self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
+        count = accept(
+            key_code, batch.timestamp, clock, windows.size_ms, windows.advance_ms, windows.grace_period_ms,
+            windows.origin_ms, first_start, accepted, expired, lateness,
         )  # fmt: skip
         has_key = key_code >= 0
         keyed = int(np.count_nonzero(has_key))

@@ -8,14 +8,15 @@ from statelib.kernels.sessions import NOT_STORED
 
 
 def slots_for(gap: int = 5, grace: int = 20, retention: int = 100) -> SessionSlots:
-    slots = SessionSlots(gap, grace, retention, -1, -1)
+    slots = SessionSlots(gap, grace, retention, -1)
     slots.reserve_keys(4)
     return slots
 
 
 def put(slots: SessionSlots, *records: tuple[int, int], once: bool = False) -> Assigned:
     keys, times = (np.array(column, dtype=np.int64) for column in zip(*records, strict=True))
-    return slots.assign(keys, times, once=once)
+    clock = np.maximum(np.maximum.accumulate(np.where(keys >= 0, times, -1)), slots.store_time)
+    return slots.assign(keys, times, clock, once=once)
 
 
 def test_a_session_keeps_its_slot_and_the_newer_of_two_is_absorbed() -> None:
@@ -37,7 +38,7 @@ def test_a_session_keeps_its_slot_and_the_newer_of_two_is_absorbed() -> None:
         (0, 0, 12, 4, 3, 0),
     ]
     assert slots.sessions["alive"].tolist() == [1, 1, 0]
-    assert (slots.stream_time, slots.store_time, len(slots)) == (12, 12, 3)
+    assert (slots.store_time, len(slots)) == (12, 3)
 
 
 def test_once_stops_before_a_session_is_touched_again() -> None:
@@ -47,7 +48,7 @@ def test_once_stops_before_a_session_is_touched_again() -> None:
     while sum(done) < len(records):
         done.append(len(put(slots, *records[sum(done) :], once=True).accepted))
     assert done == [3, 2]
-    assert (slots.stream_time, slots.sessions["end"].tolist()) == (20, [3, 1, 20])
+    assert (slots.store_time, slots.sessions["end"].tolist()) == (20, [3, 1, 20])
 
 
 def test_late_records_and_unseen_sessions() -> None:
@@ -98,10 +99,11 @@ def test_a_session_that_is_not_seen_any_more_can_be_removed() -> None:
 def test_many_sessions_grow_the_arrays() -> None:
     slots = slots_for(gap=1, grace=100_000, retention=200_000)
     times = np.arange(5_000) * 3
-    found = slots.assign(np.zeros(5_000, dtype=np.int64), times[::-1].copy(), once=False)
+    clock = np.full(5_000, times[-1])
+    found = slots.assign(np.zeros(5_000, dtype=np.int64), times[::-1].copy(), clock, once=False)
     assert len(slots) == len(found.rows) == 5_000
     bytes_before = slots.memory_bytes()
-    joined = slots.assign(np.zeros(4_999, dtype=np.int64), times[1:] - 1, once=False)
+    joined = slots.assign(np.zeros(4_999, dtype=np.int64), times[1:] - 1, clock[1:], once=False)
     assert (joined.absorbed != NO_SLOT).sum() == 0  # 3 apart: each record is next to one session only
     assert slots.sessions["end"].max() == times[-1]
     assert slots.memory_bytes() >= bytes_before

@@ -50,8 +50,8 @@ def test_a_record_in_more_windows_than_there_are_places() -> None:
 def test_accept() -> None:
     first_start, accepted, expired, lateness = (np.empty(4, dtype=np.int64) for _ in range(4))
     keys, times = np.array([0, -1, 0, 0]), np.array([12, 99, 25, 12])
-    result = accept(keys, times, -1, 10, 5, 4, 0, first_start, accepted, expired, lateness)
-    assert result == (25, 4)
+    clock = np.array([12, 12, 25, 25])
+    assert accept(keys, times, clock, 10, 5, 4, 0, first_start, accepted, expired, lateness) == 4
     assert accepted.tolist() == [2, 0, 2, 0]
     assert first_start[[0, 2]].tolist() == [5, 20]
     assert expired.tolist() == [0, 0, 0, 2]
