@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         Deduplicated,
         Grouped,
         Joined,
-        KeyValueBytesStoreSupplier,
         KGroupedStream,
         KStream,
         KTable,
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
         Produced,
         Repartitioned,
         SessionWindowedKStream,
-        Stores,
         StreamsBuilder,
         TimeWindowedKStream,
-        VersionedBytesStoreSupplier,
         WindowedKTable,
     )
     from statelib.errors import (
@@ -42,6 +39,27 @@ if TYPE_CHECKING:
     from statelib.json_serde import JsonSerde
     from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
+    from statelib.state import (
+        KeyValueBytesStoreSupplier,
+        KeyValueStore,
+        MultiVersionedKeyQuery,
+        SessionBytesStoreSupplier,
+        SessionStore,
+        StateStore,
+        StoreBuilder,
+        Stores,
+        TimestampedKeyValueStore,
+        TimestampedWindowStore,
+        ValueAndTimestamp,
+        VersionedBytesStore,
+        VersionedBytesStoreSupplier,
+        VersionedKeyQuery,
+        VersionedKeyValueStore,
+        VersionedRecord,
+        WindowBytesStoreSupplier,
+        Windowed,
+        WindowStore,
+    )
     from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.topology import Consumed, Topology, describe
     from statelib.topology_test_driver import TestRecord, TopologyTestDriver
@@ -49,9 +67,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "statelib.dsl": (
-        "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier",
-        "Materialized", "Named", "Produced", "Repartitioned", "SessionWindowedKStream", "Stores", "StreamsBuilder",
-        "TimeWindowedKStream", "VersionedBytesStoreSupplier", "WindowedKTable",
+        "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized",
+        "Named", "Produced", "Repartitioned", "SessionWindowedKStream", "StreamsBuilder", "TimeWindowedKStream",
+        "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -61,6 +79,13 @@ _HOMES = {
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
+    "statelib.state": (
+        "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",
+        "SessionStore", "StateStore", "StoreBuilder", "Stores", "TimestampedKeyValueStore",
+        "TimestampedWindowStore", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier",
+        "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier",
+        "WindowStore", "Windowed",
+    ),
     "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
     "statelib.topology": ("Consumed", "Topology", "describe"),
     "statelib.topology_test_driver": ("TestRecord", "TopologyTestDriver"),
@@ -71,12 +96,15 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "BufferConfig", "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated",
     "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
-    "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier", "Materialized",
-    "Named", "Produced", "Repartitioned", "RetryableError", "SessionWindowedKStream", "SessionWindows",
-    "SlidingWindows", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord",
-    "TimeWindowedKStream", "TimeWindows", "Topology", "TopologyTestDriver", "UnlimitedWindows",
-    "VersionedBytesStoreSupplier", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_",
-    "per_record", "sum_",
+    "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier",
+    "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named", "Produced", "Repartitioned",
+    "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows",
+    "SlidingWindows", "StateStore", "StoreBuilder", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
+    "TestRecord", "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore",
+    "Topology", "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
+    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
+    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
+    "load_job", "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

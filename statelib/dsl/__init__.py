@@ -8,14 +8,12 @@ from statelib.dsl.options import (
     Deduplicated,
     Grouped,
     Joined,
-    KeyValueBytesStoreSupplier,
     Materialized,
     Named,
     Produced,
     Repartitioned,
-    Stores,
-    VersionedBytesStoreSupplier,
 )
+from statelib.state import KeyValueBytesStoreSupplier, Stores, VersionedBytesStoreSupplier
 
 __all__ = [
     "Deduplicated",

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 
 from statelib.durations import milliseconds
 from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.state import (
+    KeyValueBytesStoreSupplier,
+    SessionBytesStoreSupplier,
+    VersionedBytesStoreSupplier,
+    WindowBytesStoreSupplier,
+)
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -99,61 +105,6 @@ class Repartitioned:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionedBytesStoreSupplier:
-    """A persistent versioned key-value store (KIP-889, "VersionedBytesStoreSupplier Interface").
-
-    Attributes:
-        name: The store's name.
-        history_retention_ms: How long old versions can be asked for, and how late an update may come.
-        segment_interval_ms: Width of the segments that expire as a whole; None: Kafka's choice (retention / 3 to / 24).
-    """
-
-    name: str
-    history_retention_ms: int
-    segment_interval_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyValueBytesStoreSupplier:
-    """A plain key-value store (Kafka's ``KeyValueBytesStoreSupplier``); its values have timestamps.
-
-    Attributes:
-        name: The store's name.
-        persistent: What Kafka's name of it says. In a job the state of a task is one, whatever this is: it lives in
-            memory while a slice runs, as far as that goes, and in the task's RocksDB from slice to slice.
-    """
-
-    name: str
-    persistent: bool = True
-
-
-class Stores:
-    """Suppliers of stores (Kafka's ``Stores``)."""
-
-    @staticmethod
-    def persistent_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
-        """A plain store: of each key the value that arrived last."""
-        return KeyValueBytesStoreSupplier(name)
-
-    @staticmethod
-    def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
-        """A plain store; in a job the same as `persistent_key_value_store`."""
-        return KeyValueBytesStoreSupplier(name, persistent=False)
-
-    @staticmethod
-    def persistent_versioned_key_value_store(
-        name: str, history_retention: timedelta, segment_interval: timedelta | None = None
-    ) -> VersionedBytesStoreSupplier:
-        """A versioned store in the task's RocksDB (KIP-889, "Store Supplier/Builder Interfaces").
-
-        Raises:
-            ConfigurationError: A duration is negative, the segment interval not positive, or one has microseconds.
-        """
-        interval = None if segment_interval is None else milliseconds(segment_interval, "segment_interval", at_least=1)
-        return VersionedBytesStoreSupplier(name, milliseconds(history_retention, "history_retention"), interval)
-
-
-@dataclass(frozen=True, slots=True)
 class Materialized:
     """The store of a table or an aggregation (Kafka's ``Materialized``)."""
 
@@ -162,9 +113,20 @@ class Materialized:
     retention_ms: int | None = None
 
     @classmethod
-    def as_(cls, store: str | VersionedBytesStoreSupplier | KeyValueBytesStoreSupplier) -> Materialized:
-        """A store of this name, or from this supplier."""
-        return cls(store) if isinstance(store, str) else cls(store.name, store)
+    def as_(
+        cls,
+        store: str
+        | KeyValueBytesStoreSupplier
+        | VersionedBytesStoreSupplier
+        | WindowBytesStoreSupplier
+        | SessionBytesStoreSupplier,
+    ) -> Materialized:
+        """A store of this name, or from this supplier; of a window or session store name and retention are taken."""
+        if isinstance(store, str):
+            return cls(store)
+        if isinstance(store, (WindowBytesStoreSupplier, SessionBytesStoreSupplier)):
+            return cls(store.name, retention_ms=store.retention_ms)
+        return cls(store.name, store)
 
     def table_store(self, generated: str) -> TableStore:
         """The store of a table without windows: plain, unless the supplier is of a versioned one.

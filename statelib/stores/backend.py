@@ -38,6 +38,12 @@ class WriteBatch:
         return len(self.operations) + len(self.ranges)
 
 
+def end_of_prefix(prefix: bytes) -> bytes | None:
+    """The first key behind all that begin with ``prefix``; None: there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
 class Backend(Protocol):
     """Ordered byte maps, one a family; keys in bytewise order."""
 

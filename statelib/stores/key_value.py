@@ -24,9 +24,10 @@ import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import InputError
-from statelib.stores.backend import WriteBatch
+from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.header import Header
 from statelib.stores.key_value_codec import FORMAT_VERSION, decode_value, encode_value
+from statelib.stores.single_values import from_bytes, to_bytes
 from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 if TYPE_CHECKING:
@@ -107,12 +108,20 @@ class KeyValueStore:
         for key, value, timestamp in entries:
             if timestamp < 0:
                 raise InputError(f"timestamp {timestamp} is negative", store=self._name)
-            row = _raw(value, self._value_serde)
-            if row is None:
-                write.delete(self._values, self._raw_key(key))
-            else:
-                write.put(self._values, self._raw_key(key), encode_value(timestamp, row))
+            self.add(key, value, timestamp, write)
         self._backend.write(write)
+
+    def add(self, key: Any, value: Any, timestamp: int, write: WriteBatch) -> None:
+        """Adds a put to ``write``; `NO_TIMESTAMP` where the store keeps none.
+
+        Raises:
+            InputError: The key is null.
+        """
+        row = to_bytes(value, self._value_serde)
+        if row is None:
+            write.delete(self._values, self._raw_key(key))
+        else:
+            write.put(self._values, self._raw_key(key), encode_value(timestamp, row))
 
     def put_if_absent(self, key: Any, value: Any, timestamp: int) -> ValueAndTimestamp | None:
         """Sets the value of ``key`` if it has none; gives the one that it has."""
@@ -143,9 +152,7 @@ class KeyValueStore:
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, ValueAndTimestamp]]:
         """Keys whose bytes begin with ``prefix``, with their values, in bytewise order."""
-        stem = prefix.rstrip(b"\xff")
-        end = stem[:-1] + bytes([stem[-1] + 1]) if stem else None
-        return self._scan(prefix, end, reverse=False)
+        return self._scan(prefix, end_of_prefix(prefix), reverse=False)
 
     def all(self, *, reverse: bool = False) -> Iterator[tuple[Any, ValueAndTimestamp]]:
         """All keys with their values, in bytewise order."""
@@ -190,26 +197,14 @@ class KeyValueStore:
 
     def _scan(self, first: bytes, end: bytes | None, *, reverse: bool) -> Iterator[tuple[Any, ValueAndTimestamp]]:
         for key, raw in self._backend.scan(self._values, first, end, reverse=reverse):
-            yield (key if self._key_serde is None else _value(key, self._key_serde)), self._decoded(raw)
+            yield from_bytes(key, self._key_serde), self._decoded(raw)
 
     def _decoded(self, raw: bytes) -> ValueAndTimestamp:
         timestamp, row = decode_value(raw, self._name)
-        return ValueAndTimestamp(row if self._value_serde is None else _value(row, self._value_serde), timestamp)
+        return ValueAndTimestamp(from_bytes(row, self._value_serde), timestamp)
 
     def _raw_key(self, key: Any) -> bytes:
-        raw = _raw(key, self._key_serde)
+        raw = to_bytes(key, self._key_serde)
         if raw is None:
             raise InputError("a key-value store has no null key", store=self._name)
         return raw
-
-
-def _raw(item: Any, serde: Serde | None) -> bytes | None:
-    if serde is None or item is None:
-        raw: bytes | None = item
-    else:
-        raw = serde.serialize(pa.array([item], serde.arrow_type))[0].as_py()
-    return raw
-
-
-def _value(raw: bytes, serde: Serde) -> Any:
-    return serde.deserialize(pa.array([raw], pa.binary()))[0].as_py()

@@ -132,6 +132,15 @@ class SessionStore:
         ]
         return [session for session in found if session.start_ms <= latest_start_ms]
 
+    def in_time(self, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool = False) -> Iterator[SessionRow]:
+        """Sessions of all keys, chosen as by `find_sessions`, by end, then start, then key bytes."""
+        first = encode_end_key(max(earliest_end_ms, 0, self.last_expired_end + 1))
+        for raw, _ in self._backend.scan(self._by_end, first, reverse=reverse):
+            key, start_ms, end_ms = decode_end_key(raw, self._name)
+            row = self.fetch_session(key, start_ms, end_ms) if start_ms <= latest_start_ms else None
+            if row is not None:
+                yield SessionRow(key, start_ms, end_ms, row)
+
     def count_from(self, first_end_ms: int) -> int:
         """How many sessions there are that end at ``first_end_ms`` or later."""
         first = encode_end_key(max(first_end_ms, self.last_expired_end + 1, 0))
@@ -184,7 +193,7 @@ class SessionStore:
             write: The batch that also carries the task's position.
         """
         self.header.write(schema, write)
-        self._expire(write)
+        self.expire(write)
         for key, start_ms, end_ms in removed.to_list():
             self.remove(key, start_ms, end_ms, write)
         for bounds, row in zip(changed.to_list(), rows.to_pylist(), strict=True):
@@ -195,11 +204,13 @@ class SessionStore:
         write.put(self._sessions, encode_key(session.key, session.start_ms, session.end_ms), session.row)
         write.put(self._by_end, encode_end_key(session.end_ms, session.start_ms, session.key), b"")
 
-    def _expire(self, write: WriteBatch) -> None:
+    def expire(self, write: WriteBatch) -> None:
+        """Adds the removal of all sessions that the store's clock has expired to ``write``."""
         if self.last_expired_end < 0:
             return
         first, end = encode_end_key(0), encode_end_key(self.last_expired_end + 1)
-        for raw, _ in self._backend.scan(self._by_end, first, end):
-            key, start_ms, end_ms = decode_end_key(raw, self._name)
+        expired = [decode_end_key(raw, self._name) for raw, _ in self._backend.scan(self._by_end, first, end)]
+        for key, start_ms, end_ms in expired:
             write.delete(self._sessions, encode_key(key, start_ms, end_ms))
-        write.delete_range(self._by_end, first, end)
+        if expired:
+            write.delete_range(self._by_end, first, end)

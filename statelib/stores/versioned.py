@@ -39,10 +39,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from statelib.errors import ConfigurationError, InputError, InternalError
-from statelib.stores.backend import WriteBatch
+from statelib.stores.backend import WriteBatch, end_of_prefix
+from statelib.stores.single_values import from_bytes, to_bytes
 from statelib.stores.timeline import VALID_TO_UNDEFINED, Timeline
 from statelib.stores.version_set import VersionSet
 from statelib.stores.versioned_codec import Interval
@@ -50,7 +50,7 @@ from statelib.stores.versioned_families import VersionedFamilies
 from statelib.stores.versioned_shipped import shipped_history
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -174,7 +174,7 @@ class VersionedKeyValueStore:
             InputError: The key is null, or the timestamp negative.
         """
         raw_key = self._raw_key(key)
-        raw_value = _raw(value, self._value_serde)
+        raw_value = to_bytes(value, self._value_serde)
         if not self._accepts(timestamp):
             return NOT_PUT
         timeline, stored = self._read(raw_key, timestamp)
@@ -254,6 +254,29 @@ class VersionedKeyValueStore:
             VersionedRecord(self._value(value), start, None if end == _END_OF_TIME else end)
             for start, end, value in found
         ]
+
+    def range(
+        self, first: Any = None, last: Any = None, as_of: int | None = None
+    ) -> Iterator[tuple[Any, VersionedRecord]]:
+        """Keys from ``first`` to ``last``, both included, in bytewise order, each with what `get` gives for it.
+
+        Each key is read when the iterator comes to it.
+
+        Args:
+            first: None: from the first key.
+            last: None: to the last key.
+            as_of: None: the latest values.
+        """
+        begin = b"" if first is None else self._raw_key(first)
+        return self._scan(begin, None if last is None else self._raw_key(last) + b"\x00", as_of)
+
+    def prefix_scan(self, prefix: bytes, as_of: int | None = None) -> Iterator[tuple[Any, VersionedRecord]]:
+        """As `range`, of the keys whose bytes begin with ``prefix``."""
+        return self._scan(prefix, end_of_prefix(prefix), as_of)
+
+    def approximate_num_entries(self) -> int:
+        """Roughly how many keys have a latest value."""
+        return self._backend.approximate_keys(self.families(self._name)[0])
 
     # Batch access
 
@@ -342,6 +365,14 @@ class VersionedKeyValueStore:
         versions = map(Interval, timeline.valid_from, ends, timeline.values)
         return [v for v in versions if v.value is not None and v.valid_from <= last and v.valid_to > first]
 
+    def _scan(self, first: bytes, end: bytes | None, as_of: int | None) -> Iterator[tuple[Any, VersionedRecord]]:
+        time = _END_OF_TIME if as_of is None else as_of
+        from_ms = _END_OF_TIME if time < self._horizon else max(time, 0)
+        for raw_key in self._families.keys(first, end, from_ms):
+            found = self._read(raw_key, from_ms)[0].at(time)
+            if found is not None:
+                yield from_bytes(raw_key, self._key_serde), VersionedRecord(self._value(found.value), found.valid_from)
+
     def _warn_of_expired_get(self, time: int) -> None:
         if not self._warned_of_expired_get:
             self._warned_of_expired_get = True
@@ -352,20 +383,10 @@ class VersionedKeyValueStore:
             )
 
     def _raw_key(self, key: Any) -> bytes:
-        raw = _raw(key, self._key_serde)
+        raw = to_bytes(key, self._key_serde)
         if raw is None:
             raise InputError("a versioned store has no null key", store=self._name)
         return raw
 
     def _value(self, raw: bytes | None) -> Any:
-        if self._value_serde is None:
-            return raw
-        return self._value_serde.deserialize(pa.array([raw], pa.binary()))[0].as_py()
-
-
-def _raw(item: Any, serde: Serde | None) -> bytes | None:
-    if serde is None or item is None:
-        raw: bytes | None = item
-    else:
-        raw = serde.serialize(pa.array([item], serde.arrow_type))[0].as_py()
-    return raw
+        return from_bytes(raw, self._value_serde)

@@ -96,6 +96,11 @@ def decode_segment_id(raw: bytes) -> int:
     return segment_id
 
 
+def decode_segment_key(raw: bytes) -> bytes:
+    """The record's key in a key of the segments family."""
+    return raw[_SEGMENT_ID.size :]
+
+
 def encode_row(versions: Sequence[Interval]) -> bytes:
     """A value of the segments family: ``versions`` in order of time, at least one, without gaps."""
     count = len(versions)

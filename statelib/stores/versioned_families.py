@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from statelib.batch import NO_TIMESTAMP
@@ -16,6 +18,7 @@ from statelib.stores.versioned_codec import (
     decode_latest,
     decode_row,
     decode_segment_id,
+    decode_segment_key,
     encode_header,
     encode_latest,
     encode_row,
@@ -125,6 +128,15 @@ class VersionedFamilies:
                 stored = Stored(raws[i], rows[i], first[i], first[i] * self._interval - 1)
             found.append((timeline, stored))
         return found
+
+    def keys(self, first: bytes, end: bytes | None, from_ms: int) -> Iterator[bytes]:
+        """Keys from ``first`` to before ``end`` that may have a value at ``from_ms`` or later, bytewise, each once."""
+        runs = [(key for key, _ in self._backend.scan(self._latest, first, end))]
+        for segment in self.segment_ids(self.segment_of(from_ms), self.segment_of(self.header.stream_time)):
+            upper = encode_segment_key(segment + 1) if end is None else encode_segment_key(segment, end)
+            scan = self._backend.scan(self._segments, encode_segment_key(segment, first), upper)
+            runs.append(decode_segment_key(raw) for raw, _ in scan)
+        return (key for key, _ in groupby(merge(*runs)))
 
     def row(self, key: bytes, segment: int) -> list[Interval]:
         """The versions of ``key`` in one segment, in order of time."""

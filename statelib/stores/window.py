@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from statelib.metrics import NodeMetrics
     from statelib.stores.backend import Backend, WriteBatch
 
+_END_OF_TIME = (1 << 63) - 2
+
 
 @dataclass(frozen=True, slots=True)
 class WindowRow:
@@ -133,6 +135,18 @@ class WindowStore:
             if start_ms > self.last_expired_start:
                 yield WindowRow(key, start_ms, *decode_value(value, self._name))
 
+    def in_time(self, from_ms: int, to_ms: int, *, reverse: bool = False) -> Iterator[WindowRow]:
+        """Windows of all keys that start from ``from_ms`` to ``to_ms``, both included, by start and key bytes."""
+        from_ms = max(from_ms, 0, self.last_expired_start + 1)
+        if from_ms > to_ms:
+            return
+        first, end = encode_start_key(from_ms), encode_start_key(min(to_ms, _END_OF_TIME) + 1)
+        for raw, _ in self._backend.scan(self._by_start, first, end, reverse=reverse):
+            start_ms, key = decode_start_key(raw, self._name)
+            window = self.fetch(key, start_ms)
+            if window is not None:
+                yield window
+
     def count_from(self, first_start_ms: int) -> int:
         """How many windows there are that start at ``first_start_ms`` or later."""
         first = encode_start_key(max(first_start_ms, self.last_expired_start + 1, 0))
@@ -197,7 +211,7 @@ class WindowStore:
             write: The batch that also carries the task's position.
         """
         self.header.write(schema, write)
-        self._expire(write)
+        self.expire(write)
         columns = (
             changes.keys.to_pylist(),
             changes.start.tolist(),
@@ -215,14 +229,16 @@ class WindowStore:
                 write.delete(self._by_start, encode_start_key(start_ms, key))
         self.newest_stored = self.stream_time
 
-    def _expire(self, write: WriteBatch) -> None:
+    def expire(self, write: WriteBatch) -> None:
+        """Adds the removal of all windows that the store's clock has expired to ``write``."""
         if self.last_expired_start < 0:
             return
         first, end = encode_start_key(0), encode_start_key(self.last_expired_start + 1)
-        for raw, _ in self._backend.scan(self._by_start, first, end):
-            start_ms, key = decode_start_key(raw, self._name)
+        expired = [decode_start_key(raw, self._name) for raw, _ in self._backend.scan(self._by_start, first, end)]
+        for start_ms, key in expired:
             self._delete(key, start_ms, write)
-        write.delete_range(self._by_start, first, end)
+        if expired:
+            write.delete_range(self._by_start, first, end)
 
     def _delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
         write.delete(self._windows, encode_key(key, start_ms))

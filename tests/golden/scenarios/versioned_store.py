@@ -1,25 +1,22 @@
-"""``versioned-store``: every operation of KIP-889's store and its queries, over RocksDB and over memory."""
+"""``versioned-store``: every operation of KIP-889's store and its queries, by their public names."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from statelib.errors import InputError
+import pyarrow as pa
+
+from statelib import InputError, MultiVersionedKeyQuery, Stores, VersionedKeyQuery
 from statelib.metrics import NodeMetrics
-from statelib.serdes import StringSerde
-from statelib.stores.memory import MemoryBackend
-from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.versioned import VersionedKeyValueStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib.stores.backend import Backend
-    from statelib.stores.versioned import VersionedRecord
+    from statelib.state import VersionedBytesStoreSupplier, VersionedKeyValueStore, VersionedRecord
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
 
@@ -29,38 +26,35 @@ NEGATIVE = "edge-negative-ts"
 
 
 def check(case: Case, compare: Compare) -> None:
-    """Runs the case over both backends."""
-    with ExitStack() as stack:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for name, backend in (("memory", MemoryBackend()), ("rocksdb", RocksDbBackend(path))):
-            stack.callback(backend.close)
-            _check_over(backend, name, case, compare)
+    """Runs the case over a store in memory and a persistent one."""
+    retention = timedelta(milliseconds=case.params["history_retention"])
+    interval = None
+    if not case.params.get("segment_interval_is_default"):
+        interval = timedelta(milliseconds=case.params["segment_interval"])
+    in_memory = Stores.in_memory_versioned_key_value_store("store", retention, interval)
+    _check_store(in_memory, None, "in memory", case, compare)
+    persistent = Stores.persistent_versioned_key_value_store("store", retention, interval)
+    with tempfile.TemporaryDirectory() as folder:
+        _check_store(persistent, Path(folder), "persistent", case, compare)
 
 
-def _check_over(backend: Backend, name: str, case: Case, compare: Compare) -> None:
+def _check_store(
+    supplier: VersionedBytesStoreSupplier, where: Path | None, name: str, case: Case, compare: Compare
+) -> None:
     metrics = NodeMetrics()
-    interval = case.params["segment_interval"]
-    store = VersionedKeyValueStore(
-        backend,
-        "store",
-        history_retention_ms=case.params["history_retention"],
-        segment_interval_ms=None if case.params.get("segment_interval_is_default") else interval,
-        semantics="kafka-4.3",
-        metrics=metrics,
-        key_serde=StringSerde(),
-        value_serde=StringSerde(),
-    )
-    compare(0, f"{name}: segment interval", interval, store.segment_interval_ms)
-    for step in case.steps:
-        operation, expected = _operation(step), _expected(step)
-        if case.name == NEGATIVE:
-            expected = _refusing(step["call"])
-        try:
-            got = operation(store)
-        except InputError:
-            got = "error"
-        compare(step["i"], f"{name}: ret", expected, got)
-        compare(step["i"], f"{name}: dropped", step["dropped"], metrics.counters.get("dropped-records", 0))
+    builder = Stores.versioned_key_value_store_builder(supplier, pa.string(), pa.string())
+    with builder.build().init(where, semantics="kafka-4.3", metrics=metrics) as store:
+        compare(0, f"{name}: segment interval", case.params["segment_interval"], store.segment_interval_ms)
+        for step in case.steps:
+            operation, expected = _operation(step), _expected(step)
+            if case.name == NEGATIVE:
+                expected = _refusing(step["call"])
+            try:
+                got = operation(store)
+            except InputError:
+                got = "error"
+            compare(step["i"], f"{name}: ret", expected, got)
+            compare(step["i"], f"{name}: dropped", step["dropped"], metrics.counters.get("dropped-records", 0))
 
 
 def _expected(step: dict[str, Any]) -> object:
@@ -88,9 +82,10 @@ def _operation(step: dict[str, Any]) -> Callable[[VersionedKeyValueStore], Any]:
         "delete": lambda store: _record(store.delete(key, step["ts"])),
         "get": lambda store: _record(store.get(key)),
         "get_as_of": lambda store: _record(store.get(key, step["as_of"])),
-        "iq_versioned_key": lambda store: _record(store.versioned_key_query(key, step["as_of"])),
+        "iq_versioned_key": lambda store: _record(store.query(VersionedKeyQuery(key, step["as_of"]))),
         "iq_multi_versioned_key": lambda store: [
-            _record(found) for found in store.history(key, step["from"], step["to"], order=ORDERS[step["order"]])
+            _record(found)
+            for found in store.query(MultiVersionedKeyQuery(key, step["from"], step["to"], order=ORDERS[step["order"]]))
         ],
     }
     return operations[step["op"]]

@@ -1,0 +1,56 @@
+"""A store that can be built again and again (Kafka's ``StoreBuilder``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from statelib.state.store import StateStore
+from statelib.state.suppliers import describe_supplier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from statelib.serdes import Serde
+    from statelib.state.suppliers import BytesStoreSupplier
+
+Store = TypeVar("Store", bound=StateStore[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBuilder(Generic[Store]):
+    """Made by `Stores`; immutable and picklable, so that each task can build its own store.
+
+    Attributes:
+        kind: The class of the stores.
+        supplier: Name and settings.
+        key_serde: Of their keys.
+        value_serde: Of their values.
+    """
+
+    kind: type[Store]
+    supplier: BytesStoreSupplier
+    key_serde: Serde
+    value_serde: Serde
+
+    @property
+    def name(self) -> str:
+        """The store's name."""
+        return self.supplier.name
+
+    def build(self) -> Store:
+        """A store, not opened yet: ``init`` opens it."""
+        return self.kind(self.supplier, self.key_serde, self.value_serde)
+
+    def families(self) -> Sequence[str]:
+        """The store's backend families."""
+        return self.kind.family_names(self.name)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind, settings and serdes as plain data, for the fingerprint."""
+        return {
+            "store": self.kind.__name__,
+            **describe_supplier(self.supplier),
+            "key_serde": self.key_serde.describe(),
+            "value_serde": self.value_serde.describe(),
+        }

@@ -1,0 +1,60 @@
+"""Questions to a versioned store (KIP-960 ``VersionedKeyQuery``, KIP-968 ``MultiVersionedKeyQuery``). Immutable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from statelib.state.store import Time
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedKeyQuery:
+    """One version of a key: ``VersionedKeyQuery.with_key("EUR").as_of(time)``; without a time the latest."""
+
+    key: Any
+    as_of_timestamp: Time | None = None
+
+    @classmethod
+    def with_key(cls, key: Any) -> VersionedKeyQuery:
+        """The latest version of ``key``."""
+        return cls(key)
+
+    def as_of(self, timestamp: Time) -> VersionedKeyQuery:
+        """The version that is valid at ``timestamp``."""
+        return replace(self, as_of_timestamp=timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiVersionedKeyQuery:
+    """The versions of a key that are valid at any time of a range, its ends included; the latest first, by default.
+
+    ``MultiVersionedKeyQuery.with_key("EUR").from_time(first).to_time(last).with_ascending_timestamps()``
+    """
+
+    key: Any
+    first: Time | None = None
+    last: Time | None = None
+    order: Literal["ascending", "descending"] = "descending"
+
+    @classmethod
+    def with_key(cls, key: Any) -> MultiVersionedKeyQuery:
+        """All versions of ``key``."""
+        return cls(key)
+
+    def from_time(self, time: Time | None) -> MultiVersionedKeyQuery:
+        """Not those that ended at ``time`` or before; None: from the first one."""
+        return replace(self, first=time)
+
+    def to_time(self, time: Time | None) -> MultiVersionedKeyQuery:
+        """Not those that began after ``time``; None: to the last one."""
+        return replace(self, last=time)
+
+    def with_ascending_timestamps(self) -> MultiVersionedKeyQuery:
+        """The earliest first."""
+        return replace(self, order="ascending")
+
+    def with_descending_timestamps(self) -> MultiVersionedKeyQuery:
+        """The latest first."""
+        return replace(self, order="descending")

@@ -1,0 +1,163 @@
+"""The session store (Kafka's ``SessionStore``).
+
+It has a clock of its own, the largest session end put, and a session is there while ``end > clock - retention``.
+Sessions that are out of it are refused by `SessionStore.put`, not shown, and removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from statelib.errors import InputError
+from statelib.state.store import StateStore, epoch_ms
+from statelib.state.windowed import Windowed
+from statelib.stores import session as engine
+from statelib.stores.backend import WriteBatch
+from statelib.stores.session import SessionRow
+from statelib.stores.single_values import from_bytes, to_bytes
+from statelib.stores.store_clock import StoreClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
+    from statelib.serdes import Serde
+    from statelib.state.store import Time
+    from statelib.state.suppliers import SessionBytesStoreSupplier
+    from statelib.stores.backend import Backend
+
+_END_OF_TIME = (1 << 63) - 1
+
+
+class SessionStore(StateStore[engine.SessionStore]):
+    """The aggregate of each key and session (Kafka's ``SessionStore``).
+
+    A session's key is a `Windowed`, both ends inclusive. Times are milliseconds, or a `datetime` with a time zone.
+    Sessions of a key come by end, then start; those of several keys then in the order of the keys' bytes. Every method
+    raises `ConfigurationError` while the store is not open, and `InputError` for a null key or one of another type.
+
+    Made by ``Stores.session_store_builder(...).build()``.
+    """
+
+    @staticmethod
+    def family_names(name: str) -> tuple[str, ...]:
+        """The backend families of the store called ``name``."""
+        return *engine.SessionStore.families(name), StoreClock.family(name)
+
+    def __init__(self, supplier: SessionBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
+        super().__init__(supplier, key_serde, value_serde)
+        self.retention_ms = supplier.retention_ms
+
+    @property
+    def stream_time(self) -> int:
+        """The store's clock: the largest session end put or removed, -1 if none."""
+        return self._engine.stream_time
+
+    def put(self, session: Windowed, aggregate: Any) -> None:
+        """Sets the aggregate of a session; None removes it. One out of retention is refused and counted.
+
+        Raises:
+            InputError: The key is null, a type is wrong, the session begins before 1970 or ends before it begins.
+        """
+        key, start_ms, end_ms = session
+        raw_key, row = self._raw_key(key), to_bytes(aggregate, self._value_serde)
+        if not 0 <= start_ms <= end_ms:
+            raise InputError(f"a session cannot be from {start_ms} to {end_ms}", store=self.name)
+        store, write = self._engine, WriteBatch()
+        store.header.write(self._value_schema, write)
+        if row is None:
+            store.stream_time = max(store.stream_time, end_ms)
+            store.remove(raw_key, start_ms, end_ms, write)
+        else:
+            store.put(SessionRow(raw_key, start_ms, end_ms, row), write)
+        if end_ms > self._clock.stream_time:
+            store.expire(write)
+        self._clock.advance(end_ms, write)
+        self._over.write(write)
+
+    def remove(self, session: Windowed) -> None:
+        """Removes the session with exactly these bounds, if it is there."""
+        self.put(session, None)
+
+    def fetch_session(self, key: Any, session_start: Time, session_end: Time) -> Any:
+        """The aggregate of the session with exactly these bounds, or None."""
+        row = self._engine.fetch_session(self._raw_key(key), epoch_ms(session_start), epoch_ms(session_end))
+        return from_bytes(row, self._value_serde)
+
+    def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
+        """All sessions of ``key``."""
+        return self.find_sessions(key, 0, _END_OF_TIME)
+
+    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
+        """All sessions of ``key``, the latest first."""
+        return self.backward_find_sessions(key, 0, _END_OF_TIME)
+
+    def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
+        """All sessions of several keys (Kafka's ``fetch(keyFrom, keyTo)``); None: without a bound."""
+        return self.find_sessions_of_range(key_from, key_to, 0, _END_OF_TIME)
+
+    def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
+        """As `fetch_range`, the latest first."""
+        return self.backward_find_sessions_of_range(key_from, key_to, 0, _END_OF_TIME)
+
+    def find_sessions(
+        self, key: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """The sessions of ``key`` that reach into the time from the one to the other, both included."""
+        return iter(self._of_key(key, earliest_session_end, latest_session_start))
+
+    def backward_find_sessions(
+        self, key: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `find_sessions`, the latest first."""
+        return iter(self._of_key(key, earliest_session_end, latest_session_start)[::-1])
+
+    def find_sessions_of_range(
+        self, key_from: Any, key_to: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `find_sessions`, of several keys (Kafka's ``findSessions(keyFrom, keyTo, ...)``)."""
+        return self._of_keys(key_from, key_to, earliest_session_end, latest_session_start, reverse=False)
+
+    def backward_find_sessions_of_range(
+        self, key_from: Any, key_to: Any, earliest_session_end: Time, latest_session_start: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `find_sessions_of_range`, the latest first."""
+        return self._of_keys(key_from, key_to, earliest_session_end, latest_session_start, reverse=True)
+
+    def _of_key(self, key: Any, earliest_end: Time, latest_start: Time) -> list[tuple[Windowed, Any]]:
+        rows = self._engine.find_sessions(self._raw_key(key), epoch_ms(earliest_end), epoch_ms(latest_start))
+        return list(self._shown(rows))
+
+    def _of_keys(
+        self, key_from: Any, key_to: Any, earliest_end: Time, latest_start: Time, *, reverse: bool
+    ) -> Iterator[tuple[Windowed, Any]]:
+        rows = self._engine.in_time(epoch_ms(earliest_end), epoch_ms(latest_start), reverse=reverse)
+        first, last = to_bytes(key_from, self._key_serde), to_bytes(key_to, self._key_serde)
+        return self._shown(
+            row for row in rows if (first is None or row.key >= first) and (last is None or row.key <= last)
+        )
+
+    def _shown(self, rows: Iterable[SessionRow]) -> Iterator[tuple[Windowed, Any]]:
+        for row in rows:
+            key = from_bytes(row.key, self._key_serde)
+            yield Windowed(key, row.start_ms, row.end_ms), from_bytes(row.row, self._value_serde)
+
+    def _raw_key(self, key: Any) -> bytes:
+        raw = to_bytes(key, self._key_serde)
+        if raw is None:
+            raise InputError("a session store has no null key", store=self.name)
+        return raw
+
+    def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> engine.SessionStore:
+        del semantics  # there is one
+        self._clock = StoreClock(backend, self.name)
+        store = engine.SessionStore(
+            backend,
+            self.name,
+            retention_ms=self.retention_ms,
+            stream_time=self._clock.stream_time,
+            metrics=metrics,
+        )
+        store.header.check(self._value_schema)
+        return store

@@ -1,0 +1,165 @@
+"""What every state store is: named, opened over a backend, closed (Kafka's ``StateStore``)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from statelib.errors import ConfigurationError
+from statelib.serdes import serde_for
+from statelib.stores.memory import MemoryBackend
+from statelib.stores.rocksdb import RocksDbBackend
+from statelib.stores.single_values import to_bytes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
+    from statelib.serdes import Serde
+    from statelib.state.suppliers import BytesStoreSupplier
+    from statelib.stores.backend import Backend
+
+Engine = TypeVar("Engine")
+"""The store of `statelib.stores` that reads and writes the bytes."""
+
+SerdeLike: TypeAlias = "Serde | pa.DataType"
+"""A serde, or the Arrow type of what is to be stored: `serde_for` has its serde."""
+
+Time: TypeAlias = int | datetime
+"""Milliseconds since 1970, or a `datetime` with a time zone."""
+
+
+def serde_of(serde: SerdeLike) -> Serde:
+    """The serde itself, or that of an Arrow type."""
+    return serde_for(serde) if isinstance(serde, pa.DataType) else serde
+
+
+def epoch_ms(time: Time) -> int:
+    """Milliseconds since 1970.
+
+    Raises:
+        ConfigurationError: A `datetime` has no time zone.
+    """
+    if isinstance(time, int):
+        return time
+    if time.tzinfo is None:
+        raise ConfigurationError(f"{time} has no time zone", next_step="give milliseconds, or a datetime with one")
+    return round(time.timestamp() * 1000)
+
+
+class StateStore(ABC, Generic[Engine]):
+    """Made by a `StoreBuilder`; of no use before `init` and after `close`.
+
+    Args:
+        supplier: Name and settings.
+        key_serde: Of its keys.
+        value_serde: Of its values.
+    """
+
+    def __init__(self, supplier: BytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
+        self.name = supplier.name
+        self.persistent = supplier.persistent
+        self._key_serde = key_serde
+        self._value_serde = value_serde
+        self._backend: Backend | None = None
+        self._opened: Engine | None = None
+        self._owns_backend = False
+
+    def init(
+        self,
+        where: Backend | Path | str | None = None,
+        *,
+        semantics: Semantics = "kip",
+        metrics: NodeMetrics | None = None,
+    ) -> Self:
+        """Opens the store, and gives it.
+
+        Args:
+            where: A backend, or the folder of a persistent store. None: a store in memory.
+            semantics: See `Semantics`.
+            metrics: Where refused puts are counted.
+
+        Raises:
+            ConfigurationError: It is open already; a persistent store has no folder, or one in memory has one; the
+                stored data has another format or other settings.
+        """
+        if self._backend is not None:
+            raise ConfigurationError("the store is open already", store=self.name, next_step="close() it first")
+        self._owns_backend = where is None or isinstance(where, (str, Path))
+        if where is None and self.persistent:
+            step = "init(folder), or an in-memory supplier"
+            raise ConfigurationError("a persistent store needs a folder", store=self.name, next_step=step)
+        if isinstance(where, (str, Path)):
+            if not self.persistent:
+                step = "init() without one, or a persistent supplier"
+                raise ConfigurationError("a store in memory has no folder", store=self.name, next_step=step)
+            self._backend = RocksDbBackend(where)
+        else:
+            self._backend = where or MemoryBackend()
+        try:
+            self._opened = self._open(self._backend, semantics, metrics)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used."""
+        return self._opened is not None
+
+    def close(self) -> None:
+        """Releases the store's own folder or memory; a second call does nothing. A backend that was given stays."""
+        if self._backend is not None and self._owns_backend:
+            self._backend.close()
+        self._backend = self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def approximate_size_bytes(self) -> int:
+        """Roughly how much it holds, in memory and on disk."""
+        return sum(self._over.approximate_bytes(family) for family in self.family_names(self.name))
+
+    @staticmethod
+    @abstractmethod
+    def family_names(name: str) -> tuple[str, ...]:
+        """The backend families of a store of this kind that is called ``name``."""
+
+    @abstractmethod
+    def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> Engine:
+        """The engine's store over ``backend``."""
+
+    @property
+    def _engine(self) -> Engine:
+        if self._opened is None:
+            raise self._not_open()
+        return self._opened
+
+    @property
+    def _over(self) -> Backend:
+        if self._backend is None:
+            raise self._not_open()
+        return self._backend
+
+    @property
+    def _value_schema(self) -> pa.Schema:
+        """The types of a row, for the store's header."""
+        return pa.schema([("value", self._value_serde.arrow_type)])
+
+    def _not_open(self) -> ConfigurationError:
+        return ConfigurationError("the store is not open", store=self.name, next_step="init() it first")
+
+    def _raw_prefix(self, prefix: Any) -> bytes:
+        """The bytes of a prefix: bytes as they are, else by the key serde."""
+        return prefix if isinstance(prefix, bytes) else to_bytes(prefix, self._key_serde) or b""

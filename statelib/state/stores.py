@@ -1,0 +1,155 @@
+"""Suppliers and builders of stores (Kafka's ``Stores``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
+from statelib.state.builder import StoreBuilder
+from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore
+from statelib.state.session import SessionStore
+from statelib.state.store import serde_of
+from statelib.state.suppliers import (
+    KeyValueBytesStoreSupplier,
+    SessionBytesStoreSupplier,
+    VersionedBytesStoreSupplier,
+    WindowBytesStoreSupplier,
+)
+from statelib.state.versioned import VersionedKeyValueStore
+from statelib.state.window import TimestampedWindowStore, WindowStore
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from statelib.state.store import SerdeLike
+
+
+class Stores:
+    """Suppliers say what kind of store it is; builders add the serdes, or just the Arrow types.
+
+    The suppliers raise `ConfigurationError` for a duration that is negative or has microseconds. In a job a persistent
+    store and one in memory are the same: see `KeyValueBytesStoreSupplier`.
+    """
+
+    # --- suppliers -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def persistent_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
+        """A plain store: of each key the value that arrived last."""
+        return KeyValueBytesStoreSupplier(name)
+
+    @staticmethod
+    def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
+        """A plain store in memory."""
+        return KeyValueBytesStoreSupplier(name, persistent=False)
+
+    @staticmethod
+    def persistent_versioned_key_value_store(
+        name: str, history_retention: timedelta, segment_interval: timedelta | None = None
+    ) -> VersionedBytesStoreSupplier:
+        """A versioned store (KIP-889, "Store Supplier/Builder Interfaces").
+
+        Args:
+            name: The store's.
+            history_retention: How long old versions can be asked for.
+            segment_interval: Width of what expires as a whole, at least 1 ms; None: Kafka's choice.
+        """
+        return _versioned(name, history_retention, segment_interval, persistent=True)
+
+    @staticmethod
+    def in_memory_versioned_key_value_store(
+        name: str, history_retention: timedelta, segment_interval: timedelta | None = None
+    ) -> VersionedBytesStoreSupplier:
+        """A versioned store in memory (which KIP-889 leaves to later)."""
+        return _versioned(name, history_retention, segment_interval, persistent=False)
+
+    @staticmethod
+    def persistent_window_store(
+        name: str, retention_period: timedelta, window_size: timedelta
+    ) -> WindowBytesStoreSupplier:
+        """A window store; windows are kept for the retention period after their start, at least their size."""
+        return _window(name, retention_period, window_size, persistent=True)
+
+    @staticmethod
+    def in_memory_window_store(
+        name: str, retention_period: timedelta, window_size: timedelta
+    ) -> WindowBytesStoreSupplier:
+        """A window store in memory."""
+        return _window(name, retention_period, window_size, persistent=False)
+
+    @staticmethod
+    def persistent_session_store(name: str, retention_period: timedelta) -> SessionBytesStoreSupplier:
+        """A session store; sessions are kept for the retention period after their end."""
+        return SessionBytesStoreSupplier(name, milliseconds(retention_period, "retention_period"))
+
+    @staticmethod
+    def in_memory_session_store(name: str, retention_period: timedelta) -> SessionBytesStoreSupplier:
+        """A session store in memory."""
+        return SessionBytesStoreSupplier(name, milliseconds(retention_period, "retention_period"), persistent=False)
+
+    # --- builders ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def key_value_store_builder(
+        supplier: KeyValueBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[KeyValueStore]:
+        """Builds a `KeyValueStore`."""
+        return StoreBuilder(KeyValueStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def timestamped_key_value_store_builder(
+        supplier: KeyValueBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[TimestampedKeyValueStore]:
+        """Builds a `TimestampedKeyValueStore`."""
+        return StoreBuilder(TimestampedKeyValueStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def versioned_key_value_store_builder(
+        supplier: VersionedBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[VersionedKeyValueStore]:
+        """Builds a `VersionedKeyValueStore` (KIP-889)."""
+        return StoreBuilder(VersionedKeyValueStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def window_store_builder(
+        supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[WindowStore]:
+        """Builds a `WindowStore`."""
+        return StoreBuilder(WindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def timestamped_window_store_builder(
+        supplier: WindowBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[TimestampedWindowStore]:
+        """Builds a `TimestampedWindowStore`."""
+        return StoreBuilder(TimestampedWindowStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+    @staticmethod
+    def session_store_builder(
+        supplier: SessionBytesStoreSupplier, key_serde: SerdeLike, value_serde: SerdeLike
+    ) -> StoreBuilder[SessionStore]:
+        """Builds a `SessionStore`."""
+        return StoreBuilder(SessionStore, supplier, serde_of(key_serde), serde_of(value_serde))
+
+
+def _versioned(
+    name: str, history_retention: timedelta, segment_interval: timedelta | None, *, persistent: bool
+) -> VersionedBytesStoreSupplier:
+    interval = None if segment_interval is None else milliseconds(segment_interval, "segment_interval", at_least=1)
+    retention = milliseconds(history_retention, "history_retention")
+    return VersionedBytesStoreSupplier(name, retention, interval, persistent)
+
+
+def _window(
+    name: str, retention_period: timedelta, window_size: timedelta, *, persistent: bool
+) -> WindowBytesStoreSupplier:
+    retention_ms = milliseconds(retention_period, "retention_period")
+    size_ms = milliseconds(window_size, "window_size")
+    if retention_ms < size_ms:
+        raise ConfigurationError(
+            f"windows of {size_ms} ms are kept for {retention_ms} ms only",
+            store=name,
+            next_step="make the retention period at least the window size",
+        )
+    return WindowBytesStoreSupplier(name, retention_ms, size_ms, persistent)

@@ -1,0 +1,93 @@
+"""What kind of store, and its settings: what the DSL's ``Materialized`` and the store builders take. Immutable."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.state.versioned_bytes import VersionedBytesStore
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueBytesStoreSupplier:
+    """A plain key-value store (Kafka's ``KeyValueBytesStoreSupplier``).
+
+    Attributes:
+        name: The store's name.
+        persistent: Whether it is in a folder where it is opened by itself. In a job the state of a task is one,
+            whatever this is: it lives in memory while a slice runs, as far as that goes, and in the task's RocksDB from
+            slice to slice.
+    """
+
+    name: str
+    persistent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedBytesStoreSupplier:
+    """A versioned key-value store (KIP-889, "VersionedBytesStoreSupplier Interface").
+
+    Attributes:
+        name: The store's name.
+        history_retention_ms: How long old versions can be asked for, and how late an update may come.
+        segment_interval_ms: Width of the segments that expire as a whole; None: Kafka's choice (retention / 3 to / 24).
+        persistent: See `KeyValueBytesStoreSupplier`.
+    """
+
+    name: str
+    history_retention_ms: int
+    segment_interval_ms: int | None = None
+    persistent: bool = True
+
+    def get(self) -> VersionedBytesStore:
+        """A store of bytes, not opened yet."""
+        from statelib.state.versioned_bytes import VersionedBytesStore  # noqa: PLC0415 - it is made of a supplier
+
+        return VersionedBytesStore(self)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBytesStoreSupplier:
+    """A window store (Kafka's ``WindowBytesStoreSupplier``).
+
+    Attributes:
+        name: The store's name.
+        retention_ms: How long after its start a window is kept, by the store's own clock: the largest start put.
+        window_size_ms: From a window's start to its end.
+        persistent: See `KeyValueBytesStoreSupplier`.
+    """
+
+    name: str
+    retention_ms: int
+    window_size_ms: int
+    persistent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBytesStoreSupplier:
+    """A session store (Kafka's ``SessionBytesStoreSupplier``).
+
+    Attributes:
+        name: The store's name.
+        retention_ms: How long after its end a session is kept, by the store's own clock: the largest end put.
+        persistent: See `KeyValueBytesStoreSupplier`.
+    """
+
+    name: str
+    retention_ms: int
+    persistent: bool = True
+
+
+BytesStoreSupplier = (
+    KeyValueBytesStoreSupplier | VersionedBytesStoreSupplier | WindowBytesStoreSupplier | SessionBytesStoreSupplier
+)
+
+
+def describe_supplier(supplier: BytesStoreSupplier) -> Mapping[str, object]:
+    """The settings that decide the answer, as plain data: where the store is does not."""
+    settings = asdict(supplier)
+    del settings["persistent"]
+    return settings

@@ -1,0 +1,155 @@
+"""The versioned key-value store of KIP-889, with the queries of KIP-960 and KIP-968."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+
+from statelib.state.queries import VersionedKeyQuery
+from statelib.state.store import StateStore, epoch_ms
+from statelib.stores import versioned as engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
+    from statelib.serdes import Serde
+    from statelib.state.queries import MultiVersionedKeyQuery
+    from statelib.state.store import Time
+    from statelib.state.suppliers import VersionedBytesStoreSupplier
+    from statelib.stores.backend import Backend
+    from statelib.stores.versioned import VersionedRecord
+
+
+class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
+    """Several versions of a key, found by time (KIP-889, ``VersionedKeyValueStore``).
+
+    A version is valid from its timestamp to that of the key's next one. Times are milliseconds, or a `datetime` with a
+    time zone. Every method raises `ConfigurationError` while the store is not open.
+
+    Made by ``Stores.versioned_key_value_store_builder(...).build()``.
+    """
+
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED: ClassVar = engine.VALID_TO_UNDEFINED
+    """What `put` gives where nothing is later (-1)."""
+    PUT_RETURN_CODE_NOT_PUT: ClassVar = engine.NOT_PUT
+    """What `put` gives where it has refused (the smallest int64)."""
+
+    family_names = staticmethod(engine.VersionedKeyValueStore.families)
+
+    def __init__(self, supplier: VersionedBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
+        super().__init__(supplier, key_serde, value_serde)
+        self.history_retention_ms = supplier.history_retention_ms
+        self._segment_interval_ms = supplier.segment_interval_ms
+
+    @property
+    def segment_interval_ms(self) -> int:
+        """Width of the segments that expire as a whole."""
+        return self._engine.segment_interval_ms
+
+    @property
+    def stream_time(self) -> int:
+        """The store's clock: the largest timestamp that it has taken, -1 if none."""
+        return self._engine.stream_time
+
+    def put(self, key: Any, value: Any, timestamp: Time) -> int:
+        """Adds a version, or replaces the one at this very timestamp; None as the value is a tombstone.
+
+        Returns:
+            When the version ends: the timestamp of the key's next version, tombstones included;
+            ``PUT_RETURN_CODE_VALID_TO_UNDEFINED`` if there is none; ``PUT_RETURN_CODE_NOT_PUT`` if the timestamp is
+            older than the retention.
+
+        Raises:
+            InputError: The key is null, a type is wrong, or the timestamp is negative.
+        """
+        return self._engine.put(key, value, epoch_ms(timestamp))
+
+    def delete(self, key: Any, timestamp: Time) -> VersionedRecord | None:
+        """Puts a tombstone, and gives what was valid at ``timestamp`` until then; None also if it is refused.
+
+        Raises:
+            InputError: The key is null, or the timestamp negative.
+        """
+        return self._engine.delete(key, epoch_ms(timestamp))
+
+    def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
+        """The latest value, or that which is valid at ``as_of``; None if there is none.
+
+        A time older than the history retention finds only a latest value that was valid then; that it finds none is
+        logged, once.
+
+        Raises:
+            InputError: The key is null.
+        """
+        return self._engine.get(key, None if as_of is None else epoch_ms(as_of))
+
+    def history(
+        self,
+        key: Any,
+        from_time: Time | None = None,
+        to_time: Time | None = None,
+        order: Literal["ascending", "descending"] = "descending",
+    ) -> list[VersionedRecord]:
+        """The values that are valid at any time from ``from_time`` to ``to_time``, and when they ended.
+
+        As a `MultiVersionedKeyQuery`; tombstones are not among them.
+
+        Raises:
+            InputError: The key is null, or the range ends before it begins.
+        """
+        first = None if from_time is None else epoch_ms(from_time)
+        last = None if to_time is None else epoch_ms(to_time)
+        return self._engine.history(key, first, last, order=order)
+
+    @overload
+    def query(self, query: VersionedKeyQuery) -> VersionedRecord | None: ...
+    @overload
+    def query(self, query: MultiVersionedKeyQuery) -> list[VersionedRecord]: ...
+    def query(
+        self, query: VersionedKeyQuery | MultiVersionedKeyQuery
+    ) -> VersionedRecord | list[VersionedRecord] | None:
+        """Answers a query; unlike `get` it tells when a version ended (``valid_to``), unless it is the latest.
+
+        Raises:
+            InputError: The key is null, or the range ends before it begins.
+        """
+        if isinstance(query, VersionedKeyQuery):
+            time = None if query.as_of_timestamp is None else epoch_ms(query.as_of_timestamp)
+            return self._engine.versioned_key_query(query.key, time)
+        return self.history(query.key, query.first, query.last, query.order)
+
+    def range(
+        self, from_key: Any = None, to_key: Any = None, as_of: Time | None = None
+    ) -> Iterator[tuple[Any, VersionedRecord]]:
+        """Keys from ``from_key`` to ``to_key``, both included, in the order of their bytes, each with what `get` gives.
+
+        Keys without a value at ``as_of`` are left out. Each key is read when the iterator comes to it.
+        """
+        return self._engine.range(from_key, to_key, None if as_of is None else epoch_ms(as_of))
+
+    def prefix_scan(self, prefix: Any, as_of: Time | None = None) -> Iterator[tuple[Any, VersionedRecord]]:
+        """As `range`, of the keys whose bytes begin with ``prefix``: bytes, or what the key serde makes of it."""
+        return self._engine.prefix_scan(self._raw_prefix(prefix), None if as_of is None else epoch_ms(as_of))
+
+    def all(self, as_of: Time | None = None) -> Iterator[tuple[Any, VersionedRecord]]:
+        """As `range`, of all keys."""
+        return self.range(as_of=as_of)
+
+    def approximate_num_entries(self) -> int:
+        """Roughly how many keys have a latest value."""
+        return self._engine.approximate_num_entries()
+
+    def _open(
+        self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None
+    ) -> engine.VersionedKeyValueStore:
+        return engine.VersionedKeyValueStore(
+            backend,
+            self.name,
+            history_retention_ms=self.history_retention_ms,
+            segment_interval_ms=self._segment_interval_ms,
+            semantics=semantics,
+            metrics=metrics,
+            key_serde=self._key_serde,
+            value_serde=self._value_serde,
+        )

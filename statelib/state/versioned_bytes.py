@@ -1,0 +1,89 @@
+"""A versioned store as a store of bytes, with value and timestamp in one value (KIP-889, ``VersionedBytesStore``).
+
+A value and its timestamp are the bytes of Kafka's ``ValueAndTimestampSerializer``: the timestamp in ms, i64 big-endian,
+then the value (`statelib.stores.key_value_codec`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from statelib.errors import InputError
+from statelib.serdes import BytesSerde
+from statelib.state.store import epoch_ms
+from statelib.state.versioned import VersionedKeyValueStore
+from statelib.stores.key_value_codec import decode_value, encode_value
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
+    from statelib.state.store import Time
+    from statelib.state.suppliers import VersionedBytesStoreSupplier
+    from statelib.stores.backend import Backend
+    from statelib.stores.versioned import VersionedRecord
+
+
+class VersionedBytesStore:
+    """Made by ``VersionedBytesStoreSupplier.get()``; opened and closed as any store."""
+
+    def __init__(self, supplier: VersionedBytesStoreSupplier) -> None:
+        self.inner = VersionedKeyValueStore(supplier, BytesSerde(), BytesSerde())
+        """The store, with values and timestamps apart."""
+
+    def init(
+        self,
+        where: Backend | Path | str | None = None,
+        *,
+        semantics: Semantics = "kip",
+        metrics: NodeMetrics | None = None,
+    ) -> Self:
+        """See `StateStore`."""
+        self.inner.init(where, semantics=semantics, metrics=metrics)
+        return self
+
+    def close(self) -> None:
+        """See `StateStore`."""
+        self.inner.close()
+
+    @property
+    def name(self) -> str:
+        """The store's name."""
+        return self.inner.name
+
+    @property
+    def is_open(self) -> bool:
+        """See `StateStore`."""
+        return self.inner.is_open
+
+    def put(self, key: bytes, value: bytes | None, timestamp: Time | None = None) -> int:
+        """Adds a version; gives what `VersionedKeyValueStore.put` gives.
+
+        Args:
+            key: The key.
+            value: The value; without a ``timestamp`` it is a value and its timestamp.
+            timestamp: The version's.
+
+        Raises:
+            InputError: The key is null, the timestamp negative, or there is none.
+        """
+        if timestamp is not None:
+            return self.inner.put(key, value, epoch_ms(timestamp))
+        if value is None:
+            step = "delete(key, timestamp)"
+            raise InputError("a deletion has no timestamp", store=self.name, next_step=step)
+        own_timestamp, own_value = decode_value(value, self.name)
+        return self.inner.put(key, own_value, own_timestamp)
+
+    def get(self, key: bytes, as_of: Time | None = None) -> bytes | None:
+        """The latest value, or that which is valid at ``as_of``, with its timestamp in front; None if there is none."""
+        return _joined(self.inner.get(key, as_of))
+
+    def delete(self, key: bytes, timestamp: Time) -> bytes | None:
+        """Puts a tombstone; gives what was valid until then, with its timestamp in front."""
+        return _joined(self.inner.delete(key, timestamp))
+
+
+def _joined(record: VersionedRecord | None) -> bytes | None:
+    return None if record is None else encode_value(record.timestamp, record.value)

@@ -1,0 +1,180 @@
+"""Window stores: plain, and with the timestamp of each value (Kafka's ``WindowStore``, ``TimestampedWindowStore``).
+
+The store has a clock of its own, the largest window start put, and a window is there while
+``start > clock - retention``. Windows that are out of it are refused by `put`, not shown, and removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.errors import InputError
+from statelib.state.store import StateStore, epoch_ms
+from statelib.state.timestamps import with_timestamp
+from statelib.state.windowed import Windowed
+from statelib.stores import window as engine
+from statelib.stores.backend import WriteBatch
+from statelib.stores.single_values import from_bytes, to_bytes
+from statelib.stores.store_clock import StoreClock
+from statelib.stores.value_and_timestamp import ValueAndTimestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from statelib.metrics import NodeMetrics
+    from statelib.semantics import Semantics
+    from statelib.serdes import Serde
+    from statelib.state.store import Time
+    from statelib.state.suppliers import WindowBytesStoreSupplier
+    from statelib.stores.backend import Backend
+    from statelib.stores.window import WindowRow
+
+_END_OF_TIME = (1 << 63) - 2
+
+
+class WindowStore(StateStore[engine.WindowStore]):
+    """Of each key and window the value that was put last (Kafka's ``WindowStore``, without duplicates).
+
+    Times are milliseconds, or a `datetime` with a time zone; bounds of time and of keys are inclusive. Several keys
+    come by window start, then in the order of their bytes. Every method raises `ConfigurationError` while the store is
+    not open, and `InputError` for a null key or one of another type.
+
+    Made by ``Stores.window_store_builder(...).build()``.
+    """
+
+    @staticmethod
+    def family_names(name: str) -> tuple[str, ...]:
+        """The backend families of the store called ``name``."""
+        return *engine.WindowStore.families(name), StoreClock.family(name)
+
+    def __init__(self, supplier: WindowBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
+        super().__init__(supplier, key_serde, value_serde)
+        self.retention_ms = supplier.retention_ms
+        self.window_size_ms = supplier.window_size_ms
+
+    @property
+    def stream_time(self) -> int:
+        """The store's clock: the largest window start put, -1 if none."""
+        return self._engine.stream_time
+
+    def put(self, key: Any, value: Any, window_start: Time) -> None:
+        """Sets the value of a key and window; None removes it. A window out of retention is refused and counted.
+
+        Raises:
+            InputError: The key is null, a type is wrong, or the start is negative.
+        """
+        start_ms = epoch_ms(window_start)
+        if start_ms < 0:
+            raise InputError(f"window start {start_ms} is negative", store=self.name)
+        store, write = self._engine, WriteBatch()
+        kept, timestamp = self._kept(value)
+        store.header.write(self._value_schema, write)
+        store.put(self._raw_key(key), start_ms, to_bytes(kept, self._value_serde), timestamp, write)
+        if start_ms > self._clock.stream_time:
+            store.expire(write)
+        self._clock.advance(start_ms, write)
+        self._over.write(write)
+
+    @overload
+    def fetch(self, key: Any, time_from: Time) -> Any: ...
+    @overload
+    def fetch(self, key: Any, time_from: Time, time_to: Time) -> Iterator[tuple[int, Any]]: ...
+    def fetch(self, key: Any, time_from: Time, time_to: Time | None = None) -> Any:
+        """The value of the window that starts at ``time_from``, or None.
+
+        With ``time_to``: (start, value) of the windows that start in the range, the earliest first.
+        """
+        if time_to is not None:
+            return iter(self._of_key(key, time_from, time_to))
+        found = self._engine.fetch(self._raw_key(key), epoch_ms(time_from))
+        return None if found is None else self._shown(found)
+
+    def backward_fetch(self, key: Any, time_from: Time, time_to: Time) -> Iterator[tuple[int, Any]]:
+        """As `fetch` of a range, the latest first."""
+        return iter(self._of_key(key, time_from, time_to)[::-1])
+
+    def fetch_range(self, key_from: Any, key_to: Any, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed, Any]]:
+        """The windows of several keys (Kafka's ``fetch(keyFrom, keyTo, timeFrom, timeTo)``); None: without a bound."""
+        return self._of_keys(key_from, key_to, time_from, time_to, reverse=False)
+
+    def backward_fetch_range(
+        self, key_from: Any, key_to: Any, time_from: Time, time_to: Time
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """As `fetch_range`, the latest first."""
+        return self._of_keys(key_from, key_to, time_from, time_to, reverse=True)
+
+    def fetch_all(self, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed, Any]]:
+        """The windows of all keys that start in the range."""
+        return self.fetch_range(None, None, time_from, time_to)
+
+    def backward_fetch_all(self, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed, Any]]:
+        """As `fetch_all`, the latest first."""
+        return self.backward_fetch_range(None, None, time_from, time_to)
+
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
+        """All windows."""
+        return self.fetch_all(0, _END_OF_TIME)
+
+    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
+        """All windows, the latest first."""
+        return self.backward_fetch_all(0, _END_OF_TIME)
+
+    def _of_key(self, key: Any, time_from: Time, time_to: Time) -> list[tuple[int, Any]]:
+        last_ms = min(epoch_ms(time_to), _END_OF_TIME)
+        rows = self._engine.fetch_range(self._raw_key(key), epoch_ms(time_from), last_ms)
+        return [(row.start_ms, self._shown(row)) for row in rows]
+
+    def _of_keys(
+        self, key_from: Any, key_to: Any, time_from: Time, time_to: Time, *, reverse: bool
+    ) -> Iterator[tuple[Windowed, Any]]:
+        rows = self._engine.in_time(epoch_ms(time_from), epoch_ms(time_to), reverse=reverse)
+        first, last = to_bytes(key_from, self._key_serde), to_bytes(key_to, self._key_serde)
+        return self._shown_windows(
+            row for row in rows if (first is None or row.key >= first) and (last is None or row.key <= last)
+        )
+
+    def _shown_windows(self, rows: Iterable[WindowRow]) -> Iterator[tuple[Windowed, Any]]:
+        for row in rows:
+            key = from_bytes(row.key, self._key_serde)
+            yield Windowed(key, row.start_ms, row.start_ms + self.window_size_ms), self._shown(row)
+
+    def _kept(self, value: Any) -> tuple[Any, int]:
+        """(value, timestamp) as they are stored."""
+        return value, NO_TIMESTAMP
+
+    def _shown(self, row: WindowRow) -> Any:
+        """What a reader gets of a row."""
+        return from_bytes(row.row, self._value_serde)
+
+    def _raw_key(self, key: Any) -> bytes:
+        raw = to_bytes(key, self._key_serde)
+        if raw is None:
+            raise InputError("a window store has no null key", store=self.name)
+        return raw
+
+    def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> engine.WindowStore:
+        del semantics  # there is one
+        self._clock = StoreClock(backend, self.name)
+        store = engine.WindowStore(
+            backend,
+            self.name,
+            retention_ms=self.retention_ms,
+            stream_time=self._clock.stream_time,
+            metrics=metrics,
+        )
+        store.header.check(self._value_schema)
+        return store
+
+
+class TimestampedWindowStore(WindowStore):
+    """As `WindowStore`, but its values are `ValueAndTimestamp` (Kafka's ``TimestampedWindowStore``).
+
+    Made by ``Stores.timestamped_window_store_builder(...).build()``.
+    """
+
+    def _kept(self, value: Any) -> tuple[Any, int]:
+        return with_timestamp(value, self.name)
+
+    def _shown(self, row: WindowRow) -> Any:
+        return ValueAndTimestamp(from_bytes(row.row, self._value_serde), row.timestamp_ms)
