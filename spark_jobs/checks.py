@@ -12,7 +12,8 @@ import pyarrow as pa
 from spark_jobs.frames import Column, flat_columns, open_staged
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
-from statelib.operators.stateless import Filter, Peek
+from statelib.operators.derived_table import DerivedTable, ToStream
+from statelib.operators.stateless import Filter, MapValues, Peek
 from statelib.operators.suppress import Suppress
 from statelib.topology import Processor, Sink
 
@@ -31,6 +32,9 @@ FILES = "files"
 
 _NULLABLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
 """A missing partition must not make floating-point numbers of the others."""
+
+_KEEPS_KEYS = (DerivedTable, Filter, MapValues, Peek, ToStream)
+"""Operators that give at most one record for each, with its key."""
 
 _TEXT_ABOUT_COLUMNS = ("row_condition", "unexpected_rows_query")
 
@@ -96,11 +100,11 @@ def topic_suite(job: Job, topic: str, schema: pa.Schema) -> Suite:
 
 
 def _has_final_results(topology: Topology, topic: str) -> bool:
-    """Whether the sink gets what a `Suppress` until windows close lets go, filtered at most."""
+    """Whether the sink gets what a `Suppress` until windows close lets go, under the same keys and once at most."""
     nodes = {node.name: node for node in topology.nodes}
     sink = next(node for node in topology.nodes if isinstance(node, Sink) and node.topic == topic)
     node = nodes[sink.parents[0]]
-    while isinstance(node, Processor) and isinstance(node.spec, (Filter, Peek)):
+    while isinstance(node, Processor) and isinstance(node.spec, _KEEPS_KEYS):
         node = nodes[node.parents[0]]
     return (
         isinstance(node, Processor)
