@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.row_format import decode_rows, encode_rows
+from tests.effort import examples
 
 NESTED = pa.struct([("a", pa.int64()), ("b", pa.string()), ("c", pa.struct([("d", pa.bool_())]))])
 
@@ -102,7 +103,7 @@ def test_rows_survive_slices_and_the_round_trip(rows: pa.StructArray, start: int
 
 
 @given(struct_arrays())
-@settings(max_examples=50)
+@examples(50)
 def test_a_rows_bytes_do_not_depend_on_its_neighbours(rows: pa.StructArray) -> None:
     alone = [encode_rows(rows.slice(i, 1))[0].as_py() for i in range(len(rows))]
     assert encode_rows(rows).to_pylist() == alone

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from spark_jobs import suspects
@@ -21,6 +21,7 @@ from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +130,7 @@ ROWS = st.tuples(
 @given(rows=st.lists(ROWS, max_size=12))
 @example(rows=[])
 @example(rows=[("a", 1, 1.5, 0.0, b"ab")])
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(4, campaign=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_goes_through_gets_the_same_verdicts(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]]
 ) -> None:

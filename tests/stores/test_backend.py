@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import InternalError
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -168,7 +169,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=30)  # opening a database takes its time
+@examples(30)  # opening a database takes its time
 @given(batches=st.lists(OPERATIONS, max_size=4), first=KEYS, end=st.none() | KEYS, reverse=st.booleans())
 def test_rocksdb_does_what_memory_does(
     tmp_path_factory: pytest.TempPathFactory,

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.versioned import NOT_PUT, VersionedKeyValueStore, VersionSet
+from tests.effort import examples
 from tests.reference.versioned_store import KipStore, ShippedStore
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def test_point_and_batch_access_lead_to_the_same_bytes(
         mixed = opened(mixed._backend, config)
 
 
-@settings(max_examples=15)  # opening a database takes its time
+@examples(15)  # opening a database takes its time
 @given(config=configs, batches=st.lists(st.lists(puts, min_size=1, max_size=8), min_size=1, max_size=3))
 def test_rocksdb_and_memory_hold_the_same_bytes_across_restarts(
     tmp_path_factory: pytest.TempPathFactory, config: Config, batches: list[list[Put]]

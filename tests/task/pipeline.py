@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statelib.checkpoint import Checkpoints
 from statelib.commits.archives import open_archive
 from statelib.commits.audit import reconcile, record_audit
 from statelib.commits.commit import commit
-from statelib.commits.layout import CommitLog, topic_path
+from statelib.commits.layout import CommitLog, JobLayout, topic_path
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import publish
 from statelib.commits.stage import stage
 from statelib.manifests import Audit, Plan, Staged
 from statelib.storage import Storage
+from statelib.stores.rocksdb import RocksDbBackend
 from statelib.task import Stages, TaskSettings, replay_here
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from statelib.manifests import EndOfInput
     from statelib.topology import Topology
@@ -88,6 +91,24 @@ class Pipeline:
         previous = log.read(planned.commit - 1) if planned.commit > 1 else None
         stages = Stages(self.topology, planned, previous, self.warehouse, self._settings)
         return replay_here(stages, planned, attempt=f"{self._attempt}{next(_attempts)}", clock=time.perf_counter)
+
+    def state(self) -> dict[str, dict[str, list[tuple[bytes, bytes]]]]:
+        """All that the stores hold as of the last commit, by task and family; restored as the next slice would."""
+        log = CommitLog(self.warehouse, self.name)
+        content = {}
+        for task_id, task in log.read(log.head_number()).tasks.items():
+            sub = self.topology.sub_topologies[int(task_id.partition("_")[0])]
+            families = [family for processor in sub.processors for family in processor.spec.families()]
+            directory = Path(self._settings.state_dir) / "looked-at" / task_id
+            if families:
+                cache = directory.with_suffix(".cache")
+                state = JobLayout(self.name).state(task_id)
+                Checkpoints(self.warehouse, state, cache).restore(task.state, directory)
+                backend = RocksDbBackend(directory, create=False, read_only=True)
+                content[task_id] = {family: list(backend.scan(family)) for family in families}
+                backend.close()
+                shutil.rmtree(directory)
+        return content
 
     def output(self, topic: str) -> list[tuple[int, int, Any, Any, int]]:
         """(partition, offset, key, value, timestamp) of all published records."""

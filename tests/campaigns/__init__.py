@@ -1,0 +1,7 @@
+"""Long randomised tests: too long for every change, and new every time.
+
+    python -m tests.campaigns properties [PYTEST ARGS...]    every property with 2,000 new examples at least
+    python -m tests.campaigns invariance [RUNS] [RECORDS]    the whole surface over new records, cut in every way
+
+Each prints what it would take to see a failure again.
+"""

@@ -1,0 +1,58 @@
+"""``python -m tests.campaigns NAME``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tests.campaigns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+ROOT = Path(__file__).parents[2]
+
+
+def properties(arguments: Sequence[str]) -> int:
+    """Every test that Hypothesis drives, in its profile ``campaign`` (`tests.conftest`)."""
+    os.environ["HYPOTHESIS_PROFILE"] = "campaign"
+    paths = [argument for argument in arguments if not argument.startswith("-")]
+    options = ["-m", "hypothesis", "-n", "auto", "--dist", "load", "-q", "--durations", "10", "-p", "no:cacheprovider"]
+    return pytest.main([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
+
+
+def invariance(arguments: Sequence[str]) -> int:
+    """The whole surface over records of new seeds."""
+    runs = int(arguments[0]) if arguments else 10
+    os.environ["SURFACE_RECORDS"] = arguments[1] if len(arguments) > 1 else "200"
+    for run in range(runs):
+        os.environ["SURFACE_SEED"] = seed = str(secrets.randbelow(1 << 31))
+        print(
+            f"run {run + 1} of {runs}: SURFACE_SEED={seed} SURFACE_RECORDS={os.environ['SURFACE_RECORDS']}", flush=True
+        )
+        # In a process of its own: the records are made when the test's module is imported.
+        test = str(ROOT / "tests" / "task" / "test_invariance.py")
+        code = os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", test])
+        if code:
+            return code
+    return 0
+
+
+CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {"properties": properties, "invariance": invariance}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a campaign; 2 if there is none of that name."""
+    if not arguments or arguments[0] not in CAMPAIGNS:
+        print(tests.campaigns.__doc__, file=sys.stderr)
+        return 2
+    return CAMPAIGNS[arguments[0]](arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,141 @@
+"""Every operator that there is, each with a sink of its own, so that a difference names it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib import (
+    BufferConfig,
+    Grouped,
+    Joined,
+    Materialized,
+    Named,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    UnlimitedWindows,
+    count,
+    max_,
+    mean_,
+    per_record,
+    sum_,
+)
+
+if TYPE_CHECKING:
+    from statelib import KGroupedStream, KStream, KTable, Topology
+
+UNBOUNDED = BufferConfig.unbounded()
+LATEST = per_record(lambda left, right: f"{left and left['id']}|{right and right['id']}", pa.string(), "left", "right")
+
+
+def ms(count: int) -> timedelta:
+    """So many milliseconds."""
+    return timedelta(milliseconds=count)
+
+
+TUMBLING = TimeWindows.of_size_and_grace(ms(40), ms(30))
+
+
+def versioned(name: str, retention_ms: int = 200) -> Materialized:
+    """A versioned store."""
+    return Materialized.as_(Stores.persistent_versioned_key_value_store(name, ms(retention_ms)))
+
+
+def surface() -> Topology:
+    """The topology."""
+    builder = StreamsBuilder("surface")
+    events = builder.stream("events")
+    prices = builder.table("prices", versioned("prices"))
+    names = builder.table("names", Materialized.as_("names"))
+    stateless(events)
+    deduplication(events)
+    windows(events.group_by_key())
+    suppression(events.group_by_key())
+    tables(events.group_by_key(), prices, names)
+    stream_table_joins(events, prices, names)
+    return builder.build()
+
+
+def stateless(events: KStream) -> None:
+    """One record in, at most one out."""
+    valid = events.filter(pc.is_valid(pc.field("value")), Named.as_("valid")).filter_not(
+        pc.field("value", "amount") > 7
+    )
+    valid.map("value.other", "value.amount").to("mapped")
+    valid.select_key("id").map_values({"amount": "amount", "id": "id"}).repartition().to("repartitioned")
+
+
+def deduplication(events: KStream) -> None:
+    """KIP-655."""
+    events.deduplicate_by_key(ms(20)).to("once-by-key")
+    events.deduplicate_by_key_value("id", ms(100)).to("once-by-key-and-id")
+    events.deduplicate("id", ms(100)).to("once-by-id")
+    grouped = events.group_by_key()
+    grouped.windowed_by(TUMBLING).distinct().to("distinct-in-windows")
+    sessions = SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30))
+    grouped.windowed_by(sessions).distinct().to("distinct-in-sessions")
+
+
+def windows(events: KGroupedStream) -> None:
+    """Aggregations, columnar and per record."""
+    functions = {"n": count(), "sum": sum_("amount"), "max": max_("amount"), "mean": mean_("amount")}
+    events.windowed_by(TUMBLING).aggregate(functions).to_stream().to("tumbling")
+    events.windowed_by(TUMBLING.advance_by(ms(15))).count().to_stream().to("hopping")
+    sliding = SlidingWindows.of_time_difference_and_grace(ms(25), ms(20))
+    events.windowed_by(sliding).aggregate(functions).to_stream().to("sliding")
+    sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
+    sessions.aggregate(functions).to_stream().to("sessions")
+    sessions.aggregate_with(
+        str, lambda _, value, ids: ids + (value or {"id": "-"})["id"], lambda _, one, other: one + other, pa.string()
+    ).to_stream().to("sessions-per-record")
+    events.windowed_by(UnlimitedWindows.of()).count().to_stream().to("unlimited")
+
+
+def suppression(events: KGroupedStream) -> None:
+    """KIP-328: each kind of buffer."""
+    counts = events.windowed_by(TUMBLING).aggregate({"n": count(), "max": max_("amount")})
+    for name, suppressed in {
+        "final": Suppressed.until_window_closes(UNBOUNDED),
+        "final-spilled": Suppressed.until_window_closes(BufferConfig.max_records(1).spill_to_disk_when_full()),
+        "limited": Suppressed.until_time_limit(ms(35), UNBOUNDED),
+        "limited-few": Suppressed.until_time_limit(ms(90), BufferConfig.max_records(2)),
+        "limited-small": Suppressed.until_time_limit(ms(90), BufferConfig.max_bytes(300)),
+    }.items():
+        counts.suppress(suppressed).to_stream().to(name)
+    sessions = events.windowed_by(SessionWindows.of_inactivity_gap_and_grace(ms(12), ms(30)))
+    sessions.count().suppress(Suppressed.until_window_closes(UNBOUNDED)).to_stream().to("final-sessions")
+
+
+def tables(events: KGroupedStream, prices: KTable, names: KTable) -> None:
+    """Plain and versioned tables and what is made of them."""
+    few = pc.field("value", "amount") > 4
+    names.to_stream().to("names-again")
+    names.filter(few, materialized=Materialized.as_("few-names")).to_stream().to("few-names-again")
+    names.map_values("value.id").suppress(Suppressed.until_time_limit(ms(20), UNBOUNDED)).to_stream().to("calm-names")
+    prices.filter(few).map_values("value.amount").to_stream().to("few-prices")
+    events.count().to_stream().to("counted")
+    events.aggregate({"n": count(), "mean": mean_("amount")}, versioned("versions-of-means")).to_stream().to("means")
+    events.reduce(lambda old, new: new if new["amount"] >= old["amount"] else old).to_stream().to("largest")
+    events.aggregate_with(str, lambda _, value, ids: (ids + value["id"])[-9:], pa.string()).to_stream().to("ids")
+
+
+def stream_table_joins(events: KStream, prices: KTable, names: KTable) -> None:
+    """A stream with tables of all kinds."""
+    events.join(prices, LATEST, Joined.as_("join-prices")).to("priced")
+    events.left_join(prices, LATEST, Joined.as_("join-prices-left")).to("priced-left")
+    waiting = Joined.as_("join-later").with_grace_period(ms(50))
+    events.left_join(prices, LATEST, waiting).to("priced-later")
+    events.left_join(names, LATEST, Joined.as_("join-names")).to("named")
+    by_other = events.filter(pc.is_valid(pc.field("value", "other"))).select_key("value.other")
+    newest = by_other.group_by_key(Grouped.as_("by-other")).aggregate(
+        {"id": max_("amount")}, Materialized.as_("newest")
+    )
+    known = newest.filter(pc.is_valid(pc.field("value", "id")))
+    by_other.join(known, LATEST, Joined.as_("join-newest")).to("with-the-newest")

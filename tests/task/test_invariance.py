@@ -1,0 +1,75 @@
+"""However the input is cut, in whatever memory: the same bytes, of all operators that there are.
+
+``SURFACE_RECORDS`` and ``SURFACE_SEED`` make it a longer run, of other records (``./dev campaign invariance``).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from statelib.commits.plan import NothingToDo
+from tests.surface.records import PARTITIONS, TYPES, surface_records
+from tests.surface.topology import surface
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
+SEED = int(os.environ.get("SURFACE_SEED", "1"))
+INPUT = surface_records(SEED, RECORDS)
+TIMES = sorted({time for rows in INPUT.values() for _, _, time in rows})
+
+Result = tuple[dict[str, list[Any]], dict[str, dict[str, list[tuple[bytes, bytes]]]]]
+
+
+def replayed(directory: Path, cuts: Sequence[int], **settings: Any) -> Result:
+    """What is published in the end, by topic, and all state, by task and family."""
+    pipeline = Pipeline(directory, surface(), "surface", **settings)
+    for topic, rows in INPUT.items():
+        pipeline.archive(topic, rows, TYPES, PARTITIONS)
+    for cut in [*cuts, None]:
+        pipeline.run(cut)
+    assert isinstance(pipeline.run(), NothingToDo)
+    sinks = {sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.all_sinks if not sink.internal}
+    return {topic: pipeline.output(topic) for topic in sorted(sinks)}, pipeline.state()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """One slice, one batch, all in memory."""
+    return replayed(tmp_path_factory.mktemp("whole"), [])
+
+
+def test_every_operator_says_something(whole: Result) -> None:
+    published, state = whole
+    assert [topic for topic, records in published.items() if not records] == []
+    assert any(families for families in state.values())
+
+
+@pytest.mark.parametrize(
+    ("slices", "settings"),
+    [
+        (1, {"batch_records": 1}),
+        (1, {"batch_records": 3, "memory_budget_bytes": 1}),
+        (2, {"memory_budget_bytes": 1}),
+        (7, {"batch_records": 3}),
+        (len(TIMES), {"batch_records": 1, "memory_budget_bytes": 1}),
+    ],
+    ids=lambda value: f"{value} slices" if isinstance(value, int) else str(value),
+)
+def test_the_same_bytes(tmp_path: Path, whole: Result, slices: int, settings: dict[str, Any]) -> None:
+    cuts = [TIMES[number * len(TIMES) // slices] for number in range(1, slices)]
+    published, state = replayed(tmp_path, cuts, **settings)
+    assert [topic for topic in published if published[topic] != whole[0][topic]] == []
+    differing = [
+        (task, family)
+        for task, families in state.items()
+        for family in families
+        if families[family] != whole[1][task].get(family)
+    ]
+    assert differing == []
