@@ -62,6 +62,46 @@ def _link(above: int, key: int, slot: int, newest: NDArray[np.int64], sessions: 
 
 
 @helper
+def _reached(
+    key: int, time: int, gap: int, expired: int, newest: NDArray[np.int64], sessions: Any
+) -> tuple[int, int, int, int]:
+    """The sessions of ``key`` no further from ``time`` than the gap, of those that end after ``expired``.
+
+    Returns:
+        Slots, or `NO_SLOT`: of the sessions above and below the place of a new one in the list of the key, then of the
+        newer and the older one that are reached (the older one only if the newer one is there).
+    """
+    above = i64(NO_SLOT)
+    newer = newest[key]
+    while newer != NO_SLOT and sessions[newer].start > time + gap:
+        above = newer
+        newer = sessions[newer].older
+    if newer != NO_SLOT and sessions[newer].end <= expired:
+        newer = i64(NO_SLOT)  # nor are the older ones seen
+    below = newer
+    older = i64(NO_SLOT)
+    if newer != NO_SLOT:
+        if sessions[newer].end < time - gap:
+            newer = i64(NO_SLOT)
+        else:
+            older = sessions[newer].older
+    if older != NO_SLOT and (sessions[older].end < time - gap or sessions[older].end <= expired):
+        older = i64(NO_SLOT)
+    return above, below, newer, older
+
+
+@helper
+def _open(session: Any, key: int, below: int) -> None:
+    """Makes a slot a new session, whose bounds are still to be set."""
+    session.key_code = key
+    session.older = below
+    session.alive = 1
+    session.stored_start = NOT_STORED
+    session.stored_end = NOT_STORED
+    session.last_update = NO_UPDATE
+
+
+@helper
 def _emit(emission: Any, row: int, slot: int, session: Any, update: int, first_update: int) -> None:
     emission.row = row
     emission.slot = slot
@@ -134,23 +174,7 @@ def assign(
         if key < 0:
             continue
         time = timestamp[row]
-        expired = store_time - retention
-        above = i64(NO_SLOT)
-        newer = newest[key]
-        while newer != NO_SLOT and sessions[newer].start > time + gap:
-            above = newer
-            newer = sessions[newer].older
-        if newer != NO_SLOT and sessions[newer].end <= expired:
-            newer = i64(NO_SLOT)  # nor are the older ones seen
-        below = newer  # what comes below a new session
-        older = i64(NO_SLOT)
-        if newer != NO_SLOT:
-            if sessions[newer].end < time - gap:
-                newer = i64(NO_SLOT)
-            else:
-                older = sessions[newer].older
-        if older != NO_SLOT and (sessions[older].end < time - gap or sessions[older].end <= expired):
-            older = i64(NO_SLOT)
+        above, below, newer, older = _reached(key, time, gap, store_time - retention, newest, sessions)
         start = end = time
         if newer != NO_SLOT:
             if once and sessions[newer].last_update >= first_update:
@@ -176,13 +200,7 @@ def assign(
         if newer == NO_SLOT:
             slot = known
             known += 1
-            made = sessions[slot]
-            made.key_code = key
-            made.older = below
-            made.alive = 1
-            made.stored_start = NOT_STORED
-            made.stored_end = NOT_STORED
-            made.last_update = NO_UPDATE
+            _open(sessions[slot], key, below)
             _link(above, key, slot, newest, sessions)
         elif older == NO_SLOT:
             slot = newer
