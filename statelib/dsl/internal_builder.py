@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from statelib.errors import ConfigurationError, InternalError
 from statelib.operators.derived_table import DerivedTable
 from statelib.operators.suppress import Suppress
+from statelib.operators.table_join import TableJoin, TableJoinMerge
 from statelib.operators.table_source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
+from statelib.topology.passing_order import passing_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mapping import Mapper
     from statelib.topology import Node
+    from statelib.topology.passing_order import Visit
 
 
 class InternalStreamsBuilder:
@@ -63,10 +66,12 @@ class InternalStreamsBuilder:
         *,
         name: str | None = None,
         stores: Sequence[str] = (),
+        looks_into: Sequence[str] = (),
     ) -> str:
-        """Adds a processor and gives its name."""
+        """Adds a processor and gives its name; ``looks_into``: the tables whose stores it reads."""
         generated = self.new_name(kind)
-        self._nodes.append(Processor(name or generated, tuple(parents), spec, tuple(stores)))
+        inputs = (*parents, *looks_into)
+        self._nodes.append(Processor(name or generated, inputs, spec, tuple(stores), len(looks_into)))
         return name or generated
 
     def add_sink(self, parent: str, topic: str, *, name: str | None, partitions: int | None, key_changed: bool) -> None:
@@ -96,6 +101,9 @@ class InternalStreamsBuilder:
         """
         index, table = self._processor(node)
         spec: Any = table.spec
+        if isinstance(spec, TableJoinMerge | TableJoin):  # as in Kafka, whether there is a store or not
+            for parent in table.parents if isinstance(spec, TableJoinMerge) else table.parents[:1]:
+                self.request_prior_values(parent)
         derived = isinstance(spec, Suppress) or (isinstance(spec, DerivedTable) and spec.store is None)
         if derived and not self.request_prior_values(table.parents[0], materialize=materialize):
             return False
@@ -108,6 +116,10 @@ class InternalStreamsBuilder:
             spec = table.spec
             self._nodes[index] = replace(table, spec=replace(spec, needs_prior=True))
         return True
+
+    def passing_order(self) -> dict[str, Visit]:
+        """See `statelib.topology.passing_order`, of the nodes so far."""
+        return passing_order(self._nodes)
 
     def materialize(self, node: str) -> None:
         """Gives a topic's table its store, if it has none yet."""

@@ -15,6 +15,7 @@ from statelib.operators.mapping import Mapper, MapperLike, mapper
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
+from statelib.operators.table_view import TableView
 from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
@@ -184,10 +185,10 @@ class KStream:
         stream = self._repartitioned(name)
         if joined and joined.grace_period_ms is not None:
             stream = stream._waiting(table, joined.grace_period_ms, name)  # noqa: SLF001 - of this class
-        parent, view = table.view()
-        store = view.store
+        parents, view = table.view()
         spec: StreamTableJoin | StreamLatestJoin
-        if isinstance(store, VersionedStore):
+        if isinstance(view, TableView) and isinstance(view.store, VersionedStore):
+            store = view.store
             spec = StreamTableJoin(
                 joiner=mapper(joiner),
                 store=store.name,
@@ -200,7 +201,8 @@ class KStream:
         else:
             spec = StreamLatestJoin(mapper(joiner), view, left)
         kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
-        node = self._builder.add_processor(kind, [stream.node, parent], spec, name=name, stores=[store.name])
+        stores = [store.name for store in view.stores]
+        node = self._builder.add_processor(kind, [stream.node], spec, name=name, stores=stores, looks_into=parents)
         return KStream(self._builder, node, key_changed=False)
 
     def _waiting(self, table: KTable, grace_ms: int, name: str | None) -> KStream:
@@ -210,7 +212,7 @@ class KStream:
             ConfigurationError: The table forgets what the join would ask for.
         """
         _, view = table.view()
-        if not isinstance(view.store, VersionedStore):
+        if not isinstance(view, TableView) or not isinstance(view.store, VersionedStore):
             raise ConfigurationError(
                 "a table must be versioned to be joined with a grace period",
                 node=name,

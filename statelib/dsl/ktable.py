@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from statelib.dsl import kstream
+from statelib.dsl import kstream, table_joins
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -13,7 +13,7 @@ from statelib.operators.mapping import mapper
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_steps import FilterStep, MapStep, TransformStep
-from statelib.operators.table_view import TableView
+from statelib.operators.table_view import JoinedValues, JoinedView, TableView
 from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.windows import UnlimitedWindows
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import MapperLike
     from statelib.operators.table_steps import TableStep
+    from statelib.operators.table_view import AnyView
     from statelib.operators.table_writer import TableStore
     from statelib.suppressed import Suppressed
     from statelib.windows import AnyWindows
@@ -118,6 +119,48 @@ class KTable(_Table):
         """As `map_values`, but the mapper is asked for null, too (``KTableTransformValues``)."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named, materialized)
 
+    def join(
+        self,
+        other: KTable,
+        joiner: MapperLike,
+        named: Named | None = None,
+        materialized: Materialized | None = None,
+    ) -> KTable:
+        """The keys that both tables have, with values made of both (Kafka's ``KTableKTableInnerJoin``).
+
+        Each change of either table makes one of the join, at the later timestamp of both. Late updates of a versioned
+        table are dropped and counted (KIP-914).
+
+        Args:
+            other: The table on the right; it must have as many partitions as this one.
+            joiner: A mapper over the columns ``key``, ``left``, ``right``, ``timestamp``.
+            named: The node's name.
+            materialized: The store of the joined table; without a name there is none.
+        """
+        return table_joins.joined_table(self._builder, self, other, JoinedValues(mapper(joiner)), named, materialized)
+
+    def left_join(
+        self,
+        other: KTable,
+        joiner: MapperLike,
+        named: Named | None = None,
+        materialized: Materialized | None = None,
+    ) -> KTable:
+        """As `join`, but with all keys of this table; ``right`` is null where the other has nothing."""
+        joined = JoinedValues(mapper(joiner), keeps_left=True)
+        return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
+
+    def outer_join(
+        self,
+        other: KTable,
+        joiner: MapperLike,
+        named: Named | None = None,
+        materialized: Materialized | None = None,
+    ) -> KTable:
+        """As `join`, but with all keys of either table; what is not there is null (``KTableKTableOuterJoin``)."""
+        joined = JoinedValues(mapper(joiner), keeps_left=True, keeps_right=True)
+        return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
+
     def suppress(self, suppressed: Suppressed) -> KTable:
         """Holds updates back for a time (KIP-328).
 
@@ -140,18 +183,18 @@ class KTable(_Table):
             )
         return KTable(self._builder, self._suppressed(suppressed, None, needs_prior=True))
 
-    def view(self) -> tuple[str, TableView]:
-        """How a join looks into this table (``KTableValueGetter``), and the node of the table whose store that is.
+    def view(self) -> tuple[tuple[str, ...], AnyView]:
+        """How a join looks into this table (``KTableValueGetter``), and the nodes of the tables with the view's stores.
 
         Raises:
             ConfigurationError: There is no such store.
         """
         if self.store is not None:
-            return self.node, TableView(self.store, (), self._aggregator)
+            return (self.node,), TableView(self.store, (), self._aggregator)
         if self._made_of is not None:
             above, step = self._made_of
-            node, view = above.view()
-            return node, TableView(view.store, (*view.steps, step), view.aggregator)
+            nodes, view = above.view()
+            return nodes, view.then(step)
         raise ConfigurationError(
             "a suppressed table cannot be looked into",
             node=self.node,
@@ -181,10 +224,28 @@ class TopicTable(KTable):
         super().__init__(builder, node)
         self._generated = store
 
-    def view(self) -> tuple[str, TableView]:
+    def view(self) -> tuple[tuple[str, ...], AnyView]:
         """See `KTable`; gives the table its store."""
         self._builder.materialize(self.node)
-        return self.node, TableView(self._generated)
+        return (self.node,), TableView(self._generated)
+
+
+class JoinedTable(KTable):
+    """A join of two tables without a store of its own: what looks into it looks into both."""
+
+    def __init__(
+        self, builder: InternalStreamsBuilder, node: str, left: KTable, right: KTable, joined: JoinedValues
+    ) -> None:
+        super().__init__(builder, node)
+        self._left = left
+        self._right = right
+        self._joined = joined
+
+    def view(self) -> tuple[tuple[str, ...], AnyView]:
+        """See `KTable`."""
+        of_left, left = self._left.view()
+        of_right, right = self._right.view()
+        return (*of_left, *of_right), JoinedView(left, right, self._joined)
 
 
 def table_of(

@@ -20,14 +20,8 @@ the latest. A versioned table takes a late update into its history without chang
 What works on the latest values alone must not see it: table-table joins, foreign-key joins and aggregations of tables
 call `only_latest` first. Behind a plain store everything is the latest again.
 
-A join of two tables keeps what each side has now, by key. For each change of one side, in order of sequence, it::
-
-    changes, out_of_order = only_latest(changes)  # Kafka counts those as dropped records
-    other = ...  # what the other side has for the key, and since when
-    value, prior = joiner(changes.value, other), joiner(changes.prior, other)
-
-and forwards ``replace(changes, value=value, prior=prior, timestamp=the later of both)``, with prior values only if it
-was asked for them itself.
+A join of two tables (`statelib.operators.table_join`) joins both values of each change of one side with what the other
+side has now.
 """
 
 from __future__ import annotations
@@ -36,8 +30,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+
+from statelib.batch import concat_in_order
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from statelib.batch import Batch
 
 
@@ -59,3 +58,22 @@ def without_empty(changes: Batch) -> Batch:
     if changes.prior is None:
         return changes
     return changes.filter(np.asarray(changes.value.is_valid()) | np.asarray(changes.prior.is_valid()))
+
+
+def merged_changes(batches: Sequence[Batch]) -> Batch:
+    """The changes of several batches, all of them the latest, by sequence, ties in the order of ``batches``."""
+    merged, _ = concat_in_order(batches)
+    order = np.argsort(np.concatenate([batch.sequence for batch in batches]), kind="stable")
+
+    def together(columns: list[pa.Array | None]) -> pa.Array | None:
+        known = [column for column in columns if column is not None]
+        if not known:
+            return None
+        filled = [
+            pa.nulls(len(batch), known[0].type) if column is None else column
+            for batch, column in zip(batches, columns, strict=True)
+        ]
+        return pa.concat_arrays(filled).take(pa.array(order))
+
+    prior = together([batch.prior for batch in batches])
+    return replace(merged, prior=prior, headers=together([batch.headers for batch in batches]), is_latest=None)

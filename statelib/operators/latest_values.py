@@ -1,8 +1,8 @@
-"""What each key of a table has now, by arrival: the working set over a key-value store.
+"""What each key of a table has now: the working set over its store.
 
 The store is looked into once for each key that is named; from then on its value is here. The operator that writes the
-table flushes it. One that only reads it (a join) puts what the table forwards, and forgets everything when the task
-flushes.
+table stores what has changed at each flush. One that only reads it (a join) puts what the table forwards, and forgets
+everything when the task flushes.
 """
 
 from __future__ import annotations
@@ -16,17 +16,13 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.kernels.latest import NOTHING, put_and_look_up
 from statelib.operators.accumulators import grown
 from statelib.operators.row_pool import RowPool
-from statelib.operators.stored_rows import stored_type
-from statelib.serdes import serde_for
-from statelib.stores.key_value import KeyValueRows, KeyValueStore
+from statelib.operators.stored_latest import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.stores.backend import WriteBatch
+    from statelib.operators.stored_latest import StoredLatest
 
 _COMPACT_FROM_ROWS = 1 << 14
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -48,36 +44,18 @@ class Lookups(NamedTuple):
     key_code: NDArray[np.int64]
 
 
-class Found(NamedTuple):
-    """What keys have: a value, null if nothing, and int64, ms, since when (`NO_TIMESTAMP`)."""
-
-    value: pa.Array
-    timestamp: NDArray[np.int64]
-
-
 class LatestValues:
     """See the module's docstring.
 
     Args:
         context: The operator's.
-        store: Name of the store.
-        value_type: The type of a value.
-        shown: Gives the table's values of what is stored, where that is not the same.
+        stored: The table's store, as it was last written.
     """
 
-    def __init__(
-        self,
-        context: OperatorContext,
-        store: str,
-        value_type: pa.DataType,
-        shown: Callable[[pa.Array], pa.Array] | None = None,
-    ) -> None:
+    def __init__(self, context: OperatorContext, stored: StoredLatest) -> None:
         self._keys = context.keys
-        self._store = KeyValueStore(context.backend, store)
-        self._type = value_type
-        self._shown = shown
-        if shown is None:
-            self._store.header.check(self._schema)
+        self._stored = stored
+        value_type = stored.value_type
         self._latest = np.empty(0, dtype=np.int64)
         self._known = np.empty(0, dtype=np.bool_)
         self._changed = np.empty(0, dtype=np.bool_)
@@ -104,22 +82,14 @@ class LatestValues:
         self._compact()
         return found
 
-    def flush(self, write: WriteBatch) -> None:
-        """Adds what has changed to ``write``; then this is of no use any more."""
+    def changed(self) -> tuple[list[bytes], Found]:
+        """The keys (serialised, each once) for which something has been put, and what they have now."""
         codes = np.flatnonzero(self._changed)
-        if len(codes) == 0:
-            return
-        latest = self._take(self._latest[codes])
-        rows = serde_for(self._type).serialize(latest.value)
-        self._store.store(self._keys.take(codes).to_pylist(), KeyValueRows(latest.timestamp, rows), self._schema, write)
+        return self._keys.take(codes).to_pylist(), self._take(self._latest[codes])
 
     def memory_bytes(self) -> int:
         """Size of the working set."""
         return self._latest.nbytes + self._known.nbytes + self._changed.nbytes + self._rows.memory_bytes()
-
-    @property
-    def _schema(self) -> pa.Schema:
-        return pa.schema([("value", self._type)])
 
     def _apply(
         self, updates: Updates, lookups: Lookups, *, puts_first: bool, look_up: bool
@@ -145,22 +115,17 @@ class LatestValues:
 
     def _load(self, codes: NDArray[np.int64]) -> None:
         """Gets the stored values of keys that are named for the first time."""
-        if self._store.is_empty:
+        if self._stored.is_empty:
             return
         codes = codes[codes != NULL_KEY]
         wanted = np.unique(codes[~self._known[codes]])
         if len(wanted) == 0:
             return
-        stored = self._store.load(self._keys.take(wanted).to_pylist())
+        found = self._stored.load(self._keys.take(wanted).to_pylist())
         self._known[wanted] = True
-        there = stored.rows.is_valid()
-        chosen = np.flatnonzero(np.asarray(there))
-        values = self._decoded(stored.rows.filter(there))
-        self._latest[wanted[chosen]] = self._append(stored.timestamp[chosen], values) + np.arange(len(chosen))
-
-    def _decoded(self, rows: pa.Array) -> pa.Array:
-        stored = serde_for(stored_type(self._store.header.schema or self._schema)).deserialize(rows)
-        return stored if self._shown is None else self._shown(stored)
+        there = np.flatnonzero(np.asarray(found.value.is_valid()))
+        values = found.value.take(pa.array(there))
+        self._latest[wanted[there]] = self._append(found.timestamp[there], values) + np.arange(len(there))
 
     def _append(self, timestamp: NDArray[np.int64], values: pa.Array) -> int:
         return self._rows.append(pa.RecordBatch.from_arrays([pa.array(timestamp), values], schema=self._rows.schema))

@@ -1,8 +1,9 @@
-"""The join of a stream with a plain table: each record meets what its key has when it comes (``KStreamKTableJoin``).
+"""The join of a stream with a table as it is now: each record meets what its key has when it comes.
 
-What counts is the order in which records and updates arrive, not their timestamps; of one sequence (a stream joined
-with a table of the same topic) the update comes first. A join with a global table is the same under a key that is made
-of the record. The result has the record's key, timestamp and headers.
+The table is a plain one, or a join of two tables without a store (Kafka's ``KStreamKTableJoin``). What counts is the
+order in which records and updates arrive, not their timestamps; of one sequence (a stream joined with a table of the
+same topic) the update comes first. A join with a global table is the same under a key that is made of the record. The
+result has the record's key, timestamp and headers.
 
 A record with a null value is dropped. One without a match, or with a null key, is dropped by an inner join and joined
 with null by a left join (KIP-962). Here the shipped library has a gap: its left join with a global table drops a record
@@ -22,8 +23,9 @@ import pyarrow as pa
 
 from statelib.batch import NULL_KEY
 from statelib.operators.key_codes import key_codes
-from statelib.operators.latest_values import LatestValues, Lookups, Updates
+from statelib.operators.latest_values import Lookups
 from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.table_lookup import table_lookup
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
@@ -33,13 +35,13 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
-    from statelib.operators.table_view import TableView
+    from statelib.operators.table_view import AnyView
     from statelib.stores.backend import WriteBatch
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLatestJoin:
-    """Joins a stream, the first parent, with a table, the second: what the table that has the store forwards.
+    """Joins a stream, the first parent, with a table; the other parents are the tables that have the view's stores.
 
     Attributes:
         joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``.
@@ -49,7 +51,7 @@ class StreamLatestJoin:
     """
 
     joiner: Mapper
-    view: TableView
+    view: AnyView
     left: bool = False
     key: Mapper | None = None
 
@@ -77,16 +79,14 @@ class RunningStreamLatestJoin:
     def __init__(self, spec: StreamLatestJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._values: LatestValues | None = None
+        self._table = table_lookup(spec.view, context, [True] * len(spec.view.stores))
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The joined records, in the stream's order."""
         del uptake
-        stream, table = inputs
+        stream, *tables = inputs
         key, codes = self._keys_of(stream)
-        updates = Updates(table.sequence, key_codes(table, self._context), table.timestamp, table.value)
-        found = self._working_set(table.value.type).look_up(Lookups(stream.sequence, codes), updates)
-        right = self._spec.view.shown(key, found.value, self._context.node)
+        right = self._table.look_up(key, Lookups(stream.sequence, codes), tables).value
 
         usable = np.asarray(stream.value.is_valid()) & self._has_key(stream, codes)
         matched = np.asarray(right.is_valid()) & usable & (codes != NULL_KEY)
@@ -105,18 +105,11 @@ class RunningStreamLatestJoin:
     def flush(self, write: WriteBatch) -> None:
         """Forgets what keys have; the table's own operator writes it."""
         del write
-        self._values = None
+        self._table.forget()
 
     def memory_bytes(self) -> int:
         """What keys have."""
-        return 0 if self._values is None else self._values.memory_bytes()
-
-    def _working_set(self, value_type: pa.DataType) -> LatestValues:
-        if self._values is None:  # opened here, after the last flush has been written
-            view = self._spec.view
-            shown = None if view.aggregator is None else view.aggregator.results_of
-            self._values = LatestValues(self._context, view.store.name, value_type, shown)
-        return self._values
+        return self._table.memory_bytes()
 
     def _keys_of(self, stream: Batch) -> tuple[pa.Array, NDArray[np.int64]]:
         """The key under which each record is looked up, and its code."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,11 +74,7 @@ class MapStep:
     def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
         """The mapped values; nothing stays nothing."""
         there = columns.column("value").is_valid()
-        mapped = evaluate(self.mapper, columns.filter(there), node)
-        if len(mapped) == columns.num_rows:
-            return mapped
-        where = np.asarray(there)
-        return mapped.take(pa.array(np.cumsum(where) - 1, mask=~where))
+        return scatter(evaluate(self.mapper, columns.filter(there), node), np.asarray(there))
 
     def describe(self) -> Mapping[str, object]:
         """See `TableStep`."""

@@ -1,22 +1,29 @@
 """How a join looks into a table (Kafka's ``KTableValueGetter``).
 
 Only some tables have a store. A filtered or mapped table without one is looked up in the store of the nearest table
-above it that has one, and what is found there takes the same steps.
+above it that has one, and what is found there takes the same steps (`TableView`). A join of two tables without one is
+looked up in both, and what is found there is joined (`JoinedView`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
+from statelib.operators.mapping import evaluate
+from statelib.operators.scatter import scatter
 from statelib.operators.table_steps import through
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
 
@@ -35,6 +42,15 @@ class TableView:
     steps: tuple[TableStep, ...] = ()
     aggregator: AggregatorSpec | None = None
 
+    @property
+    def stores(self) -> tuple[TableStore, ...]:
+        """The one store."""
+        return (self.store,)
+
+    def then(self, step: TableStep) -> TableView:
+        """The view of a table that is made of this one."""
+        return replace(self, steps=(*self.steps, step))
+
     def shown(self, key: pa.Array, value: pa.Array, node: str) -> pa.Array:
         """This table's values, of the values that the table with the store has for ``key``."""
         return through(self.steps, key, value, node)
@@ -42,3 +58,79 @@ class TableView:
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"store": self.store.name, "steps": [step.describe() for step in self.steps]}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedValues:
+    """What a key has in the join of two tables.
+
+    Attributes:
+        joiner: Makes a value from the columns ``key``, ``left``, ``right``, ``timestamp`` (of the result).
+        keeps_left: Whether a left value is joined with null, if there is no right one.
+        keeps_right: The same the other way round.
+    """
+
+    joiner: Mapper
+    keeps_left: bool = False
+    keeps_right: bool = False
+
+    def of(
+        self, key: pa.Array, left: pa.Array, right: pa.Array, timestamp: NDArray[np.int64], node: str
+    ) -> pa.Array:  # fmt: skip
+        """The joined values, null where there is nothing; the joiner is not asked for those.
+
+        Args:
+            key: The keys.
+            left: What they have on the left; null: nothing.
+            right: The same on the right.
+            timestamp: int64, ms, of the results.
+            node: The node's name, for errors.
+        """
+        has_left, has_right = np.asarray(left.is_valid()), np.asarray(right.is_valid())
+        there = (has_left & has_right) | (has_left & self.keeps_left) | (has_right & self.keeps_right)
+        chosen = pa.array(there)
+        columns = {"key": key, "left": left, "right": right, "timestamp": pa.array(timestamp)}
+        joined = evaluate(self.joiner, pa.RecordBatch.from_pydict(columns).filter(chosen), node)
+        return scatter(joined, there)
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"joiner": self.joiner.describe(), "keeps_left": self.keeps_left, "keeps_right": self.keeps_right}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedView:
+    """Where the values of a join of two tables are, and how they are made of what is there.
+
+    Attributes:
+        left: Of the one table.
+        right: Of the other.
+        joined: How their values are joined.
+        steps: From the join to this table.
+    """
+
+    left: AnyView
+    right: AnyView
+    joined: JoinedValues
+    steps: tuple[TableStep, ...] = ()
+
+    @property
+    def stores(self) -> tuple[TableStore, ...]:
+        """Those of the left table, then those of the right one."""
+        return (*self.left.stores, *self.right.stores)
+
+    def then(self, step: TableStep) -> JoinedView:
+        """The view of a table that is made of this one."""
+        return replace(self, steps=(*self.steps, step))
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "left": self.left.describe(),
+            "right": self.right.describe(),
+            "joined": self.joined.describe(),
+            "steps": [step.describe() for step in self.steps],
+        }
+
+
+AnyView = TableView | JoinedView

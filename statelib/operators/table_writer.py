@@ -15,6 +15,7 @@ import pyarrow as pa
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import LatestValues, Updates
+from statelib.operators.stored_latest import StoredPlain, StoredVersions
 from statelib.operators.versioned_values import VersionedValues, load_versions
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueStore
@@ -68,6 +69,12 @@ class PlainStore:
 
     name: str
 
+    def stored(
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
+    ) -> StoredPlain:
+        """What keys have now, as it was last written; ``aggregator``: what has made the table, if that is so."""
+        return StoredPlain(context, self.name, value_type, None if aggregator is None else aggregator.results_of)
+
     def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
         """Writes the table; ``needs_prior``: the changes say what they replace."""
         return _PlainTableWriter(self, context, needs_prior=needs_prior)
@@ -109,9 +116,18 @@ class VersionedStore:
         self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
     ) -> VersionedValues:
         """A working set over the store, as it was last written; see `VersionedValues`."""
-        is_empty = all(context.backend.is_empty(family) for family in self.families())
-        store = self.open(context)
+        store, is_empty = self.open(context), self._is_empty(context)
         return VersionedValues(context, store, is_empty=is_empty, value_type=value_type, aggregator=aggregator)
+
+    def stored(
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
+    ) -> StoredVersions:
+        """What keys have now, as it was last written; ``aggregator``: what has made the table, if that is so."""
+        store, is_empty = self.open(context), self._is_empty(context)
+        return StoredVersions(store, is_empty=is_empty, value_type=value_type, aggregator=aggregator)
+
+    def _is_empty(self, context: OperatorContext) -> bool:
+        return all(context.backend.is_empty(family) for family in self.families())
 
     def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
         """Writes the table; ``needs_prior``: the changes say what they replace and whether they are the latest."""
@@ -140,12 +156,14 @@ class _PlainTableWriter:
         self._store = store
         self._context = context
         self._needs_prior = needs_prior
+        self._stored: StoredPlain | None = None
         self._values: LatestValues | None = None
 
     def put(self, updates: Batch) -> Written:
         """See `TableWriter`; nothing is refused."""
         if self._values is None:
-            self._values = LatestValues(self._context, self._store.name, updates.value.type)
+            self._stored = StoredPlain(self._context, self._store.name, updates.value.type)
+            self._values = LatestValues(self._context, self._stored)
         codes = key_codes(updates, self._context)
         columns = Updates(updates.sequence, codes, updates.timestamp, updates.value)
         replaced = self._values.put(columns, look_up=self._needs_prior)
@@ -154,9 +172,11 @@ class _PlainTableWriter:
 
     def flush(self, write: WriteBatch) -> None:
         """See `TableWriter`."""
-        if self._values is not None:
-            self._values.flush(write)
-        self._values = None
+        if self._values is not None and self._stored is not None:
+            keys, latest = self._values.changed()
+            if keys:
+                self._stored.put(keys, latest, write)
+        self._stored = self._values = None
 
     def memory_bytes(self) -> int:
         """See `TableWriter`."""

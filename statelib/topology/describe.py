@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.topology.nodes import Node, Processor, Sink, Source
+from statelib.topology.nodes import Node, Processor, Sink, Source, senders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +24,13 @@ def describe(topology: Topology) -> str:
 def _nodes(nodes: Sequence[Node]) -> str:
     children: dict[str, list[str]] = {node.name: [] for node in nodes}
     for node in nodes:
-        for parent in node.parents:
+        for parent in senders(node):
             children[parent].append(node.name)
     reach: dict[str, int] = {}
     for node in reversed(nodes):
         reach[node.name] = 1 + sum(reach[child] for child in children[node.name])
     return "".join(
-        f"    {_text(node, _listed(children[node.name], reach), _listed(node.parents, reach))}\n"
+        f"    {_text(node, _listed(children[node.name], reach), _listed(senders(node), reach))}\n"
         for node in sorted(nodes, key=lambda node: (-reach[node.name], node.name))
     )
 

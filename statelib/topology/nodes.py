@@ -57,12 +57,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """Runs an operator over what its parents forward."""
+    """Runs an operator over what its parents forward.
+
+    Attributes:
+        looks_into: How many of the parents, the last ones, are tables that it only looks into. Kafka draws no line from
+            those: there an operator reads their stores, here it takes up their changes.
+    """
 
     name: str
     parents: tuple[str, ...]
     spec: OperatorSpec
     stores: tuple[str, ...] = ()
+    looks_into: int = 0
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -96,3 +102,8 @@ class Sink:
 
 
 Node = Source | Processor | Sink
+
+
+def senders(node: Node) -> tuple[str, ...]:
+    """The parents whose records it takes: all but tables that it only looks into. Kafka draws lines from these."""
+    return node.parents[: len(node.parents) - node.looks_into] if isinstance(node, Processor) else node.parents

@@ -1,0 +1,135 @@
+"""What keys of a table have now, read from its store: a plain one or a versioned one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.operators.scatter import scatter
+from statelib.operators.stored_rows import stored_type
+from statelib.serdes import serde_for
+from statelib.stores.key_value import KeyValueRows, KeyValueStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+    from statelib.stores.versioned import VersionedKeyValueStore
+
+_END_OF_TIME = np.iinfo(np.int64).max
+
+
+class Found(NamedTuple):
+    """What keys have: a value, null if nothing, and int64, ms, since when (`NO_TIMESTAMP`)."""
+
+    value: pa.Array
+    timestamp: NDArray[np.int64]
+
+
+class StoredLatest(Protocol):
+    """A store as it was last written."""
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The type of a value."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key has anything: look-ups can be skipped."""
+
+    def load(self, keys: Sequence[bytes]) -> Found:
+        """What ``keys`` (serialised, each once) have."""
+
+
+class StoredPlain:
+    """A plain store.
+
+    Args:
+        context: The operator's.
+        store: Name of the store.
+        value_type: The type of a value.
+        shown: Gives the table's values of what is stored, where that is not the same.
+    """
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        store: str,
+        value_type: pa.DataType,
+        shown: Callable[[pa.Array], pa.Array] | None = None,
+    ) -> None:
+        self.value_type = value_type
+        self._store = KeyValueStore(context.backend, store)
+        self._shown = shown
+        if shown is None:
+            self._store.header.check(self._schema)
+
+    @property
+    def is_empty(self) -> bool:
+        """See `StoredLatest`."""
+        return self._store.is_empty
+
+    def load(self, keys: Sequence[bytes]) -> Found:
+        """See `StoredLatest`."""
+        stored = self._store.load(keys)
+        there = np.asarray(stored.rows.is_valid())
+        kept = stored_type(self._store.header.schema or self._schema)
+        values = serde_for(kept).deserialize(stored.rows.filter(pa.array(there)))
+        return Found(scatter(values if self._shown is None else self._shown(values), there), stored.timestamp)
+
+    def put(self, keys: Sequence[bytes], changed: Found, write: WriteBatch) -> None:
+        """Adds to ``write`` what ``keys`` have from now on."""
+        rows = serde_for(self.value_type).serialize(changed.value)
+        self._store.store(keys, KeyValueRows(changed.timestamp, rows), self._schema, write)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([("value", self.value_type)])
+
+
+class StoredVersions:
+    """The latest versions in a versioned store.
+
+    Args:
+        store: The store.
+        is_empty: Whether it holds nothing at all.
+        value_type: The type of a value.
+        aggregator: What has made the table, if the store holds its states instead of values.
+    """
+
+    def __init__(
+        self,
+        store: VersionedKeyValueStore,
+        *,
+        is_empty: bool,
+        value_type: pa.DataType,
+        aggregator: AggregatorSpec | None = None,
+    ) -> None:
+        self.value_type = value_type
+        self.is_empty = is_empty
+        self._store = store
+        self._aggregator = aggregator
+
+    def load(self, keys: Sequence[bytes]) -> Found:
+        """See `StoredLatest`."""
+        versions = self._store.load(keys, np.full(len(keys), _END_OF_TIME))
+        last = versions.offsets[1:] - 1
+        there = np.diff(versions.offsets) > 0
+        there[there] = ~versions.is_tombstone[last[there]]
+        timestamp = np.full(len(keys), NO_TIMESTAMP)
+        timestamp[there] = versions.valid_from[last[there]]
+        rows = versions.values.take(pa.array(last[there]))
+        return Found(scatter(self._decoded(rows), there), timestamp)
+
+    def _decoded(self, rows: pa.Array) -> pa.Array:
+        if self._aggregator is None:
+            return serde_for(self.value_type).deserialize(rows)
+        stored = serde_for(self._aggregator.stored_type(self.value_type)).deserialize(rows)
+        return self._aggregator.results_of(stored)

@@ -1,0 +1,211 @@
+"""The join of two tables by key: each change of the one meets what the other has now.
+
+Kafka has three nodes for it, and so it is here: one for the changes of each side (``KTableKTableInnerJoin`` and the
+like), of which each looks into the other table, and one behind both, which may keep the result
+(``KTableKTableJoinMerger``).
+
+================  =================================  ================================================================
+join              what a key has                     a change goes on if
+================  =================================  ================================================================
+inner             both sides joined, if both there   the other side is there
+left, left side   left joined with right or null     the other side is there, or the old or new value
+left, right side  as above                           the other side is there
+outer, any side   what there is, joined with null    the other side is there, or the old or new value
+================  =================================  ================================================================
+
+So a change may forward a deletion of what was not there; it costs nothing to be sure. The result's timestamp is the
+later of both sides'. The old value is the old value of the side that has changed, joined with what the other has now.
+
+Late updates of a versioned table do not change what it has now: they are dropped and counted (KIP-914).
+
+Accounts: ``joined``, ``unmatched``, ``out-of-order``; behind both sides ``forwarded``, with a store ``stored`` and
+``refused``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.operators.change import merged_changes, only_latest
+from statelib.operators.key_codes import key_codes
+from statelib.operators.latest_values import Lookups
+from statelib.operators.table_lookup import table_lookup
+from statelib.operators.table_writer import VersionedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.operators.stored_latest import Found
+    from statelib.operators.table_view import AnyView, JoinedValues
+    from statelib.operators.table_writer import TableStore, TableWriter
+    from statelib.stores.backend import WriteBatch
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoin:
+    """Joins the changes of one side, the first parent, with the other; the other parents have the view's stores.
+
+    Attributes:
+        joined: How values are joined.
+        view: How the other side is looked up.
+        is_left: Whether the changes are those of the left side.
+        sees_ties: For each of the view's stores, whether its change comes first if both have one cause.
+        needs_prior: Whether changes say what they replace.
+    """
+
+    joined: JoinedValues
+    view: AnyView
+    is_left: bool
+    sees_ties: tuple[bool, ...]
+    needs_prior: bool = False
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether this side's values are there without the other side's."""
+        return self.joined.keeps_left if self.is_left else self.joined.keeps_right
+
+    def build(self, context: OperatorContext) -> RunningTableJoin:
+        """The running operator."""
+        return RunningTableJoin(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "table_join",
+            "joined": self.joined.describe(),
+            "view": self.view.describe(),
+            "is_left": self.is_left,
+            "sees_ties": list(self.sees_ties),
+        }
+
+    def families(self) -> Sequence[str]:
+        """None: the stores belong to the tables."""
+        return ()
+
+
+class RunningTableJoin:
+    """The running operator: what the other side has of the keys that either has named since the last flush."""
+
+    def __init__(self, spec: TableJoin, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._other = table_lookup(spec.view, context, spec.sees_ties)
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The changes of the joined table that this side makes."""
+        del uptake
+        forwarded, *tables = inputs
+        own, out_of_order = only_latest(forwarded)
+        other = self._other.look_up(own.key, Lookups(own.sequence, key_codes(own, self._context)), tables)
+
+        goes_on = np.asarray(other.value.is_valid())
+        if self._spec.keeps_own:
+            goes_on = goes_on | np.asarray(own.value.is_valid())
+            if own.prior is not None:
+                goes_on = goes_on | np.asarray(own.prior.is_valid())
+        changes = self._joined(own, other, goes_on)
+        metrics = self._context.metrics
+        metrics.records_in += len(forwarded)
+        metrics.records_out += len(changes)
+        metrics.account("joined", len(changes))
+        metrics.account("unmatched", len(own) - len(changes))
+        metrics.drop("out-of-order", out_of_order)
+        return changes
+
+    def flush(self, write: WriteBatch) -> None:
+        """Forgets what keys have; the tables' own operators write it."""
+        del write
+        self._other.forget()
+
+    def memory_bytes(self) -> int:
+        """What keys have."""
+        return self._other.memory_bytes()
+
+    def _joined(self, own: Batch, other: Found, goes_on: NDArray[np.bool_]) -> Batch:
+        changes = replace(own, timestamp=np.maximum(own.timestamp, other.timestamp)).filter(goes_on)
+        value = other.value if goes_on.all() else other.value.filter(goes_on)
+        prior = None
+        if self._spec.needs_prior and changes.prior is not None:
+            prior = self._values(changes, changes.prior, value)
+        return replace(changes, value=self._values(changes, changes.value, value), prior=prior)
+
+    def _values(self, changes: Batch, own: pa.Array, other: pa.Array) -> pa.Array:
+        left, right = (own, other) if self._spec.is_left else (other, own)
+        return self._spec.joined.of(changes.key, left, right, changes.timestamp, self._context.node)
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinMerge:
+    """Brings the changes that both sides make together, and keeps the result if there is a store for it.
+
+    Parents: the side that is told first if both change for one cause, then the other.
+
+    Attributes:
+        store: Where the joined table is kept; None: nowhere.
+        needs_prior: Whether changes say what they replace. Of a versioned store that is what it had, or, as shipped
+            (``semantics="kafka-4.3"``), what the join makes of the old value, although a late result may never have
+            been what the table had.
+    """
+
+    store: TableStore | None = None
+    needs_prior: bool = False
+
+    def build(self, context: OperatorContext) -> RunningTableJoinMerge:
+        """The running operator."""
+        return RunningTableJoinMerge(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {"operator": "table_join_merge", "store": None if self.store is None else self.store.describe()}
+
+    def families(self) -> Sequence[str]:
+        """The store's."""
+        return () if self.store is None else self.store.families()
+
+
+class RunningTableJoinMerge:
+    """The running operator."""
+
+    def __init__(self, spec: TableJoinMerge, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._writer = None if spec.store is None else spec.store.writer(context, needs_prior=spec.needs_prior)
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The changes of the joined table."""
+        changes = merged_changes(inputs)
+        metrics = self._context.metrics
+        metrics.records_in += len(changes)
+        if self._writer is not None:
+            changes = self._stored(self._writer, changes, uptake)
+        metrics.account("forwarded" if self._writer is None else "stored", len(changes))
+        metrics.records_out += len(changes)
+        return changes if self._spec.needs_prior else replace(changes, prior=None)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes what has changed."""
+        if self._writer is not None:
+            self._writer.flush(write)
+
+    def memory_bytes(self) -> int:
+        """The working set."""
+        return 0 if self._writer is None else self._writer.memory_bytes()
+
+    def _stored(self, writer: TableWriter, changes: Batch, uptake: Uptake) -> Batch:
+        """Keeps the changes; those that the store has taken."""
+        written = writer.put(changes)
+        self._context.drop_late(
+            changes, written.refused, uptake, written.lateness_ms,
+            reason="older than the history retention", clock="store_time", account="refused",
+        )  # fmt: skip
+        if isinstance(self._spec.store, VersionedStore) and self._context.semantics == "kip":
+            return written.changes
+        return replace(written.changes, prior=changes.filter(~written.refused).prior)

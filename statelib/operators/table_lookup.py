@@ -1,0 +1,127 @@
+"""Looks tables up as they are at each record: views (`statelib.operators.table_view`) at work.
+
+The operator that looks into a table gets, as inputs, what the tables that have the view's stores forward. From that and
+the stores it knows what each key has at each instant of the task's order. It forgets all that when the task flushes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow.compute as pc
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.operators.change import only_latest
+from statelib.operators.key_codes import key_codes
+from statelib.operators.latest_values import LatestValues, Updates
+from statelib.operators.stored_latest import Found
+from statelib.operators.table_steps import through
+from statelib.operators.table_view import TableView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from statelib.batch import Batch
+    from statelib.operators.base import OperatorContext
+    from statelib.operators.latest_values import Lookups
+    from statelib.operators.table_view import AnyView, JoinedView
+
+
+class TableLookup(Protocol):
+    """What a table has, at each instant; see the module's docstring."""
+
+    def look_up(self, key: pa.Array, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+        """Takes up changes and answers questions, in order of sequence.
+
+        Args:
+            key: The key of each question.
+            lookups: The questions.
+            changes: What the tables with the view's stores forward, in the order of ``view.stores``.
+
+        Returns:
+            This table's values, and since when; `NO_TIMESTAMP` where it has none.
+        """
+
+    def forget(self) -> None:
+        """Forgets everything: the stores are written, and key codes end."""
+
+    def memory_bytes(self) -> int:
+        """Size of the working set."""
+
+
+def table_lookup(view: AnyView, context: OperatorContext, sees_ties: Iterable[bool]) -> TableLookup:
+    """A view at work.
+
+    Args:
+        view: The view.
+        context: The operator's.
+        sees_ties: For each of the view's stores, whether a change of it comes before a question of the same sequence.
+    """
+    ties = iter(sees_ties)
+    if isinstance(view, TableView):
+        return _StoreLookup(view, context, sees_ties=next(ties))
+    return _JoinedLookup(view, context, ties)
+
+
+class _StoreLookup:
+    """A table that has a store, or is made in steps of one that has."""
+
+    def __init__(self, view: TableView, context: OperatorContext, *, sees_ties: bool) -> None:
+        self._view = view
+        self._context = context
+        self._sees_ties = sees_ties
+        self._values: LatestValues | None = None
+
+    def look_up(self, key: pa.Array, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+        """See `TableLookup`."""
+        (forwarded,) = changes
+        table, _ = only_latest(forwarded)
+        if self._values is None:  # opened here, after the last flush has been written
+            stored = self._view.store.stored(self._context, table.value.type, self._view.aggregator)
+            self._values = LatestValues(self._context, stored)
+        updates = Updates(table.sequence, key_codes(table, self._context), table.timestamp, table.value)
+        found = self._values.look_up(lookups, updates, puts_first=self._sees_ties)
+        return _since(self._view.shown(key, found.value, self._context.node), found.timestamp)
+
+    def forget(self) -> None:
+        """See `TableLookup`."""
+        self._values = None
+
+    def memory_bytes(self) -> int:
+        """See `TableLookup`."""
+        return 0 if self._values is None else self._values.memory_bytes()
+
+
+class _JoinedLookup:
+    """A join of two tables without a store."""
+
+    def __init__(self, view: JoinedView, context: OperatorContext, sees_ties: Iterable[bool]) -> None:
+        self._view = view
+        self._node = context.node
+        self._left = table_lookup(view.left, context, sees_ties)
+        self._right = table_lookup(view.right, context, sees_ties)
+
+    def look_up(self, key: pa.Array, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+        """See `TableLookup`."""
+        of_left = len(self._view.left.stores)
+        left = self._left.look_up(key, lookups, changes[:of_left])
+        right = self._right.look_up(key, lookups, changes[of_left:])
+        timestamp = np.maximum(left.timestamp, right.timestamp)
+        joined = self._view.joined.of(key, left.value, right.value, timestamp, self._node)
+        return _since(through(self._view.steps, key, joined, self._node), timestamp)
+
+    def forget(self) -> None:
+        """See `TableLookup`."""
+        self._left.forget()
+        self._right.forget()
+
+    def memory_bytes(self) -> int:
+        """See `TableLookup`."""
+        return self._left.memory_bytes() + self._right.memory_bytes()
+
+
+def _since(value: pa.Array, timestamp: np.ndarray) -> Found:
+    return Found(value, np.where(np.asarray(pc.is_valid(value)), timestamp, NO_TIMESTAMP))

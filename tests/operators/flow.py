@@ -1,0 +1,196 @@
+"""Runs whole topologies in memory, a partition each, in the order in which records come: a test driver, in batches.
+
+Every stage takes up what has come in that order, whatever its timestamps are: what one record causes is before what the
+next one causes, through repartition topics too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.metrics import NodeMetrics
+from statelib.stores.backend import WriteBatch
+from statelib.stores.memory import MemoryBackend
+from statelib.task.graph import Graph
+from statelib.task.merge import Merged, TaskClock
+from statelib.task.records import HEADERS_TYPE, Records
+from statelib.task.sinks import archive_key, in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import Operator
+    from statelib.semantics import Semantics
+    from statelib.topology import Source, Topology
+
+
+class Fed(NamedTuple):
+    """A record of a source topic."""
+
+    topic: str
+    key: Any
+    value: Any
+    timestamp: int
+
+
+class Row(NamedTuple):
+    """A record that has come out; ``cause``: the number of the source record that caused it."""
+
+    cause: int
+    key: Any
+    value: Any
+    timestamp: int
+
+
+@dataclass
+class Flow:
+    """A topology under test.
+
+    Attributes:
+        topology: The topology.
+        types: Of each source topic the Arrow types of keys and values.
+        watched: A node, of which ``seen`` has everything that it has forwarded; None: no node.
+    """
+
+    topology: Topology
+    types: Mapping[str, tuple[pa.DataType, pa.DataType]]
+    semantics: Semantics = "kip"
+    watched: str | None = None
+    seen: list[Batch] = field(default_factory=list)
+    metrics: NodeMetrics = field(default_factory=NodeMetrics)
+    by_node: dict[str, NodeMetrics] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.backends = [MemoryBackend() for _ in self.topology.sub_topologies]
+        self._task_clocks = [TaskClock(-1) for _ in self.topology.sub_topologies]
+        self._clocks: list[dict[str, dict[str, int]]] = [{} for _ in self.topology.sub_topologies]
+        self._internal: dict[str, Records] = {}
+        self._count = 0
+        self._start()
+        self.process([])  # tells the types of repartition topics
+
+    def _start(self) -> None:
+        self.graphs = [
+            Graph(sub, backend, clocks=clocks, semantics=self.semantics)
+            for sub, backend, clocks in zip(self.topology.sub_topologies, self.backends, self._clocks, strict=True)
+        ]
+        for graph in self.graphs:
+            if self.watched in graph.operators:
+                graph.operators[self.watched] = _Watched(graph.operators[self.watched], self.seen)
+
+    def process(self, fed: Sequence[Fed]) -> dict[str, list[Row]]:
+        """One batch through all stages; what reaches each sink topic."""
+        self._fed, self._first = fed, self._count
+        self._count += len(fed)
+        self._internal = {}
+        out: dict[str, list[Row]] = {}
+        for sub, graph, clock in zip(self.topology.sub_topologies, self.graphs, self._task_clocks, strict=True):
+            parts = [self._records(source) for source in sub.all_sources]
+            ranks = _ranks([part.order_time for part in parts])
+            uptake = clock.uptake(Merged(tuple(parts), tuple(ranks)), 0)
+            causes = np.sort(np.concatenate([part.order_time for part in parts]), kind="stable")
+            for name, batches in graph.process(parts, ranks, uptake).items():
+                batch = in_order(batches)
+                cause = causes[batch.sequence - uptake.first_sequence]
+                (sink,) = [sink for sink in sub.all_sinks if sink.name == name]
+                if sink.internal:
+                    self._internal[sink.topic] = _forwarded(batch, cause)
+                else:
+                    out.setdefault(sink.topic, []).extend(_rows(batch, cause))
+        return out
+
+    def flush(self) -> None:
+        """Writes the state, as at the end of a slice."""
+        for graph, backend in zip(self.graphs, self.backends, strict=True):
+            write = WriteBatch()
+            graph.flush(write)
+            backend.write(write)
+
+    def restart(self) -> None:
+        """A new process: all that was in memory is gone."""
+        self.flush()
+        for graph in self.graphs:
+            for name, metrics in graph.metrics.items():
+                self.metrics.add(metrics)
+                self.by_node.setdefault(name, NodeMetrics()).add(metrics)
+                if name in graph.operators:
+                    assert metrics.unaccounted == 0, name
+        self._clocks = [{name: dict(clocks) for name, clocks in graph.clocks.items()} for graph in self.graphs]
+        self._start()
+
+    def run(self, fed: Sequence[Fed], cuts: Sequence[int] = (), *, flush_every: int = 0) -> dict[str, list[Row]]:
+        """All records, cut into batches before ``cuts``; a flush and restart after so many batches, and at the end."""
+        out: dict[str, list[Row]] = {}
+        bounds = [0, *sorted(cut for cut in set(cuts) if 0 < cut < len(fed)), len(fed)]
+        for number, (start, end) in enumerate(itertools.pairwise(bounds), start=1):
+            for topic, rows in self.process(fed[start:end]).items():
+                out.setdefault(topic, []).extend(rows)
+            if flush_every and number % flush_every == 0:
+                self.restart()
+        self.restart()
+        return out
+
+    def dropped(self) -> int:
+        """Kafka's ``dropped-records-total`` since the beginning."""
+        live = [metrics for graph in self.graphs for metrics in graph.metrics.values()]
+        return sum(sum(metrics.dropped.values()) for metrics in [self.metrics, *live])
+
+    def content(self) -> list[dict[str, list[tuple[bytes, bytes]]]]:
+        """All bytes of all stores."""
+        return [
+            {family: list(backend.scan(family)) for p in sub.processors for family in p.spec.families()}
+            for sub, backend in zip(self.topology.sub_topologies, self.backends, strict=True)
+        ]
+
+    def _records(self, source: Source) -> Records:
+        if source.internal:
+            return self._internal[source.topic]
+        key_type, value_type = self.types[source.topic]
+        numbered = [(self._first + i, fed) for i, fed in enumerate(self._fed) if fed.topic == source.topic]
+        causes = np.array([number for number, _ in numbered], dtype=np.int64)
+        return Records(
+            pa.array([fed.key for _, fed in numbered], key_type),
+            pa.array([fed.value for _, fed in numbered], value_type),
+            np.array([fed.timestamp for _, fed in numbered], dtype=np.int64),
+            causes,
+            pa.nulls(len(numbered), HEADERS_TYPE),
+            causes,
+        )
+
+
+class _Watched:
+    """An operator, and what it has forwarded."""
+
+    def __init__(self, operator: Operator, seen: list[Batch]) -> None:
+        self._operator = operator
+        self._seen = seen
+        self.flush, self.memory_bytes = operator.flush, operator.memory_bytes
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        self._seen.append(self._operator.process(inputs, uptake))
+        return self._seen[-1]
+
+
+def _ranks(order: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    places = np.argsort(np.concatenate(order), kind="stable")
+    rank = np.empty(len(places), dtype=np.int64)
+    rank[places] = np.arange(len(places))
+    return np.split(rank, np.cumsum([len(part) for part in order])[:-1])
+
+
+def _forwarded(batch: Batch, cause: NDArray[np.int64]) -> Records:
+    headers = pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers
+    return Records(archive_key(batch), batch.value, batch.timestamp, cause, headers, cause)
+
+
+def _rows(batch: Batch, cause: NDArray[np.int64]) -> list[Row]:
+    columns = (cause.tolist(), archive_key(batch).to_pylist(), batch.value.to_pylist(), batch.timestamp.tolist())
+    return [Row(*row) for row in zip(*columns, strict=True)]
