@@ -60,6 +60,7 @@ def surface() -> Topology:
     suppression(events.group_by_key())
     tables(events.group_by_key(), prices, names)
     stream_table_joins(events, prices, names)
+    table_joins(prices, names, builder.stream("clicks").group_by_key())
     return builder.build()
 
 
@@ -139,3 +140,12 @@ def stream_table_joins(events: KStream, prices: KTable, names: KTable) -> None:
     )
     known = newest.filter(pc.is_valid(pc.field("value", "id")))
     by_other.join(known, LATEST, Joined.as_("join-newest")).to("with-the-newest")
+
+
+def table_joins(prices: KTable, names: KTable, clicks: KGroupedStream) -> None:
+    """Two tables by key: plain, versioned and aggregated, stored and not."""
+    names.join(prices, LATEST, Named.as_("names-and-prices")).to_stream().to("names-and-prices")
+    counts = clicks.aggregate({"id": count()}, Materialized.as_("clicks"))
+    either = counts.outer_join(names, LATEST, Named.as_("either"), Materialized.as_("either-stored"))
+    either.filter(pc.field("value") != "None|None").to_stream().to("either")
+    prices.left_join(prices.filter(pc.field("value", "amount") > 4), LATEST, Named.as_("self")).to_stream().to("self")
