@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from statelib.dsl import (
+        Branched,
+        BranchedKStream,
         Deduplicated,
         Grouped,
         Joined,
@@ -67,9 +69,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "statelib.dsl": (
-        "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable", "Materialized",
-        "Named", "Produced", "Repartitioned", "SessionWindowedKStream", "StreamsBuilder", "TimeWindowedKStream",
-        "WindowedKTable",
+        "Branched", "BranchedKStream", "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable",
+        "Materialized", "Named", "Produced", "Repartitioned", "SessionWindowedKStream", "StreamsBuilder",
+        "TimeWindowedKStream", "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -94,17 +96,17 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Aggregation", "BufferConfig", "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated",
-    "EagerBufferConfig", "Expectation", "FencedError", "Grouped", "HindstreamError", "InputError", "InternalError",
-    "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier",
-    "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named", "Produced", "Repartitioned",
-    "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows",
-    "SlidingWindows", "StateStore", "StoreBuilder", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
-    "TestRecord", "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore",
-    "Topology", "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
-    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
-    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
-    "load_job", "max_", "mean_", "min_", "per_record", "sum_",
+    "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "ConfigurationError", "Consumed",
+    "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "Grouped",
+    "HindstreamError", "InputError", "InternalError", "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream",
+    "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named",
+    "Produced", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
+    "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "StateStore", "StoreBuilder", "Stores",
+    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
+    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
+    "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
+    "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

@@ -145,6 +145,8 @@ class Uptake:
 def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]:
     """Puts the records of several batches into one, ordered by sequence, ties in the order of ``batches``.
 
+    What only tables have (prior values, flags) is left out.
+
     Returns:
         The merged batch and, int64, for each of its records the index of the batch that it came from.
     """
@@ -169,7 +171,18 @@ def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]
             np.concatenate([w.end for w in windows if w is not None]),
         ),
         prior=None,
-        headers=None,
+        headers=_concat_headers(batches),
         is_latest=None,
     )
     return merged.take(order), origin[order]
+
+
+def _concat_headers(batches: Sequence[Batch]) -> pa.Array | None:
+    """None if no batch has any."""
+    known = [batch.headers for batch in batches if batch.headers is not None]
+    if not known:
+        return None
+    kind = known[0].type
+    return pa.concat_arrays(
+        [pa.nulls(len(batch), kind) if batch.headers is None else batch.headers for batch in batches]
+    )

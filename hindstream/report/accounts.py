@@ -30,6 +30,7 @@ _ACCOUNTS = {
         Account("joined", "joined", "on", "on", "met a version of its key and went on"),
         Account("aggregated", "aggregated", "on", "on", "is in at least one window"),
         Account("emitted", "emitted", "on", "on", "left the buffer as a result"),
+        Account("consumed", "shown", "on", "on", "was shown to the function that ends the stream"),
         Account("written", "written", "on", "on", "is in the topic"),
         Account("stored", "stored", "on", "on", "is a version in the table's store"),
         Account("unmatched", "unmatched", "kept", "kept-2", "met no version of its key; a left join passes it on"),
@@ -43,6 +44,7 @@ _ACCOUNTS = {
         Account("null-key", "null key", "dropped", "drop-4", "has no key"),
         Account("null-value", "null value", "dropped", "drop-4", "has no value"),
         Account("filtered", "filtered", "dropped", "drop-4", "the filter's predicate was false"),
+        Account("empty-list", "without results", "dropped", "drop-4", "its mapper gave an empty list"),
         Account("tombstone", "tombstone", "dropped", "drop-4", "took back what had never been emitted"),
     )
 }

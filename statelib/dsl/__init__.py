@@ -1,5 +1,6 @@
 """Kafka Streams' DSL in Python's spelling."""
 
+from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder
 from statelib.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
 from statelib.dsl.kstream import KStream
@@ -16,6 +17,8 @@ from statelib.dsl.options import (
 from statelib.state import KeyValueBytesStoreSupplier, Stores, VersionedBytesStoreSupplier
 
 __all__ = [
+    "Branched",
+    "BranchedKStream",
     "Deduplicated",
     "Grouped",
     "Joined",

@@ -121,6 +121,11 @@ class InternalStreamsBuilder:
         """See `statelib.topology.passing_order`, of the nodes so far."""
         return passing_order(self._nodes)
 
+    def replace_spec(self, node: str, spec: OperatorSpec) -> None:
+        """Changes what a processor does, as long as the topology is being described."""
+        index, processor = self._processor(node)
+        self._nodes[index] = replace(processor, spec=spec)
+
     def materialize(self, node: str) -> None:
         """Gives a topic's table its store, if it has none yet."""
         index, table = self._processor(node)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.dsl.branched import BranchedKStream
 from statelib.dsl.grouped import KGroupedStream
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.mapping import Mapper, MapperLike, mapper
-from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.merge import Merge
+from statelib.operators.stateless import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.table_view import TableView
@@ -62,9 +65,55 @@ class KStream:
         """Other keys and values; what needs the key next repartitions the stream."""
         return self._then("KSTREAM-MAP", MapKeyValue(mapper(key), mapper(value)), named, key_changed=True)
 
+    def flat_map(self, records: MapperLike, named: Named | None = None) -> KStream:
+        """None, one or many records for each (``KStreamFlatMap``); what needs the key next repartitions the stream.
+
+        ``records`` gives a column of lists of structs with the fields ``key`` and ``value``: a path to such a field, a
+        function that makes it, or, the slow way, ``per_record(f, pa.list_(pa.struct([("key", ...), ("value", ...)])))``
+        with an ``f`` that gives a list of dicts or pairs. The results of a record come in the order of its list, with
+        the record's timestamp and headers; an empty list, or null, gives none.
+        """
+        return self._then("KSTREAM-FLATMAP", FlatMap(mapper(records)), named, key_changed=True)
+
+    def flat_map_values(self, values: MapperLike, named: Named | None = None) -> KStream:
+        """None, one or many values for each record under its key (``KStreamFlatMapValues``).
+
+        ``values`` gives a column of lists: ``flat_map_values("tags")``, or, the slow way,
+        ``flat_map_values(per_record(str.split, pa.list_(pa.string()), "text"))``. See `flat_map`.
+        """
+        return self._then("KSTREAM-FLATMAPVALUES", FlatMapValues(mapper(values)), named)
+
     def peek(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> KStream:
-        """Shows each batch to ``action`` and leaves it as it is."""
+        """Shows each batch to ``action`` and leaves it as it is; as often as `foreach` does."""
         return self._then("KSTREAM-PEEK", Peek(action), named)
+
+    # --- several streams -----------------------------------------------------------------------------------------
+
+    def merge(self, other: KStream, named: Named | None = None) -> KStream:
+        """The records of both streams, in the order in which the task takes them up (``KSTREAM-MERGE``).
+
+        Keys and values must be of the same types. Topics may differ in their numbers of partitions; then repartition
+        the merged stream before something needs its keys.
+        """
+        visits = self._builder.passing_order()
+        parents = sorted((self.node, other.node), key=lambda parent: visits[parent].ends)  # they pass on to it last
+        node = self._builder.add_processor("KSTREAM-MERGE", parents, Merge(), name=named.name if named else None)
+        return KStream(self._builder, node, key_changed=self._key_changed or other._key_changed)
+
+    def split(self, named: Named | None = None) -> BranchedKStream:
+        """Splits the stream into branches, each record goes to one at most (KIP-418).
+
+        For example::
+
+            late = pc.field("value", "delay") > 60
+            branches = flights.split(Named.as_("to-")).branch(late, Branched.as_("apologise"))
+            branches.default_branch(Branched.as_("ignore"))  # {"to-apologise": ..., "to-ignore": ...}
+        """
+
+        def stream_of(node: str) -> KStream:
+            return KStream(self._builder, node, key_changed=self._key_changed)
+
+        return BranchedKStream(self._builder, self.node, named, stream_of=stream_of)
 
     # --- partitions ----------------------------------------------------------------------------------------------
 
@@ -148,6 +197,15 @@ class KStream:
         return self.select_key(key).group_by_key(grouped)
 
     # --- the end -------------------------------------------------------------------------------------------------
+
+    def foreach(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> None:
+        """Shows each batch to ``action`` and ends the stream (``KSTREAM-FOREACH``).
+
+        What ``action`` does to the world is outside of the run's protocol: it is done before the audit and the commit,
+        and again when a task is tried again. Only what it does not matter to do twice belongs there.
+        """
+        name = named.name if named else None
+        self._builder.add_processor("KSTREAM-FOREACH", [self.node], ForEach(action), name=name)
 
     def to(self, topic: str, produced: Produced | None = None) -> None:
         """Writes the records to a topic, partitioned by key."""

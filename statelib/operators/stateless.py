@@ -1,4 +1,7 @@
-"""Operators without state: map values, keys or both, filter, peek (Kafka's ``KStream`` methods of the same names)."""
+"""Operators without state: map values, keys or both, filter, peek, foreach (Kafka's methods of ``KStream``).
+
+What makes several records of one is in `statelib.operators.flat_map`.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +127,8 @@ class Filter:
 class Peek:
     """Shows each batch to a function and forwards it unchanged (``peek``).
 
-    The function is called again when a slice is: it must not matter how often.
+    The function is called for batches with records only, and again when a task is tried again: it must not matter how
+    often.
     """
 
     action: Callable[[pa.RecordBatch], object]
@@ -133,7 +137,8 @@ class Peek:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            self.action(batch.as_record_batch())
+            if len(batch):
+                self.action(batch.as_record_batch())
             return batch
 
         return Stateless(run, context)
@@ -147,12 +152,44 @@ class Peek:
         return ()
 
 
-class Stateless:
-    """A running operator that is one function of a batch. Accounts: ``forwarded``, ``filtered``."""
+@dataclass(frozen=True, slots=True)
+class ForEach:
+    """Shows each batch to a function, and nothing comes after it (``foreach``). As often as `Peek`."""
 
-    def __init__(self, run: Callable[[Batch], Batch], context: OperatorContext) -> None:
+    action: Callable[[pa.RecordBatch], object]
+
+    def build(self, context: OperatorContext) -> Stateless:
+        """The running operator."""
+
+        def run(batch: Batch) -> Batch:
+            if len(batch):
+                self.action(batch.as_record_batch())
+            return batch.take(np.empty(0, dtype=np.int64))
+
+        return Stateless(run, context, taken="consumed")
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind alone: the action has no say in the answer."""
+        return {"operator": "foreach"}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+class Stateless:
+    """A running operator that is one function of a batch.
+
+    Args:
+        run: The function; it may leave records out.
+        context: The operator's.
+        taken: The account of what is left out; what is not goes to ``forwarded``.
+    """
+
+    def __init__(self, run: Callable[[Batch], Batch], context: OperatorContext, *, taken: str = "filtered") -> None:
         self._run = run
         self._metrics = context.metrics
+        self._taken = taken
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The function's result for the one input."""
@@ -162,7 +199,7 @@ class Stateless:
         self._metrics.records_in += len(batch)
         self._metrics.records_out += len(result)
         self._metrics.account("forwarded", len(result))
-        self._metrics.account("filtered", len(batch) - len(result))
+        self._metrics.account(self._taken, len(batch) - len(result))
         return result
 
     def flush(self, write: WriteBatch) -> None:

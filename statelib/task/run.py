@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
 from statelib.errors import HindstreamError
@@ -22,22 +21,20 @@ from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.task.graph import Graph
-from statelib.task.merge import TaskClock, merge
+from statelib.task.inputs import Inputs
+from statelib.task.merge import TaskClock
 from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
 from statelib.task.sinks import ArchiveSink, RepartitionSink, in_order
-from statelib.task.sources import Progress, RepartitionSource, TopicSource
 from statelib.task.state import TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
-    from statelib.task.merge import Merged
-    from statelib.task.records import Records
     from statelib.task.work import TaskWork
 
 
@@ -116,14 +113,7 @@ class _Task:
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
         self._late_sink = self._archive_sink(late_topic(work.job))
-        self._progress = {
-            source.topic: Progress(
-                before.source_offsets.get(self._place(source.topic), 0),
-                before.source_times.get(self._place(source.topic), -1),
-            )
-            for source in work.sub_topology.all_sources
-        }
-        self._sources = [self._source(index) for index in range(len(work.sub_topology.all_sources))]
+        self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)
         self._clock = TaskClock(before.stream_time)
         self._archive_sinks = {
             s.name: self._archive_sink(s.topic) for s in work.sub_topology.all_sinks if not s.internal
@@ -137,7 +127,7 @@ class _Task:
     def run(self, phases: _Phases, host: str) -> TaskOutcome:
         work = self._work
         order_time = NO_TIMESTAMP
-        for merged, parts in self._taken_up():
+        for merged, parts in self._inputs.taken_up():
             phases.end("read")
             uptake = self._clock.uptake(merged, work.planned.partition)
             arrived = self._graph.process(parts, merged.rank, uptake)
@@ -189,12 +179,6 @@ class _Task:
         for repartition in self._repartition_sinks.values():
             repartition.abort()
 
-    def _taken_up(self) -> Iterator[tuple[Merged, list[Records]]]:
-        """The merged order of all sources, and of each run of it the rows of each source."""
-        empty = [source.empty for source in self._sources]
-        for merged in merge(self._sources):
-            yield merged, [none if part is None else part for part, none in zip(merged.parts, empty, strict=True)]
-
     def _deliver(self, sink: str, batch: Batch, order_time: NDArray[np.int64]) -> None:
         metrics = self._graph.metrics[sink]
         metrics.records_in += len(batch)
@@ -206,8 +190,7 @@ class _Task:
 
     def _seal(self, order_time: int) -> None:
         """Lets go what the operators hold; ``order_time``: of the last record taken up."""
-        nothing = [source.empty for source in self._sources]
-        partition = self._work.planned.partition
+        nothing, partition = self._inputs.nothing, self._work.planned.partition
         for name, sealed in seal(self._graph, nothing, self._clock, partition=partition, order_time=order_time).items():
             self._deliver(name, sealed.batch, sealed.order_time)
         self._deliver_aside()
@@ -224,22 +207,6 @@ class _Task:
     def _all_archive_sinks(self) -> list[ArchiveSink]:
         return [*self._archive_sinks.values(), self._quarantine_sink, self._late_sink]
 
-    def _source(self, index: int) -> TopicSource | RepartitionSource:
-        node = self._work.sub_topology.all_sources[index]
-        progress = self._progress[node.topic]
-        if node.internal:
-            files = [file for file in self._work.repartitions if file.topic == node.topic]
-            types = self._work.repartition_types[node.topic]
-            return RepartitionSource(files, self._storage, progress=progress, types=types)
-        planned = {source.topic: source for source in self._work.planned.sources}
-        archive = open_archive(self._storage, node.topic, self._work.source_versions[node.topic])
-        partition = self._work.planned.partition
-        start, end = (
-            (planned[node.topic].start_offset, planned[node.topic].end_offset) if node.topic in planned else (0, 0)
-        )
-        reader = archive.reader(partition, start, end, batch_rows=self._work.settings.batch_records)
-        return TopicSource(node, reader, partition=partition, progress=progress, quarantine=self._quarantine)
-
     def _archive_sink(self, topic: str) -> ArchiveSink:
         work = self._work
         aside = topic in {quarantine_topic(work.job), late_topic(work.job)}
@@ -255,21 +222,16 @@ class _Task:
 
     def _position(self) -> TaskPosition:
         work = self._work
-        for source in work.planned.sources:
-            self._progress[source.topic].next_offset = source.end_offset  # behind the last record there may be holes
         return TaskPosition(
             task_id=work.planned.task_id,
             commit=work.commit,
             fingerprint=work.fingerprint,
-            source_offsets={self._place(topic): p.next_offset for topic, p in self._progress.items()},
-            source_times={self._place(topic): p.max_timestamp for topic, p in self._progress.items()},
+            source_offsets=self._inputs.offsets(),
+            source_times=self._inputs.times(),
             stream_time=self._clock.stream_time,
             clocks=self._graph.clocks,
             sink_offsets={sink.place: sink.next_offset for sink in self._all_archive_sinks},
         )
-
-    def _place(self, topic: str) -> str:
-        return f"{topic}/{self._work.planned.partition}"
 
 
 def _peak_memory_bytes() -> int:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from statelib import KGroupedStream, KStream, KTable, Topology
 
 UNBOUNDED = BufferConfig.unbounded()
+AMOUNT = pc.field("value", "amount")
+LIST = pa.list_(pa.string())
+PAIR = pa.struct([("key", pa.string()), ("value", pa.string())])
 LATEST = per_record(lambda left, right: f"{left and left['id']}|{right and right['id']}", pa.string(), "left", "right")
 
 
@@ -55,6 +58,7 @@ def surface() -> Topology:
     prices = builder.table("prices", versioned("prices"))
     names = builder.table("names", Materialized.as_("names"))
     stateless(events)
+    several_streams(events, builder.stream("clicks"))
     deduplication(events)
     windows(events.group_by_key())
     suppression(events.group_by_key())
@@ -65,12 +69,23 @@ def surface() -> Topology:
 
 
 def stateless(events: KStream) -> None:
-    """One record in, at most one out."""
+    """What keeps nothing."""
     valid = events.filter(pc.is_valid(pc.field("value")), Named.as_("valid")).filter_not(
         pc.field("value", "amount") > 7
     )
     valid.map("value.other", "value.amount").to("mapped")
     valid.select_key("id").map_values({"amount": "amount", "id": "id"}).repartition().to("repartitioned")
+    valid.foreach(lambda columns: columns.validate())
+
+
+def several_streams(events: KStream, clicks: KStream) -> None:
+    """Streams that are unfolded, split and merged."""
+    ids = per_record(lambda value: [f"{value['id']}/{n}" for n in range(value["amount"])], LIST, "value")
+    valid = events.filter(pc.is_valid(pc.field("value")))
+    many, some, few = valid.split().branch(AMOUNT > 5).branch(AMOUNT > 3).default_branch().values()
+    few.flat_map_values(ids).merge(many.flat_map_values(ids)).to("unfolded")
+    some.flat_map(per_record(lambda key, value: [(value["id"], key)] * 2, pa.list_(PAIR), "key", "value")).to("paired")
+    events.merge(clicks).merge(many).to("merged")
 
 
 def deduplication(events: KStream) -> None:

@@ -1,0 +1,108 @@
+"""A stream that is being split (Kafka's ``Branched`` and ``BranchedKStream``, KIP-418)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from statelib.operators.branch import Branch, Split
+from statelib.operators.mapping import mapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.kstream import KStream
+    from statelib.dsl.options import Named
+    from statelib.operators.mapping import MapperLike
+
+
+@dataclass(frozen=True, slots=True)
+class Branched:
+    """Name of a branch, and what is done with it at once (Kafka's ``Branched``).
+
+    Attributes:
+        name: Ends the branch's name, which begins with the split's; None: the branch's number from 1, 0 the default.
+        function: Its result stands for the branch in what the split gives; None as the result: nothing does.
+        consumer: Takes the branch, which is then not in what the split gives.
+    """
+
+    name: str | None = None
+    function: Callable[[KStream], KStream | None] | None = None
+    consumer: Callable[[KStream], None] | None = None
+
+    @classmethod
+    def as_(cls, name: str) -> Branched:
+        """A branch whose name ends in ``name``."""
+        return cls(name)
+
+    @classmethod
+    def with_function(cls, function: Callable[[KStream], KStream | None], name: str | None = None) -> Branched:
+        """What ``function`` makes of the branch."""
+        return cls(name, function=function)
+
+    @classmethod
+    def with_consumer(cls, consumer: Callable[[KStream], None], name: str | None = None) -> Branched:
+        """A branch that ``consumer`` ends."""
+        return cls(name, consumer=consumer)
+
+    def with_name(self, name: str) -> Branched:
+        """The same under this name."""
+        return replace(self, name=name)
+
+
+class BranchedKStream:
+    """Made by `KStream.split`; give it branches, then end with `default_branch` or `no_default_branch`.
+
+    Both give the branches by name: the split's name and, behind it, the branch's (see `Branched`).
+
+    Args:
+        builder: Shared by all streams and tables of a topology.
+        parent: The node of the stream that is split.
+        named: The split's name.
+        stream_of: Gives the stream of a branch's node.
+    """
+
+    def __init__(
+        self,
+        builder: InternalStreamsBuilder,
+        parent: str,
+        named: Named | None,
+        *,
+        stream_of: Callable[[str], KStream],
+    ) -> None:
+        self._builder = builder
+        self._stream_of = stream_of
+        self._split = Split()
+        name = named.name if named else None
+        self._node = builder.add_processor("KSTREAM-BRANCH", [parent], self._split, name=name)
+        self._branches: dict[str, KStream] = {}
+
+    def branch(self, predicate: MapperLike, branched: Branched | None = None) -> BranchedKStream:
+        """The records for which ``predicate`` is true, and none of the branches before took."""
+        self._split = replace(self._split, predicates=(*self._split.predicates, mapper(predicate)))
+        number = len(self._split.predicates)
+        self._add(number - 1, branched or Branched(), str(number))
+        return self
+
+    def default_branch(self, branched: Branched | None = None) -> dict[str, KStream]:
+        """All branches, with one more for the records that none of the others took."""
+        self._split = replace(self._split, has_default=True)
+        self._add(len(self._split.predicates), branched or Branched(), "0")
+        return self._branches
+
+    def no_default_branch(self) -> dict[str, KStream]:
+        """All branches; records that none of them took are dropped, and counted as ``unmatched``."""
+        return self._branches
+
+    def _add(self, number: int, branched: Branched, numeral: str) -> None:
+        self._builder.replace_spec(self._node, self._split)
+        name = self._node + (numeral if branched.name is None else branched.name)
+        self._builder.add_processor("KSTREAM-BRANCH", [self._node], Branch(number), name=name)
+        branch = self._stream_of(name)
+        if branched.consumer is not None:
+            branched.consumer(branch)
+            return
+        result = branch if branched.function is None else branched.function(branch)
+        if result is not None:
+            self._branches[name] = result

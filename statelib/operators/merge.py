@@ -1,0 +1,83 @@
+"""Several streams as one (Kafka's ``merge``).
+
+Records come in the order in which the task takes them up, wherever they come from. What one record has caused on
+several branches comes in the order of the parents, which is that in which Kafka Streams visits the branches
+(`statelib.topology.passing_order`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.batch import Batch, concat_in_order
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from statelib.batch import Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Forwards what all of its parents forward."""
+
+    def build(self, context: OperatorContext) -> RunningMerge:
+        """The running operator."""
+        return RunningMerge(context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind alone."""
+        return {"operator": "merge"}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+class RunningMerge:
+    """The running operator. Account: ``forwarded``."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        self._context = context
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """All inputs in order of sequence.
+
+        Raises:
+            ConfigurationError: They differ in the type of keys or values, or only some have windowed keys.
+        """
+        del uptake
+        for batch in inputs[1:]:
+            self._check(inputs[0], batch)
+        merged, _ = concat_in_order(inputs)
+        metrics = self._context.metrics
+        metrics.records_in += len(merged)
+        metrics.records_out += len(merged)
+        metrics.account("forwarded", len(merged))
+        return merged
+
+    def flush(self, write: WriteBatch) -> None:
+        """Nothing to write."""
+
+    def memory_bytes(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    def _check(self, one: Batch, other: Batch) -> None:
+        for name, (left, right) in {"keys": (one.key, other.key), "values": (one.value, other.value)}.items():
+            if left.type != right.type:
+                raise ConfigurationError(
+                    f"streams whose {name} differ in type cannot be merged: {left.type} and {right.type}",
+                    node=self._context.node,
+                    next_step=f"map the {name} of one stream to the other's type before",
+                )
+        if (one.windows is None) != (other.windows is None):
+            raise ConfigurationError(
+                "a stream with windowed keys cannot be merged with one without",
+                node=self._context.node,
+                next_step="give the windowed stream plain keys with select_key() before",
+            )

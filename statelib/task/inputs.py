@@ -1,0 +1,86 @@
+"""What a task reads: a source for each source node, and how far each of their partitions has been taken up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive
+from statelib.task.merge import merge
+from statelib.task.sources import Progress, RepartitionSource, TopicSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.manifests import SourceRange, TaskPosition
+    from statelib.storage import Storage
+    from statelib.task.merge import Merged
+    from statelib.task.quarantine import Quarantine
+    from statelib.task.records import Records
+    from statelib.task.work import TaskWork
+    from statelib.topology import Source
+
+
+class Inputs:
+    """The sources of a task, in the topology's order.
+
+    Args:
+        work: The task.
+        before: Where it stood.
+        storage: The warehouse.
+        quarantine: Takes records that cannot be used.
+    """
+
+    def __init__(self, work: TaskWork, before: TaskPosition, *, storage: Storage, quarantine: Quarantine) -> None:
+        self._work = work
+        self._before = before
+        self._storage = storage
+        self._quarantine = quarantine
+        self._progress: dict[str, Progress] = {}
+        self._sources = [self._open(node) for node in work.sub_topology.all_sources]
+        self.nothing = [source.empty for source in self._sources]
+        """No records, of the types of each source."""
+
+    def taken_up(self) -> Iterator[tuple[Merged, list[Records]]]:
+        """The merged order of all sources, and of each run of it the rows of each source."""
+        for merged in merge(self._sources):
+            parts = zip(merged.parts, self.nothing, strict=True)
+            yield merged, [none if part is None else part for part, none in parts]
+
+    def offsets(self) -> dict[str, int]:
+        """The next offset to take up after the slice, by ``<topic>/<partition>``."""
+        offsets = {place: progress.next_offset for place, progress in self._progress.items()}
+        planned = {_place(part.topic, part.partition): part.end_offset for part in self._work.planned.sources}
+        return {**offsets, **planned}  # behind the last record there may be holes
+
+    def times(self) -> dict[str, int]:
+        """The largest timestamp taken up, by ``<topic>/<partition>``."""
+        return {place: progress.max_timestamp for place, progress in self._progress.items()}
+
+    def _open(self, node: Source) -> TopicSource | RepartitionSource:
+        work = self._work
+        if node.internal:
+            files = [file for file in work.repartitions if file.topic == node.topic]
+            progress = self._progress_of(node.topic, work.planned.partition)
+            return RepartitionSource(files, self._storage, progress=progress, types=work.repartition_types[node.topic])
+        parts = [part for part in work.planned.sources if part.topic == node.topic]
+        if not parts:  # the topic has fewer partitions than another one of the sub-topology
+            reader = open_archive(self._storage, node.topic, work.source_versions[node.topic]).reader(0, 0, 0)
+            return TopicSource(node, reader, partition=0, progress=Progress(), quarantine=self._quarantine)
+        return self._partition(node, parts[0])
+
+    def _partition(self, node: Source, part: SourceRange) -> TopicSource:
+        work = self._work
+        archive = open_archive(self._storage, node.topic, work.source_versions[node.topic])
+        rows = work.settings.batch_records
+        reader = archive.reader(part.partition, part.start_offset, part.end_offset, batch_rows=rows)
+        progress = self._progress_of(part.topic, part.partition)
+        return TopicSource(node, reader, partition=part.partition, progress=progress, quarantine=self._quarantine)
+
+    def _progress_of(self, topic: str, partition: int) -> Progress:
+        place = _place(topic, partition)
+        offset, time = self._before.source_offsets.get(place, 0), self._before.source_times.get(place, -1)
+        return self._progress.setdefault(place, Progress(offset, time))
+
+
+def _place(topic: str, partition: int) -> str:
+    return f"{topic}/{partition}"
