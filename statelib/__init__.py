@@ -41,6 +41,17 @@ if TYPE_CHECKING:
     from statelib.json_serde import JsonSerde
     from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
+    from statelib.processor import (
+        Cancellable,
+        FixedKeyProcessor,
+        FixedKeyRecord,
+        Processor,
+        ProcessorContext,
+        ProcessorSupplier,
+        PunctuationType,
+        Record,
+        RecordMetadata,
+    )
     from statelib.state import (
         KeyValueBytesStoreSupplier,
         KeyValueStore,
@@ -81,6 +92,10 @@ _HOMES = {
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
+    "statelib.processor": (
+        "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
+        "PunctuationType", "Record", "RecordMetadata",
+    ),
     "statelib.state": (
         "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",
         "SessionStore", "StateStore", "StoreBuilder", "Stores", "TimestampedKeyValueStore",
@@ -96,13 +111,14 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "ConfigurationError", "Consumed",
-    "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "Grouped",
-    "HindstreamError", "InputError", "InternalError", "Job", "Joined", "JsonSerde", "KGroupedStream", "KStream",
-    "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named",
-    "Produced", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
-    "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "StateStore", "StoreBuilder", "Stores",
-    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
+    "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError", "Consumed",
+    "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "FixedKeyProcessor",
+    "FixedKeyRecord", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "Joined", "JsonSerde",
+    "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized",
+    "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
+    "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier",
+    "SessionStore", "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "StateStore", "StoreBuilder",
+    "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
     "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
     "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",

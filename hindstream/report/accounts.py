@@ -32,6 +32,7 @@ _ACCOUNTS = {
         Account("emitted", "emitted", "on", "on", "left the buffer as a result"),
         Account("consumed", "shown", "on", "on", "was shown to the function that ends the stream"),
         Account("written", "written", "on", "on", "is in the topic"),
+        Account("processed", "processed", "on", "on", "was given to the processor"),
         Account("stored", "stored", "on", "on", "is a version in the table's store"),
         Account("unmatched", "unmatched", "kept", "kept-2", "met no version of its key; a left join passes it on"),
         Account("replaced", "replaced", "kept", "kept", "gave way, while it waited, to a later update of its key"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.kstream import KStream
@@ -11,6 +11,7 @@ from statelib.dsl.ktable import table_of
 if TYPE_CHECKING:
     from statelib.dsl.ktable import KTable
     from statelib.dsl.options import Materialized
+    from statelib.state import StoreBuilder
     from statelib.topology import Consumed, Topology
 
 
@@ -42,6 +43,15 @@ class StreamsBuilder:
         """
         source = self._builder.add_source("KSTREAM-SOURCE", topic, consumed)
         return table_of(self._builder, "KTABLE-SOURCE", source, materialized, name=None)
+
+    def add_state_store(self, builder: StoreBuilder[Any]) -> Self:
+        """Adds a store that a custom processor is connected with by name: see `KStream.process`.
+
+        Raises:
+            ConfigurationError: Another store has its name.
+        """
+        self._builder.add_state_store(builder)
+        return self
 
     def build(self) -> Topology:
         """The topology, checked.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from statelib.dsl.state_stores import StateStores
 from statelib.errors import ConfigurationError, InternalError
 from statelib.operators.derived_table import DerivedTable
 from statelib.operators.suppress import Suppress
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mapping import Mapper
+    from statelib.state import StoreBuilder
     from statelib.topology import Node
     from statelib.topology.passing_order import Visit
 
@@ -33,6 +35,7 @@ class InternalStreamsBuilder:
         self.application_id = application_id
         self._nodes: list[Node] = []
         self._stores: set[str] = set()
+        self.state_stores = StateStores()
 
     def build(self) -> Topology:
         """The topology, checked."""
@@ -149,6 +152,16 @@ class InternalStreamsBuilder:
             raise ConfigurationError("two stores have one name", store=name, next_step="name one differently")
         self._stores.add(name)
         return name
+
+    def add_state_store(self, builder: StoreBuilder[Any]) -> None:
+        """Adds a store for a custom processor; the same builder twice is one store.
+
+        Raises:
+            ConfigurationError: Another store has its name.
+        """
+        if not self.state_stores.has(builder):
+            self.claim_store(builder.name)
+            self.state_stores.add(builder)
 
     def new_name(self, kind: str) -> str:
         """A node's name as Kafka Streams makes it: the kind and a running number."""

@@ -8,6 +8,7 @@ from statelib.dsl.branched import BranchedKStream
 from statelib.dsl.grouped import KGroupedStream
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
+from statelib.dsl.processing import add_process
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplicate import Kind
+    from statelib.processor import ProcessorSupplierLike
 
 
 class KStream:
@@ -114,6 +116,45 @@ class KStream:
             return KStream(self._builder, node, key_changed=self._key_changed)
 
         return BranchedKStream(self._builder, self.node, named, stream_of=stream_of)
+    # --- custom processors (KIP-820) -----------------------------------------------------------------------------
+
+    def process(
+        self,
+        processor_supplier: ProcessorSupplierLike,
+        *store_names: str,
+        key_type: pa.DataType | None = None,
+        value_type: pa.DataType | None = None,
+        named: Named | None = None,
+    ) -> KStream:
+        """Runs a `Processor` over each record: the slow way, for what the DSL cannot say (``KStreamProcess``).
+
+        Args:
+            processor_supplier: The processor's class, or what gives a new one; see `statelib.processor`.
+            store_names: Stores that `StreamsBuilder.add_state_store` has added; each has one processor.
+            key_type: Arrow type of the keys that it forwards; None: that of this stream. What needs the key next
+                repartitions.
+            value_type: Arrow type of the values; None: that of this stream.
+            named: The node's name.
+        """
+        types = {"key_type": key_type, "value_type": value_type}
+        node = add_process(
+            self._builder, self.node, processor_supplier, store_names, **types, fixed_key=False, named=named
+        )
+        return KStream(self._builder, node, key_changed=True)
+
+    def process_values(
+        self,
+        processor_supplier: ProcessorSupplierLike,
+        *store_names: str,
+        value_type: pa.DataType | None = None,
+        named: Named | None = None,
+    ) -> KStream:
+        """As `process`, with a `FixedKeyProcessor`: keys stay, and nothing is repartitioned."""
+        types = {"key_type": None, "value_type": value_type}
+        node = add_process(
+            self._builder, self.node, processor_supplier, store_names, **types, fixed_key=True, named=named
+        )
+        return KStream(self._builder, node, key_changed=self._key_changed)
 
     # --- partitions ----------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ class OperatorContext:
         semantics: See `Semantics`.
         sources: The task's source topics, by `Uptake.source`.
         late: Takes the records that are dropped because they are late; None: the job has no topic for them.
+        task_id: ``<sub-topology>_<partition>``.
+        children: The names of the nodes that take what it forwards.
     """
 
     node: str
@@ -45,6 +47,8 @@ class OperatorContext:
     semantics: Semantics = "kip"
     sources: Sequence[str] = ()
     late: LateRecords | None = None
+    task_id: str = "0_0"
+    children: Sequence[str] = ()
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""
@@ -112,6 +116,14 @@ class HoldingOperator(Operator, Protocol):
             The records in the order in which they would have left. Their ``sequence`` is (here, and only here) the
             stream time at which each would have, in ms, ascending. Accounted for as any that leave.
         """
+
+
+@runtime_checkable
+class RoutingOperator(Operator, Protocol):
+    """An operator that does not send everything to all its children."""
+
+    def sent_to(self, child: str, forwarded: Batch) -> Batch:
+        """Of what `process` has just given, what goes to the child of that name (of ``context.children``)."""
 
 
 @runtime_checkable

@@ -22,10 +22,8 @@ Functions must be pure: a replay may run them again, and in another process.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -34,6 +32,7 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from statelib.errors import ConfigurationError, HindstreamError
+from statelib.operators.code_identity import describe_function
 
 
 @runtime_checkable
@@ -180,7 +179,7 @@ class Function:
 
     def describe(self) -> object:
         """Name and code of the function."""
-        return _describe_function(self.function)
+        return describe_function(self.function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class PerRecord:
         """Name and code of the function, arguments and type."""
         arguments = [argument.describe() for argument in self.arguments]
         return {
-            "per_record": _describe_function(self.function),
+            "per_record": describe_function(self.function),
             "of": arguments,
             "type": str(self.arrow_type),
         }
@@ -251,26 +250,3 @@ def _as_array(given: object) -> pa.Array:
     if isinstance(given, pa.Array):
         return given
     raise TypeError(f"a column must be an Arrow or numpy array, not {type(given).__name__}")
-
-
-def _describe_function(function: Callable[..., object]) -> object:
-    """The qualified name, and a hash of the code that ignores comments, layout and place in the file."""
-    described = {"function": getattr(function, "__qualname__", type(function).__qualname__)}
-    code = getattr(function, "__code__", None)
-    if code is not None:
-        described["code"] = hashlib.sha256(repr(_code_facts(code)).encode()).hexdigest()
-    return described
-
-
-def _code_facts(code: CodeType) -> tuple[object, ...]:
-    def constant(value: object) -> object:
-        if isinstance(value, CodeType):
-            return _code_facts(value)
-        return sorted(map(repr, value)) if isinstance(value, frozenset) else value
-
-    return (
-        code.co_code.hex(),
-        code.co_names,
-        code.co_varnames,
-        [constant(value) for value in code.co_consts],
-    )

@@ -10,9 +10,9 @@ from statelib.batch import Batch, Uptake
 from statelib.errors import HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import HoldingOperator, OperatorContext, WindowedOperator
+from statelib.operators.base import HoldingOperator, OperatorContext, RoutingOperator, WindowedOperator
 from statelib.serdes import serde_for
-from statelib.topology import Processor, Sink, Source
+from statelib.topology import Processor, Sink, Source, addressed_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.task.records import Records
-    from statelib.topology import SubTopology
+    from statelib.topology import Node, SubTopology
 
 
 class Graph:
@@ -37,6 +37,7 @@ class Graph:
         clocks: The operators' clocks as of the last commit, by node; kept up to date as the task goes on.
         semantics: See `Semantics`.
         late: Takes late records; None: they are dropped and counted, nothing else.
+        partition: The task's.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Graph:
         clocks: Mapping[str, Mapping[str, int]],
         semantics: Semantics,
         late: LateRecords | None = None,
+        partition: int = 0,
     ) -> None:
         self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
@@ -65,6 +67,8 @@ class Graph:
                 semantics,
                 [source.topic for source in sub_topology.all_sources],
                 late,
+                f"{sub_topology.index}_{partition}",
+                [addressed_name(node) for node in self.nodes if processor.name in node.parents],
             )
             self.operators[processor.name] = processor.spec.build(context)
 
@@ -90,7 +94,7 @@ class Graph:
         made = self._run_all(parts, ranks, uptake, sealed or {})
         for node in self.nodes:
             if isinstance(node, Sink):
-                arrived[node.name] = tuple(made[parent] for parent in node.parents)
+                arrived[node.name] = self._inputs(node, made)
         return arrived
 
     def seal(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
@@ -107,7 +111,7 @@ class Graph:
         for node in self.nodes:
             operator = self.operators.get(node.name)
             if node.name in nodes and isinstance(operator, HoldingOperator):
-                held[node.name] = operator.seal([empty[parent] for parent in node.parents])
+                held[node.name] = operator.seal(self._inputs(node, empty))
                 self.metrics[node.name].count("sealed-results", len(held[node.name]))
         return held
 
@@ -130,9 +134,18 @@ class Graph:
                 case Processor() if node.name in sealed:
                     made[node.name] = sealed[node.name]  # its parents have nothing more to give
                 case Processor():
-                    inputs = tuple(made[parent] for parent in node.parents)
-                    made[node.name] = self._run(node, inputs, uptake)
+                    made[node.name] = self._run(node, self._inputs(node, made), uptake)
         return made
+
+    def _inputs(self, node: Node, made: Mapping[str, Batch]) -> tuple[Batch, ...]:
+        """What each parent has sent to ``node``."""
+        inputs = []
+        for parent in node.parents:
+            operator, batch = self.operators.get(parent), made[parent]
+            if isinstance(operator, RoutingOperator):
+                batch = operator.sent_to(addressed_name(node), batch)
+            inputs.append(batch)
+        return tuple(inputs)
 
     def flush(self, write: WriteBatch) -> None:
         """Adds every operator's unwritten changes to ``write`` and forgets all working sets and key codes."""

@@ -108,6 +108,7 @@ class _Task:
             clocks=before.clocks,
             semantics=work.settings.semantics,
             late=self._late,
+            partition=work.planned.partition,
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)

@@ -2,6 +2,6 @@
 
 from statelib.topology.describe import describe
 from statelib.topology.nodes import Consumed, Node, Processor, Sink, Source
-from statelib.topology.topology import SubTopology, Topology
+from statelib.topology.topology import SubTopology, Topology, addressed_name
 
-__all__ = ["Consumed", "Node", "Processor", "Sink", "Source", "SubTopology", "Topology", "describe"]
+__all__ = ["Consumed", "Node", "Processor", "Sink", "Source", "SubTopology", "Topology", "addressed_name", "describe"]

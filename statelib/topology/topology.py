@@ -163,14 +163,22 @@ class Topology:
         return dict.fromkeys(unknown, partitions)
 
 
+_REPARTITION = "-REPARTITION"
+
+
+def addressed_name(node: Node) -> str:
+    """The name by which records are forwarded to a node: a sink's own, although a repartition comes before it."""
+    return node.name.removesuffix(_REPARTITION) if isinstance(node, Sink) and node.internal else node.name
+
+
 def _with_sink_repartitions(nodes: Sequence[Node]) -> Iterable[Node]:
     """Puts a repartition before each sink whose records no longer have the key they are partitioned by."""
     for node in nodes:
         if isinstance(node, Sink) and not node.internal and not node.key_kept:
             topic = f"{node.topic}-repartition"
-            yield Sink(f"{node.name}-REPARTITION", node.parents, topic, node.partitions, internal=True)
-            yield Source(f"{node.name}-REPARTITION-SOURCE", topic, internal=True)
-            yield replace(node, parents=(f"{node.name}-REPARTITION-SOURCE",), key_kept=True)
+            yield Sink(f"{node.name}{_REPARTITION}", node.parents, topic, node.partitions, internal=True)
+            yield Source(f"{node.name}{_REPARTITION}-SOURCE", topic, internal=True)
+            yield replace(node, parents=(f"{node.name}{_REPARTITION}-SOURCE",), key_kept=True)
         else:
             yield node
 

@@ -1,0 +1,44 @@
+"""Puts a custom processor into a topology (KIP-820)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.operators.process import Process
+from statelib.processor import ProcessorSupplier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.options import Named
+    from statelib.processor import ProcessorSupplierLike
+
+
+def add_process(
+    builder: InternalStreamsBuilder,
+    parent: str,
+    supplier: ProcessorSupplierLike,
+    store_names: Sequence[str],
+    *,
+    key_type: pa.DataType | None,
+    value_type: pa.DataType | None,
+    fixed_key: bool,
+    named: Named | None,
+) -> str:
+    """The node of ``process`` or, with ``fixed_key``, of ``processValues``.
+
+    Raises:
+        ConfigurationError: A store is not there, or another processor's.
+    """
+    kind = "KSTREAM-PROCESSVALUES" if fixed_key else "KSTREAM-PROCESSOR"
+    name = named.name if named else builder.new_name(kind)
+    own = supplier.stores() if isinstance(supplier, ProcessorSupplier) else ()
+    for store in own:
+        builder.add_state_store(store)
+    names = list(dict.fromkeys([*store_names, *(store.name for store in own)]))
+    stores = builder.state_stores.connect(names, name)
+    spec = Process(supplier, stores, name, builder.application_id, key_type, value_type, fixed_key)
+    return builder.add_processor(kind, [parent], spec, name=name, stores=names)

@@ -1,0 +1,128 @@
+"""What a custom processor forwards, one record at a time, as a batch."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import Batch, Windows
+from statelib.errors import ConfigurationError
+from statelib.state import Windowed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.processor import FixedKeyRecord, Headers
+
+HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+TO_ALL = -1
+"""The addressee of what goes to all children."""
+
+
+@dataclass(slots=True)
+class Forwarded:
+    """Columns in the making; what they are made of may change afterwards.
+
+    Attributes:
+        key_type: Arrow type of the keys.
+        value_type: Arrow type of the values.
+        windowed: Whether keys are `Windowed`.
+        addressee: For each record the number of the child that it goes to, or `TO_ALL`.
+    """
+
+    key_type: pa.DataType
+    value_type: pa.DataType
+    windowed: bool
+    addressee: list[int] = field(default_factory=list)
+    _keys: list[Any] = field(default_factory=list)
+    _values: list[Any] = field(default_factory=list)
+    _timestamps: list[int] = field(default_factory=list)
+    _headers: list[list[tuple[str, bytes | None]] | None] = field(default_factory=list)
+    _sequences: list[int] = field(default_factory=list)
+
+    def add(self, record: FixedKeyRecord, sequence: int, addressee: int) -> None:
+        """Takes a record that was caused by the source record with that sequence.
+
+        Raises:
+            ConfigurationError: Its key has no window where the others have, or one where they have none.
+        """
+        if isinstance(record.key, Windowed) is not self.windowed:
+            raise ConfigurationError(
+                f"a processor forwarded {record.key!r} as a key {'without' if self.windowed else 'with'} a window",
+                next_step="forward Windowed keys where the records have such, unless process() is told a key type",
+            )
+        self._keys.append(_kept(record.key))
+        self._values.append(_kept(record.value))
+        self._timestamps.append(record.timestamp)
+        self._headers.append(list(record.headers) or None)
+        self._sequences.append(sequence)
+        self.addressee.append(addressee)
+
+    def batch(self) -> Batch:
+        """All of them.
+
+        Raises:
+            ConfigurationError: A key or value is not of the declared type.
+        """
+        windows = None
+        keys = self._keys
+        if self.windowed:
+            start, end = (np.array([key[i] for key in keys], np.int64) for i in (1, 2))
+            windows, keys = Windows(start, end), [key.key for key in keys]
+        return Batch(
+            _column(keys, self.key_type, "key"),
+            None,
+            _column(self._values, self.value_type, "value"),
+            np.array(self._timestamps, np.int64),
+            np.array(self._sequences, np.int64),
+            windows=windows,
+            headers=pa.array(self._headers, HEADERS_TYPE),
+        )
+
+
+def headers_of(headers: pa.Array | None, count: int) -> list[Headers]:
+    """The headers of each record of a batch."""
+    if headers is None:
+        return [()] * count
+    return [tuple((header["key"], header["value"]) for header in of or ()) for of in headers.to_pylist()]
+
+
+def keys_of(batch: Batch) -> list[Any]:
+    """The key of each record, with its window if it has one."""
+    keys: list[Any] = batch.key.to_pylist()
+    if batch.windows is None:
+        return keys
+    bounds = zip(keys, batch.windows.start.tolist(), batch.windows.end.tolist(), strict=True)
+    return [Windowed(*each) for each in bounds]
+
+
+def sent_to(batch: Batch, addressee: NDArray[np.int64], child: int) -> Batch:
+    """Those records that go to one child."""
+    return batch.filter((addressee == child) | (addressee == TO_ALL))
+
+
+def _kept(item: Any) -> Any:
+    return copy.deepcopy(item) if isinstance(item, (dict, list)) else item
+
+
+def _column(items: list[Any], arrow_type: pa.DataType, what: str) -> pa.Array:
+    try:
+        return pa.array(items, arrow_type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        wrong = next(item for item in items if not _fits(item, arrow_type))
+        raise ConfigurationError(
+            f"a processor forwarded the {what} {wrong!r}, which is not of type {arrow_type}",
+            next_step=f"declare another {what}_type, or forward what it says",
+        ) from error
+
+
+def _fits(item: Any, arrow_type: pa.DataType) -> bool:
+    try:
+        pa.array([item], arrow_type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""What a custom processor has scheduled, and when it is due (Kafka's ``PunctuationQueue``, ``PunctuationSchedule``).
+
+A call is due for the first time at time 0, that is, as soon as there is a stream time at all, and then at the next
+multiple of its interval that is beyond the stream time at which it was made: what was missed is made up for once. Of
+several that are due the earliest comes first; equal ones come as Java's ``PriorityQueue`` has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.stores.punctuation_codec import KEY, StoredCall, decode_calls, encode_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statelib.stores.backend import Backend, WriteBatch
+
+    Callback = Callable[[int], object]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """One scheduled callback; also what cancels it.
+
+    Attributes:
+        name: How the next slice finds the callback: see `statelib.stores.punctuation_codec`.
+        interval_ms: At least 1.
+        callback: Called with the stream time.
+        due_ms: When it is called next.
+        cancelled: Whether it never is.
+    """
+
+    name: str
+    interval_ms: int
+    callback: Callback
+    due_ms: int = 0
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """See `Cancellable`."""
+        self.cancelled = True
+
+    def advance(self, stream_time: int) -> None:
+        """Sets the next time, after a call at ``stream_time``."""
+        missed = max(stream_time - self.due_ms, 0) // self.interval_ms
+        self.due_ms += (missed + 1) * self.interval_ms
+
+
+class PunctuationQueue:
+    """The schedules of one processor in one task."""
+
+    def __init__(self) -> None:
+        self._heap: list[Schedule] = []
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When something is due next; None: never."""
+        return self._heap[0].due_ms if self._heap else None
+
+    def add(self, schedule: Schedule) -> None:
+        """Puts a schedule into its place (``PriorityQueue.offer``)."""
+        heap, at = self._heap, len(self._heap)
+        heap.append(schedule)
+        while at and schedule.due_ms < heap[(at - 1) // 2].due_ms:
+            heap[at] = heap[(at - 1) // 2]
+            at = (at - 1) // 2
+        heap[at] = schedule
+
+    def punctuate(self, stream_time: int) -> int:
+        """Makes all calls that are due (``maybePunctuate``); gives how many there were."""
+        made = 0
+        while self._heap and self._heap[0].due_ms <= stream_time:
+            schedule = self._poll()
+            if schedule.cancelled:
+                continue
+            schedule.callback(stream_time)
+            made += 1
+            if not schedule.cancelled:
+                schedule.advance(stream_time)
+                self.add(schedule)
+        return made
+
+    def _poll(self) -> Schedule:
+        """Takes the first one away (``PriorityQueue.poll``)."""
+        heap = self._heap
+        first, last = heap[0], heap.pop()
+        if not heap:
+            return first
+        at, child = 0, 1
+        while child < len(heap):
+            if child + 1 < len(heap) and heap[child].due_ms > heap[child + 1].due_ms:
+                child += 1
+            if last.due_ms <= heap[child].due_ms:
+                break
+            heap[at] = heap[child]
+            at, child = child, 2 * child + 1
+        heap[at] = last
+        return first
+
+    def stored(self) -> list[StoredCall]:
+        """What the next slice has to know."""
+        return [StoredCall(s.due_ms, s.interval_ms, s.cancelled, s.name) for s in self._heap]
+
+    def restore(self, calls: list[StoredCall], find: Callable[[StoredCall], Schedule]) -> None:
+        """Makes it what it was when `stored` was called; ``find`` gives the schedule that a call belongs to."""
+        for call in calls:
+            schedule = find(call)
+            schedule.due_ms, schedule.cancelled = call.due_ms, call.cancelled
+            self._heap.append(schedule)
+
+
+class Scheduler:
+    """Schedules a processor's calls, and keeps them in the task's state.
+
+    Args:
+        backend: The task's.
+        node: The processor's node.
+        family: The backend family.
+        processor: Whose methods callbacks may be.
+    """
+
+    def __init__(self, backend: Backend, node: str, family: str, processor: object) -> None:
+        self.queue = PunctuationQueue()
+        self._node = node
+        self._family = family
+        self._processor = processor
+        self._stored = backend.get(family, KEY)
+        self._of_init: dict[str, Schedule] | None = {}
+
+    def schedule(self, interval_ms: int, callback: Callback) -> Schedule:
+        """A new schedule; while ``init`` runs in a later slice, the one that it made before.
+
+        Raises:
+            ConfigurationError: The next slice could not find the callback.
+        """
+        if self._of_init is not None:
+            schedule = Schedule(f"#{len(self._of_init)}", interval_ms, callback)
+            self._of_init[schedule.name] = schedule
+            return schedule
+        schedule = Schedule(self._method_name(callback), interval_ms, callback)
+        self.queue.add(schedule)
+        return schedule
+
+    def end_init(self) -> None:
+        """Ends what ``init`` schedules: begins with it, or goes on where the last slice ended.
+
+        Raises:
+            ConfigurationError: ``init`` has scheduled something else than in the slice before, or the format is
+                another one.
+            CorruptedDataError: What is stored cannot be read.
+        """
+        of_init, self._of_init = self._of_init or {}, None
+        if self._stored is None:
+            for schedule in of_init.values():
+                self.queue.add(schedule)
+            return
+
+        def find(call: StoredCall) -> Schedule:
+            schedule = of_init.get(call.callback)
+            method = getattr(self._processor, call.callback, None)
+            if schedule is None and callable(method):
+                schedule = Schedule(call.callback, call.interval_ms, method)
+            if schedule is None or schedule.interval_ms != call.interval_ms:
+                raise ConfigurationError(
+                    f"init no longer schedules {call.callback} every {call.interval_ms} ms, as in earlier slices",
+                    node=self._node,
+                    next_step="let init() schedule the same each time, whatever the stores hold",
+                )
+            return schedule
+
+        self.queue.restore(decode_calls(self._stored, self._node), find)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Adds the queue to ``write`` if it has changed."""
+        raw = encode_calls(self.queue.stored())
+        if raw != self._stored:
+            self._stored = raw
+            write.put(self._family, KEY, raw)
+
+    def _method_name(self, callback: Callback) -> str:
+        name = getattr(callback, "__name__", "")
+        if getattr(callback, "__self__", None) is not self._processor or not hasattr(self._processor, name):
+            raise ConfigurationError(
+                "what is scheduled outside init() must be a method of the processor: its name is what is kept",
+                node=self._node,
+                next_step="schedule a method, or schedule in init()",
+            )
+        return name

@@ -1,0 +1,140 @@
+"""When scheduled calls are due, as Kafka's ``PunctuationQueue`` has it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.operators.punctuation import PunctuationQueue, Schedule, Scheduler
+from statelib.stores.backend import WriteBatch
+from statelib.stores.memory import MemoryBackend
+from statelib.stores.punctuation_codec import StoredCall, decode_calls, encode_calls
+
+
+def calls(interval_ms: int, stream_times: list[int]) -> list[int]:
+    made: list[int] = []
+    queue = PunctuationQueue()
+    queue.add(Schedule("#0", interval_ms, made.append))
+    for time in stream_times:
+        queue.punctuate(time)
+    return made
+
+
+def test_first_at_once_then_at_multiples_of_the_interval() -> None:
+    assert calls(10, [3, 7, 9, 10, 11, 20, 29, 30]) == [3, 10, 20, 30]
+
+
+def test_what_was_missed_is_made_up_for_once() -> None:
+    assert calls(10, [0, 5, 47, 48, 50, 51, 60]) == [0, 47, 50, 60]
+    now = 1_700_000_000_000
+    assert calls(10, [now + 3, now + 9, now + 10]) == [now + 3, now + 10]
+
+
+def test_nothing_without_stream_time() -> None:
+    assert calls(10, [-1]) == []
+
+
+def test_the_earliest_due_comes_first_equal_ones_as_in_javas_priority_queue() -> None:
+    made: list[str] = []
+    queue = PunctuationQueue()
+    for name, interval_ms in (("a", 10), ("b", 20), ("c", 10), ("d", 5)):
+        queue.add(Schedule(name, interval_ms, lambda _, name=name: made.append(name)))
+    queue.punctuate(0)
+    # By hand: the heap is [a0 b0 c0 d0]; without a, with a10: [d0 b0 c0 a10]; without d, with d5: [b0 d5 c0 a10]; ...
+    assert made == ["a", "d", "b", "c"]
+    made.clear()
+    queue.punctuate(20)
+    assert sorted(made) == ["a", "b", "c", "d"], "each once"
+    assert made[:1] == ["d"], "which was due at 5"
+
+
+def test_cancelled_calls_are_not_made() -> None:
+    made: list[int] = []
+    queue = PunctuationQueue()
+    schedule = Schedule("#0", 10, made.append)
+    queue.add(schedule)
+    queue.punctuate(1)
+    schedule.cancel()
+    queue.punctuate(100)
+    assert (made, queue.next_due_ms) == ([1], None)
+    itself = Schedule("#1", 10, lambda time: (made.append(time), itself.cancel()))
+    queue.add(itself)
+    queue.punctuate(200)
+    queue.punctuate(300)
+    assert made == [1, 200]
+
+
+@given(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 40)), max_size=8), st.lists(st.integers(0, 9), max_size=20))
+def test_a_queue_that_was_stored_goes_on_as_it_was(schedules: list[tuple[int, int]], steps: list[int]) -> None:
+    made: list[tuple[str, int]] = []
+
+    def schedule(name: str, interval_ms: int) -> Schedule:
+        return Schedule(name, interval_ms, lambda time: made.append((name, time)))
+
+    whole, cut = PunctuationQueue(), PunctuationQueue()
+    results = []
+    for queue, restart in ((whole, False), (cut, True)):
+        made.clear()
+        current, time = queue, 0
+        waiting = [(at, f"#{n}", interval) for n, (interval, at) in enumerate(schedules)]
+        for step in steps:
+            time += step
+            for entry in [entry for entry in waiting if entry[0] <= time]:
+                current.add(schedule(*entry[1:]))
+                waiting.remove(entry)
+            current.punctuate(time)
+            if restart:
+                stored = decode_calls(encode_calls(current.stored()), "N")
+                current = PunctuationQueue()
+                current.restore(stored, lambda call: schedule(call.callback, call.interval_ms))
+        results.append(list(made))
+    assert results[0] == results[1]
+
+
+def test_golden_bytes() -> None:
+    raw = bytes.fromhex(
+        "01 00000002 0000000000000304 000000000000000a 00 0002 2330 0000000000000001 0000000000000002 01 0001 66"
+    )
+    stored = [StoredCall(772, 10, False, "#0"), StoredCall(1, 2, True, "f")]
+    assert encode_calls(stored) == raw
+    assert decode_calls(raw, "N") == stored
+    for damaged in (b"", raw[:-1], raw + b"x", raw[:3]):
+        with pytest.raises(CorruptedDataError, match="scheduled calls"):
+            decode_calls(damaged, "N")
+    with pytest.raises(ConfigurationError, match="written in format 2, and this release reads format 1"):
+        decode_calls(b"\x02" + raw[1:], "N")
+
+
+class Owner:
+    def tell(self, time: int) -> None:
+        """A callback."""
+
+
+def test_the_next_slice_must_find_callbacks_again() -> None:
+    backend, owner = MemoryBackend(), Owner()
+
+    def begun(*intervals: int) -> Scheduler:
+        scheduler = Scheduler(backend, "N", "N.punctuation", owner)
+        for interval in intervals:
+            scheduler.schedule(interval, lambda time: None)
+        scheduler.end_init()
+        return scheduler
+
+    scheduler = begun(10, 20)
+    scheduler.schedule(30, owner.tell)
+    for callback in (lambda time: None, Owner().tell, print):
+        with pytest.raises(ConfigurationError, match="must be a method of the processor"):
+            scheduler.schedule(30, callback)
+    write = WriteBatch()
+    scheduler.flush(write)
+    backend.write(write)
+    again = begun(10, 20)
+    assert [call[1:] for call in again.queue.stored()] == [(10, False, "#0"), (20, False, "#1"), (30, False, "tell")]
+    write = WriteBatch()
+    again.flush(write)
+    assert len(write) == 0, "nothing has changed"
+    for others in ((10,), (10, 21), ()):
+        with pytest.raises(ConfigurationError, match="init no longer schedules"):
+            begun(*others)
