@@ -47,7 +47,8 @@ class InternalStreamsBuilder:
         Raises:
             ConfigurationError: The topic is read already, in another way.
         """
-        new = Source(self.new_name(kind), topic, consumed or Consumed(), internal)
+        consumed = consumed or Consumed()
+        new = Source(consumed.name or self.new_name(kind), topic, consumed, internal)
         for node in self._nodes:
             if isinstance(node, Source) and node.topic == topic:
                 if replace(node, name=new.name) != new:

@@ -6,14 +6,16 @@ begins the next one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from statelib.operators.mapping import mapper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from statelib.operators.base import OperatorSpec
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mapping import Mapper, MapperLike
     from statelib.serdes import Serde
 
 
@@ -25,11 +27,39 @@ class Consumed:
         key_serde: Decodes keys that the archive holds as bytes; None: the archive's columns are used as they are.
         value_serde: The same for values.
         timestamp: Where a record's timestamp comes from, instead of the archive's column.
+        name: Of the source's node.
     """
 
     key_serde: Serde | None = None
     value_serde: Serde | None = None
     timestamp: Mapper | None = None
+    name: str | None = None
+
+    @classmethod
+    def as_(cls, name: str) -> Consumed:
+        """The source's node is called ``name``."""
+        return cls(name=name)
+
+    @classmethod
+    def with_(cls, key_serde: Serde | None = None, value_serde: Serde | None = None) -> Consumed:
+        """Keys and values are decoded by these serdes."""
+        return cls(key_serde, value_serde)
+
+    def with_name(self, name: str) -> Consumed:
+        """The same, in a node called ``name``."""
+        return replace(self, name=name)
+
+    def with_key_serde(self, serde: Serde) -> Consumed:
+        """The same with this serde of keys."""
+        return replace(self, key_serde=serde)
+
+    def with_value_serde(self, serde: Serde) -> Consumed:
+        """The same with this serde of values."""
+        return replace(self, value_serde=serde)
+
+    def with_timestamp_extractor(self, timestamp: MapperLike) -> Consumed:
+        """The same with timestamps (milliseconds) that a mapper takes from the record (``TimestampExtractor``)."""
+        return replace(self, timestamp=mapper(timestamp))
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

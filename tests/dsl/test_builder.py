@@ -11,9 +11,11 @@ import statelib
 from statelib import (
     BufferConfig,
     ConfigurationError,
+    Consumed,
     Deduplicated,
     Grouped,
     Joined,
+    JsonSerde,
     Materialized,
     Named,
     Produced,
@@ -217,3 +219,14 @@ def test_the_fingerprint_knows_gap_grace_and_merger() -> None:
 
     assert fingerprint(1, 2, 1) == fingerprint(1, 2, 1)
     assert len({fingerprint(1, 2, 1), fingerprint(2, 2, 1), fingerprint(1, 1, 1), fingerprint(1, 2, 2)}) == 4
+
+
+JSON = JsonSerde(pa.struct([("x", pa.int64())]))
+
+
+def test_a_source_has_the_name_that_it_is_given() -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("sales", Consumed.as_("sold").with_value_serde(JSON)).to("out")
+    (source,) = builder.build().sub_topologies[0].all_sources
+    assert (source.name, source.consumed) == ("sold", Consumed(value_serde=JSON, name="sold"))
+    assert Consumed.with_().with_name("n").with_key_serde(JSON).key_serde is not None

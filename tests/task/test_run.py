@@ -167,7 +167,8 @@ def test_records_that_cannot_be_used_go_to_the_quarantine_topic(tmp_path: Path) 
 
 def test_json_is_decoded_and_what_is_no_json_goes_to_the_quarantine_topic(tmp_path: Path) -> None:
     builder = StreamsBuilder("job")
-    consumed = Consumed(value_serde=JsonSerde(VALUE), timestamp=per_record(int, pa.int64(), "amount"))
+    consumed = Consumed.with_(value_serde=JsonSerde(VALUE))
+    consumed = consumed.with_timestamp_extractor(per_record(int, pa.int64(), "amount"))
     builder.stream("sales", consumed).map_values("id").to("ids")
     pipeline = Pipeline(tmp_path, builder.build(), on_bad_record="quarantine")
     good, bad = b'{"id": "1", "amount": 7.0}', b"{never closed"
