@@ -116,6 +116,7 @@ class KStream:
             return KStream(self._builder, node, key_changed=self._key_changed)
 
         return BranchedKStream(self._builder, self.node, named, stream_of=stream_of)
+
     # --- custom processors (KIP-820) -----------------------------------------------------------------------------
 
     def process(
