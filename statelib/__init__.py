@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Grouped,
         Joined,
         KGroupedStream,
+        KGroupedTable,
         KStream,
         KTable,
         Materialized,
@@ -80,9 +81,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "statelib.dsl": (
-        "Branched", "BranchedKStream", "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KStream", "KTable",
-        "Materialized", "Named", "Produced", "Repartitioned", "SessionWindowedKStream", "StreamsBuilder",
-        "TimeWindowedKStream", "WindowedKTable",
+        "Branched", "BranchedKStream", "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KGroupedTable",
+        "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned", "SessionWindowedKStream",
+        "StreamsBuilder", "TimeWindowedKStream", "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -114,15 +115,16 @@ __all__ = [
     "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError", "Consumed",
     "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "FixedKeyProcessor",
     "FixedKeyRecord", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "Joined", "JsonSerde",
-    "KGroupedStream", "KStream", "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized",
-    "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
-    "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier",
-    "SessionStore", "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "StateStore", "StoreBuilder",
-    "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
-    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
-    "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
-    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "per_record", "sum_",
+    "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore",
+    "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier",
+    "Produced", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
+    "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows", "SlidingWindows",
+    "StateStore", "StoreBuilder", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord",
+    "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology",
+    "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
+    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
+    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect", "load_job",
+    "max_", "mean_", "min_", "per_record", "sum_",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder
 from statelib.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
+from statelib.dsl.grouped_table import KGroupedTable
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import KTable, WindowedKTable
 from statelib.dsl.options import (
@@ -23,6 +24,7 @@ __all__ = [
     "Grouped",
     "Joined",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "KeyValueBytesStoreSupplier",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from statelib.dsl import kstream, table_joins
+from statelib.dsl import grouped_table, kstream, table_joins
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -19,6 +19,7 @@ from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.options import Grouped
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import MapperLike
     from statelib.operators.table_steps import TableStep
@@ -160,6 +161,20 @@ class KTable(_Table):
         """As `join`, but with all keys of either table; what is not there is null (``KTableKTableOuterJoin``)."""
         joined = JoinedValues(mapper(joiner), keeps_left=True, keeps_right=True)
         return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
+
+    def group_by(
+        self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None
+    ) -> grouped_table.KGroupedTable:
+        """Groups the rows by another key, to be aggregated (``KTableRepartitionMap``); repartitions.
+
+        A row that changes is taken back from its group and added to the one that it belongs to from then on.
+
+        Args:
+            key: Makes the group of a row's columns ``key`` and ``value``; a row whose group is null is in none.
+            value: Makes what is aggregated of them; a row without is in no group.
+            grouped: The name of the repartition topic, which all aggregations then share.
+        """
+        return grouped_table.grouped_table(self._builder, self, mapper(key), mapper(value), grouped)
 
     def suppress(self, suppressed: Suppressed) -> KTable:
         """Holds updates back for a time (KIP-328).

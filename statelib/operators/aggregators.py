@@ -325,7 +325,7 @@ class PerRecordAggregator:
         ):
             before = self._before(key, slot, merged, copy_of)
             self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
-            results.append(_own(self._aggregates[slot]))
+            results.append(own(self._aggregates[slot]))
         column = self._walked = pa.array(results, self.result_type)
         return column, np.asarray(column.is_null()) if column.null_count else NONE_REMOVED
 
@@ -337,7 +337,7 @@ class PerRecordAggregator:
         """What a record is added to."""
         if absorbed is not None:
             return self._merged(key, slot, absorbed)
-        return self._aggregates[slot] if copied in (None, NO_SLOT) else _own(self._aggregates[copied])
+        return self._aggregates[slot] if copied in (None, NO_SLOT) else own(self._aggregates[copied])
 
     def _merged(self, key: object, slot: int, other: int) -> object:
         """For sessions; as in Kafka, the merger sees the initial aggregate first."""
@@ -354,7 +354,7 @@ class PerRecordAggregator:
         return len(self._aggregates) * _BYTES_OF_AN_OBJECT
 
 
-def _own(aggregate: object) -> object:
+def own(aggregate: object) -> object:
     """The aggregate as it is now, whatever a function does to its own later."""
     return copy.deepcopy(aggregate) if isinstance(aggregate, (list, dict, set, bytearray)) else aggregate
 

@@ -29,6 +29,7 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
 from statelib.operators.prior_results import prior_results
 from statelib.operators.stored_rows import stored_rows, stored_value
+from statelib.operators.table_select import unpacked
 from statelib.operators.table_writer import TableStore, VersionedStore
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class KeyAggregate:
     Attributes:
         store: Where the aggregates are kept.
         aggregator: What to compute.
-        of_table: Whether the input is a table's changes, which the aggregator takes back and adds.
+        of_table: Whether the input is a table's changes (`statelib.operators.table_select`), which the aggregator takes
+            back and adds.
         needs_prior: Whether updates carry the value that they replace. Before a key's first update that is null; the
             shipped library (``semantics="kafka-4.3"``) gives the initializer's value, if it aggregates a stream.
     """
@@ -118,6 +120,8 @@ class RunningKeyAggregate:
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One change for each record or change that is aggregated."""
         (batch,) = inputs
+        if self._spec.of_table:
+            batch = unpacked(batch)
         codes = key_codes(batch, self._context)
         wanted = codes != NULL_KEY
         if not self._spec.of_table:

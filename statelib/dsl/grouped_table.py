@@ -1,0 +1,110 @@
+"""The rows of a table, grouped by another key (Kafka's ``KGroupedTable``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.dsl import ktable
+from statelib.dsl.options import Materialized
+from statelib.operators import aggregations
+from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
+from statelib.operators.table_select import TableSelect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    import pyarrow as pa
+
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.ktable import KTable
+    from statelib.dsl.options import Grouped, Named
+    from statelib.operators.aggregations import Aggregation, AggregatorSpec
+    from statelib.operators.mapping import Mapper, MapperLike
+
+
+class KGroupedTable:
+    """Made by `KTable.group_by`.
+
+    Every change takes the row's old value back from the aggregate, if there is one, and adds its new one. What is
+    aggregated must be able to take back: counts, sums, means, or any adder with its subtractor.
+    """
+
+    def __init__(self, builder: InternalStreamsBuilder, node: str, name: str | None) -> None:
+        self._builder = builder
+        self._node = node
+        self._name = name
+        self._source: str | None = None
+
+    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """How many rows each group has; 0 if it has none any more (``KTableAggregate``)."""
+        return self._aggregated("KTABLE-AGGREGATE", _single(aggregations.count()), materialized, named)
+
+    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """The sum of ``of`` for each group; a group without values leaves the table."""
+        return self._aggregated("KTABLE-AGGREGATE", _single(aggregations.sum_(of)), materialized, named)
+
+    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+        """The arithmetic mean of ``of`` for each group; a group without values leaves the table."""
+        return self._aggregated("KTABLE-AGGREGATE", _single(aggregations.mean_(of)), materialized, named)
+
+    def aggregate(
+        self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
+    ) -> KTable:
+        """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``.
+
+        Raises:
+            ConfigurationError: One is a minimum or maximum, which cannot take a value back; it says what can.
+        """
+        spec = TableAggregations(aggregations.named(**functions).functions)
+        return self._aggregated("KTABLE-AGGREGATE", spec, materialized, named)
+
+    def reduce(
+        self,
+        adder: Callable[[Any, Any], Any],
+        subtractor: Callable[[Any, Any], Any],
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> KTable:
+        """Any Python functions of the aggregate and a value, called for each change: the slow way (``KTableReduce``).
+
+        The first value is the aggregate as it is; None deletes it.
+        """
+        return self._aggregated("KTABLE-REDUCE", TableReduce(adder, subtractor), materialized, named)
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        adder: Callable[[Any, Any, Any], Any],
+        subtractor: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> KTable:
+        """Any Python functions of key, value and aggregate, called for each change: the slow way."""
+        spec = TableAggregate(initializer, adder, subtractor, arrow_type)
+        return self._aggregated("KTABLE-AGGREGATE", spec, materialized, named)
+
+    def _aggregated(
+        self, kind: str, spec: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> KTable:
+        name = named.name if named else self._builder.new_name(kind)
+        store = (materialized or Materialized()).table_store(f"{name}-STORE").name
+        source = self._source or self._builder.repartition(self._node, self._name or store)
+        if self._name is not None:
+            self._source = source
+        return ktable.aggregated_table(self._builder, kind, source, spec, materialized, name=name, of_table=True)
+
+
+def grouped_table(
+    builder: InternalStreamsBuilder, table: KTable, key: Mapper, value: Mapper, grouped: Grouped | None
+) -> KGroupedTable:
+    """The rows of ``table``, grouped."""
+    builder.request_prior_values(table.node)
+    name = grouped.name if grouped else None
+    node = builder.add_processor("KTABLE-SELECT", [table.node], TableSelect(key, value), name=name)
+    return KGroupedTable(builder, node, name)
+
+
+def _single(function: Aggregation) -> TableAggregations:
+    return TableAggregations(((None, function),))

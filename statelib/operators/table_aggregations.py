@@ -1,0 +1,171 @@
+"""What can be aggregated of a table: every change takes its old value back and adds its new one (``KGroupedTable``).
+
+`count`, `sum_` and `mean_` of `statelib.operators.aggregations` are columnar here, too. A minimum or maximum cannot
+take a value back and is refused. Any Python functions, an adder and a subtractor, are called for each change.
+
+======== ============= ================================ ===============================================
+function of            gives                            stored
+======== ============= ================================ ===============================================
+count    anything      int64                            int64
+sum_     integers      int64; null of no values         sum int64, count int64
+sum_     floats        float64; null of no values       sum float64, count int64
+mean_    integers,     float64; null of no values       sum float64, count int64
+         floats
+======== ============= ================================ ===============================================
+
+A count that has come to 0 stays 0, as in Kafka Streams. A single sum or mean of no values is null, and so leaves the
+table. Sums of floats are subject to rounding: what is taken back may leave a trace until no value is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib.errors import ConfigurationError
+from statelib.operators.mapping import mapper
+from statelib.operators.stored_rows import stored_type
+from statelib.operators.table_aggregators import ColumnarTableAggregator, PerChangeAggregator, shown, stored_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from statelib.operators.aggregations import Aggregation
+    from statelib.operators.aggregators import Aggregator
+
+
+@dataclass(frozen=True, slots=True)
+class TableAggregations:
+    """Named aggregations, whose results are the fields of a struct; or one without a name, whose result is the value.
+
+    Attributes:
+        functions: Names and aggregations; one with the name None, or any number with different names.
+
+    Raises:
+        ConfigurationError: A function cannot take values back, or there is none.
+    """
+
+    functions: tuple[tuple[str | None, Aggregation], ...]
+
+    def __post_init__(self) -> None:
+        if not self.functions:
+            raise ConfigurationError("nothing to aggregate", next_step="give names to count(), sum_(of) or mean_(of)")
+        for name, function in self.functions:
+            if function.function in {"min", "max"}:
+                raise ConfigurationError(
+                    f"a {function.function} over a table cannot take a value back when a row changes",
+                    field=name,
+                    next_step="keep what is needed in aggregate_with(initializer, adder, subtractor, type), or take "
+                    f"the {function.function} of the changes: to_stream().group_by(key).{function.function}(of)",
+                )
+
+    def build(self, node: str) -> Aggregator:
+        """The running aggregation."""
+        return ColumnarTableAggregator(self.functions, node)
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        is_single = [name for name, _ in stored_fields(self.functions)] == ["value"]
+        return shown(self.functions, [stored] if is_single else stored.flatten())
+
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """See `AggregatorSpec`."""
+        results = {name: result if name is None else result.field(name).type for name, _ in self.functions}
+        fields = [
+            pa.field(field, results[name] if part == "sum" else pa.int64())
+            for name, function in self.functions
+            for field, part in stored_fields([(name, function)])
+        ]
+        return stored_type(pa.schema(fields))
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"table_aggregations": [[name, function.describe()] for name, function in self.functions]}
+
+
+@dataclass(frozen=True, slots=True)
+class TableReduce:
+    """Any Python functions of the aggregate and a value (Kafka's ``KTableReduce``).
+
+    The first value is the aggregate as it is. A function that gives None deletes the aggregate. They must be pure and
+    must not change their arguments.
+
+    Attributes:
+        adder: Of the aggregate and a new value.
+        subtractor: Of the aggregate and an old value.
+    """
+
+    adder: Callable[[Any, Any], Any]
+    subtractor: Callable[[Any, Any], Any]
+
+    def build(self, node: str) -> Aggregator:
+        """The running aggregation."""
+        del node
+
+        def add(key: object, value: object, aggregate: object) -> object:
+            del key
+            return value if aggregate is None else self.adder(aggregate, value)
+
+        def take_back(key: object, value: object, aggregate: object) -> object:
+            del key
+            return self.subtractor(aggregate, value)
+
+        return PerChangeAggregator(add, take_back, None, None)
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        return stored
+
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """See `AggregatorSpec`."""
+        return result
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {"table_reduce": [mapper(self.adder).describe(), mapper(self.subtractor).describe()]}
+
+
+@dataclass(frozen=True, slots=True)
+class TableAggregate:
+    """Any Python functions of key, value and aggregate (Kafka's ``KTableAggregate``), from an initial aggregate.
+
+    A function that gives None deletes the aggregate. They must be pure and must not change their arguments.
+
+    Attributes:
+        initializer: Gives the aggregate before the first value.
+        adder: Of key, new value and aggregate.
+        subtractor: Of key, old value and aggregate.
+        arrow_type: The type of an aggregate.
+    """
+
+    initializer: Callable[[], Any]
+    adder: Callable[[Any, Any, Any], Any]
+    subtractor: Callable[[Any, Any, Any], Any]
+    arrow_type: pa.DataType
+
+    def build(self, node: str) -> Aggregator:
+        """The running aggregation."""
+        del node
+
+        def add(key: object, value: object, aggregate: object) -> object:
+            return self.adder(key, value, self.initializer() if aggregate is None else aggregate)
+
+        return PerChangeAggregator(add, self.subtractor, self.initializer, self.arrow_type)
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        return stored
+
+    def stored_type(self, result: pa.DataType) -> pa.DataType:
+        """See `AggregatorSpec`."""
+        return result
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        functions = (self.initializer, self.adder, self.subtractor)
+        return {
+            "table_aggregate": [mapper(function).describe() for function in functions],
+            "type": str(self.arrow_type),
+        }

@@ -1,0 +1,135 @@
+"""Regroups a table: each change under the key that a mapper makes of the row (Kafka's ``KTableRepartitionMap``).
+
+A row that stays in its group is one change, with its old and its new value. One that moves is two: first the old value
+leaves its group, then the new one enters the other. What has no row, or a null group or value, has no part in it. Late
+updates of a versioned table do not change what holds now and are left out (KIP-914).
+
+Changes travel through a repartition topic as values ``struct<new, old>`` (Kafka's ``ChangedSerializer``); `unpacked`
+makes changes of them again.
+
+Accounts: ``forwarded``, ``filtered`` (no group before and after), ``out-of-order``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.errors import InternalError
+from statelib.operators.change import only_latest
+from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.scatter import scatter
+from statelib.serdes import serde_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+
+@dataclass(frozen=True, slots=True)
+class TableSelect:
+    """Regroups a table whose changes say what they replace.
+
+    Attributes:
+        key: Makes the group of the columns ``key`` and ``value``.
+        value: Makes what is aggregated of them.
+    """
+
+    key: Mapper
+    value: Mapper
+
+    def build(self, context: OperatorContext) -> RunningTableSelect:
+        """The running operator."""
+        return RunningTableSelect(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and mappers."""
+        return {"operator": "table_select", "key": self.key.describe(), "value": self.value.describe()}
+
+    def families(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+
+class RunningTableSelect:
+    """The running operator."""
+
+    def __init__(self, spec: TableSelect, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The changes of the groups, packed."""
+        del uptake
+        (forwarded,) = inputs
+        changes, out_of_order = only_latest(forwarded)
+        if changes.prior is None:
+            raise InternalError("a table that is regrouped does not know its old values", node=self._context.node)
+        new_key, new = self._selected(changes, changes.value)
+        old_key, old = self._selected(changes, changes.prior)
+        enters, leaves = (np.asarray(values.is_valid()) for values in (new, old))
+        stays = enters & leaves & _same(new_key, old_key)
+        rows, has_new, has_old = _parts(enters, leaves, stays)
+
+        key = pa.concat_arrays([new_key, old_key]).take(pa.array(np.where(has_new, rows, rows + len(changes))))
+        packed = pa.StructArray.from_arrays(
+            [new.take(pa.array(rows, mask=~has_new)), old.take(pa.array(rows, mask=~has_old))], ["new", "old"]
+        )
+        metrics = self._context.metrics
+        metrics.records_in += len(forwarded)
+        metrics.records_out += len(rows)
+        metrics.account("forwarded", int((enters | leaves).sum()))
+        metrics.account("filtered", int((~enters & ~leaves).sum()))
+        metrics.account("out-of-order", out_of_order)
+        return replace(replace(changes, prior=None).take(rows), key=key, key_code=None, value=packed)
+
+    def flush(self, write: WriteBatch) -> None:
+        """Nothing to write."""
+
+    def memory_bytes(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    def _selected(self, changes: Batch, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Group and value of each row; both null where there is no row, or either is null."""
+        there = np.asarray(values.is_valid())
+        columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
+        key, value = (
+            scatter(evaluate(of, columns, self._context.node), there) for of in (self._spec.key, self._spec.value)
+        )
+        both = np.asarray(key.is_valid()) & np.asarray(value.is_valid())
+        chosen = pa.array(np.arange(len(both)), mask=~both)
+        return key.take(chosen), value.take(chosen)
+
+
+def _same(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+    """Whether keys have the same bytes; false where either is null."""
+    serde = serde_for(one.type)
+    return np.asarray(pc.fill_null(pc.equal(serde.serialize(one), serde.serialize(other)), False))
+
+
+def _parts(
+    enters: NDArray[np.bool_], leaves: NDArray[np.bool_], stays: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """The records that changes are sent as: the change of each, and whether it has the new and the old value."""
+    removals, others = np.flatnonzero(leaves & ~stays), np.flatnonzero(enters)
+    rows = np.concatenate([removals, others])
+    order = np.argsort(rows, kind="stable")  # the removal first
+    has_new = np.concatenate([np.zeros(len(removals), dtype=np.bool_), np.ones(len(others), dtype=np.bool_)])
+    has_old = np.concatenate([np.ones(len(removals), dtype=np.bool_), stays[others]])
+    return rows[order], has_new[order], has_old[order]
+
+
+def unpacked(records: Batch) -> Batch:
+    """The changes that records of a repartition topic are."""
+    new, old = (pc.struct_field(records.value, [name]) for name in ("new", "old"))
+    return replace(records, value=new, prior=old)
