@@ -66,6 +66,7 @@ class StateStore(ABC, Generic[Engine]):
         self.persistent = supplier.persistent
         self._key_serde = key_serde
         self._value_serde = value_serde
+        self._value_schema = pa.schema([("value", value_serde.arrow_type)])  # of a row, for the store's header
         self._backend: Backend | None = None
         self._opened: Engine | None = None
         self._owns_backend = False
@@ -151,11 +152,6 @@ class StateStore(ABC, Generic[Engine]):
         if self._backend is None:
             raise self._not_open()
         return self._backend
-
-    @property
-    def _value_schema(self) -> pa.Schema:
-        """The types of a row, for the store's header."""
-        return pa.schema([("value", self._value_serde.arrow_type)])
 
     def _not_open(self) -> ConfigurationError:
         return ConfigurationError("the store is not open", store=self.name, next_step="init() it first")

@@ -15,7 +15,6 @@ from statelib import (
     Materialized,
     Named,
     Processor,
-    ProcessorSupplier,
     PunctuationType,
     Record,
     Stores,
@@ -24,7 +23,7 @@ from statelib import (
     TopologyTestDriver,
     Windowed,
 )
-from tests.operators.processors import COUNTS, CountAndTell
+from tests.operators.processors import COUNTS, CountAndTell, CountAndTellSupplier
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,14 +34,6 @@ class Length(FixedKeyProcessor):
         self.context.forward(record.with_value(len(record.value)))
 
 
-class Supplier(ProcessorSupplier):
-    def get(self) -> CountAndTell:
-        return CountAndTell()
-
-    def stores(self) -> list[Any]:
-        return [COUNTS]
-
-
 def test_described_as_kafka_does() -> None:
     builder = StreamsBuilder("app").add_state_store(COUNTS)
     words = builder.stream("words").process_values(Length, value_type=pa.int64())
@@ -51,7 +42,7 @@ def test_described_as_kafka_does() -> None:
     assert "Processor: KSTREAM-PROCESSVALUES-0000000001 (stores: [])\n      --> count" in described
     assert "Processor: count (stores: [counts])" in described
     unnamed = StreamsBuilder("app")
-    unnamed.stream("words").process(Supplier()).to("told")
+    unnamed.stream("words").process(CountAndTellSupplier()).to("told")
     assert "Processor: KSTREAM-PROCESSOR-0000000001 (stores: [counts])" in unnamed.build().describe()
 
 
@@ -59,7 +50,9 @@ def test_described_as_kafka_does() -> None:
 def test_only_other_keys_repartition(fixed_key: bool, repartitions: int) -> None:
     builder = StreamsBuilder("app")
     words = builder.stream("words")
-    processed = words.process_values(Length, value_type=pa.int64()) if fixed_key else words.process(Supplier())
+    processed = (
+        words.process_values(Length, value_type=pa.int64()) if fixed_key else words.process(CountAndTellSupplier())
+    )
     processed.group_by_key().count().to_stream().to("counted")
     assert sum(len(sub.repartition_sources) for sub in builder.build().sub_topologies) == repartitions
 

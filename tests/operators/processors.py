@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib import Processor, PunctuationType, Record, Stores
+from statelib import FixedKeyProcessor, FixedKeyRecord, Processor, ProcessorSupplier, PunctuationType, Record, Stores
 
 if TYPE_CHECKING:
-    from statelib import ProcessorContext
+    from statelib import KeyValueStore, ProcessorContext, StoreBuilder
 
 INTERVAL = 10
 COUNTS = Stores.key_value_store_builder(Stores.persistent_key_value_store("counts"), pa.string(), pa.int64())
@@ -35,3 +35,20 @@ class CountAndTell(Processor):
     def tell(self, time_ms: int) -> None:
         for key, count in self.counts.all():
             self.context.forward(Record(key, f"{count} by {time_ms}", time_ms))
+
+
+class CountAndTellSupplier(ProcessorSupplier):
+    """Brings the store."""
+
+    def get(self) -> CountAndTell:
+        return CountAndTell()
+
+    def stores(self) -> list[StoreBuilder[KeyValueStore]]:
+        return [COUNTS]
+
+
+class StreamTime(FixedKeyProcessor):
+    """Gives each record the task's stream time as its value."""
+
+    def process(self, record: FixedKeyRecord) -> None:
+        self.context.forward(record.with_value(self.context.current_stream_time_ms()))

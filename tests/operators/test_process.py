@@ -17,14 +17,13 @@ from statelib import (
     FixedKeyRecord,
     InputError,
     Processor,
-    ProcessorSupplier,
     PunctuationType,
     Record,
     RecordMetadata,
     Stores,
 )
 from statelib.operators.process import Process
-from tests.operators.processors import COUNTS, INTERVAL, CountAndTell
+from tests.operators.processors import COUNTS, INTERVAL, CountAndTell, CountAndTellSupplier
 from tests.operators.task import Record as SourceRecord
 from tests.operators.task import Task
 from tests.reference import process as reference
@@ -223,14 +222,6 @@ class Threshold(Processor):
         """Nothing."""
 
 
-class Supplier(ProcessorSupplier):
-    def get(self) -> Processor:
-        return CountAndTell()
-
-    def stores(self) -> list[Any]:
-        return [COUNTS]
-
-
 def test_the_fingerprint_knows_code_parameters_stores_and_types() -> None:
     described = [
         spec(supplier, *stores, **types).describe()
@@ -239,7 +230,7 @@ def test_the_fingerprint_knows_code_parameters_stores_and_types() -> None:
             (CountAndTell, (), {}),
             (FixedKeys, (), {}),
             (FixedKeys, (), {"fixed_key": True}),
-            (Supplier(), (COUNTS,), {}),
+            (CountAndTellSupplier(), (COUNTS,), {}),
             (lambda: Threshold(1), (), {}),
             (lambda: Threshold(2), (), {}),
             (functools.partial(Threshold, 1), (), {}),

@@ -27,6 +27,7 @@ from statelib import (
     per_record,
     sum_,
 )
+from tests.operators.processors import CountAndTellSupplier, StreamTime
 
 if TYPE_CHECKING:
     from statelib import KGroupedStream, KStream, KTable, Topology
@@ -59,6 +60,7 @@ def surface() -> Topology:
     names = builder.table("names", Materialized.as_("names"))
     stateless(events)
     several_streams(events, builder.stream("clicks"))
+    custom_processors(events)
     deduplication(events)
     windows(events.group_by_key())
     suppression(events.group_by_key())
@@ -86,6 +88,12 @@ def several_streams(events: KStream, clicks: KStream) -> None:
     few.flat_map_values(ids).merge(many.flat_map_values(ids)).to("unfolded")
     some.flat_map(per_record(lambda key, value: [(value["id"], key)] * 2, pa.list_(PAIR), "key", "value")).to("paired")
     events.merge(clicks).merge(many).to("merged")
+
+
+def custom_processors(events: KStream) -> None:
+    """KIP-820, with a store and calls by stream time."""
+    events.process(CountAndTellSupplier(), value_type=pa.string()).to("processed")
+    events.process_values(StreamTime, value_type=pa.int64()).to("processed-values")
 
 
 def deduplication(events: KStream) -> None:
