@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +221,13 @@ class Threshold(Processor):
 
     def process(self, record: Record) -> None:
         """Nothing."""
+
+
+def test_it_travels_to_workers() -> None:
+    process = spec(CountAndTellSupplier(), COUNTS, value_type=STRING)
+    there = pickle.loads(pickle.dumps(process))
+    assert there.describe() == process.describe()
+    there.check("NODE")
 
 
 def test_the_fingerprint_knows_code_parameters_stores_and_types() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib import (
+    BufferConfig,
     Named,
     Processor,
     Produced,
@@ -15,6 +16,8 @@ from statelib import (
     Record,
     Stores,
     StreamsBuilder,
+    Suppressed,
+    TimeWindows,
     TopologyTestDriver,
     ValueAndTimestamp,
     Windowed,
@@ -131,3 +134,54 @@ def test_children_by_name(tmp_path: Path) -> None:
     driver.create_input_topic("words").pipe_record_list([("k", word, 1) for word in ("at", "by", "cc", "an")])
     found = {topic: driver.create_output_topic(topic).read_key_values_to_list() for topic in ("a", "b")}
     assert found == {"a": [("a", "at"), ("c", "cc"), ("a", "an")], "b": [("b", "by"), ("c", "cc")]}
+
+
+class Metadata(Processor):
+    """Tells where records come from, and, every millisecond, that it was called."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        context.schedule(MS, PunctuationType.STREAM_TIME, self.called)
+
+    def process(self, record: Record) -> None:
+        metadata = self.context.record_metadata()
+        place = "sealed" if metadata is None else f"{metadata.topic} {metadata.offset}"
+        self.context.forward(Record(record.key.key, f"{place} {self.context.current_stream_time_ms()}", 0))
+
+    def called(self, time_ms: int) -> None:
+        self.context.forward(Record("called", str(time_ms), 0))
+
+
+def test_what_a_seal_lets_go_reaches_a_processor_and_calls_nobody(tmp_path: Path) -> None:
+    builder = StreamsBuilder("job")
+    windows = TimeWindows.of_size_with_no_grace(10 * MS)
+    counted = builder.stream("clicks").group_by_key().windowed_by(windows).count()
+    final = counted.suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream()
+    final.process(Metadata, key_type=STRING, value_type=STRING).to("told")
+    pipeline = Pipeline(tmp_path, builder.build())
+    pipeline.archive("clicks", [("k", "v", 5), ("k", "w", 15)], (STRING, STRING))
+    pipeline.run(end_of_input="seal")
+    assert [tuple(row[2:4]) for row in pipeline.output("told")] == [
+        ("called", "5"),
+        ("k", "clicks 1 15"),
+        ("called", "15"),
+        ("k", "sealed 15"),
+    ]
+
+
+class Echo(Processor):
+    """Forwards each record, and a header with the names of its headers."""
+
+    def process(self, record: Record) -> None:
+        names = ",".join(name for name, _ in record.headers)
+        self.context.forward(record.with_headers((*record.headers, ("names", names.encode()))))
+
+
+def test_headers(tmp_path: Path) -> None:
+    builder = StreamsBuilder("job")
+    echoed = builder.stream("clicks").process(Echo).process(Echo)
+    echoed.map_values("headers.names").to("names")
+    pipeline = Pipeline(tmp_path, builder.build())
+    pipeline.archive("clicks", [("k", "v", 5)], (STRING, STRING))
+    pipeline.run()
+    assert [row[3] for row in pipeline.output("names")] == [b"names"]
