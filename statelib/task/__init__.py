@@ -2,7 +2,7 @@
 
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, replay_here
-from statelib.task.types import topic_types
+from statelib.task.types import forwarded_types, topic_types
 from statelib.task.work import TaskSettings, TaskWork
 
-__all__ = ["Stages", "TaskSettings", "TaskWork", "replay_here", "run_task", "topic_types"]
+__all__ = ["Stages", "TaskSettings", "TaskWork", "forwarded_types", "replay_here", "run_task", "topic_types"]

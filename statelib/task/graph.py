@@ -104,9 +104,7 @@ class Graph:
             nodes: Their names.
             nothing: No records, of the types of each source.
         """
-        none = np.empty(0, dtype=np.int64)
-        uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
-        empty = self._run_all(nothing, [none] * len(nothing), uptake, {})
+        empty = self.forwarded_of_nothing(nothing)
         held: dict[str, Batch] = {}
         for node in self.nodes:
             operator = self.operators.get(node.name)
@@ -114,6 +112,16 @@ class Graph:
                 held[node.name] = operator.seal(self._inputs(node, empty))
                 self.metrics[node.name].count("sealed-results", len(held[node.name]))
         return held
+
+    def forwarded_of_nothing(self, nothing: Sequence[Records]) -> dict[str, Batch]:
+        """What each node forwards of no records: an empty batch, which has its types.
+
+        Args:
+            nothing: No records, of the types of each source.
+        """
+        none = np.empty(0, dtype=np.int64)
+        uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
+        return self._run_all(nothing, [none] * len(nothing), uptake, {})
 
     def _run_all(
         self,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
     from statelib.task.records import Records
     from statelib.topics.reader import PartitionReader
-    from statelib.topology import Source, SubTopology, Topology
+    from statelib.topology import Source, Topology
 
 
 def topic_types(
@@ -37,11 +37,39 @@ def topic_types(
     Raises:
         ConfigurationError: An operator cannot work on what it would get; names the node.
     """
-    types: dict[str, pa.Schema] = {}
+    topics, _ = _types(topology, readers, semantics)
+    return topics
+
+
+def forwarded_types(
+    topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
+) -> dict[str, pa.Schema]:
+    """The types of what each source and processor forwards, by its name: ``key``, without its window, and ``value``.
+
+    Args and errors as of `topic_types`.
+    """
+    _, nodes = _types(topology, readers, semantics)
+    return nodes
+
+
+def _types(
+    topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics
+) -> tuple[dict[str, pa.Schema], dict[str, pa.Schema]]:
+    """By topic that is written, and by node."""
+    topics: dict[str, pa.Schema] = {}
+    nodes: dict[str, pa.Schema] = {}
+    none = np.empty(0, np.int64)
+    uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
     for sub in topology.sub_topologies:
-        parts = [_nothing(source, readers, types) for source in sub.all_sources]
-        types.update(_sink_types(sub, parts, semantics))
-    return types
+        parts = [_nothing(source, readers, topics) for source in sub.all_sources]
+        graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics)
+        for name, batch in graph.forwarded_of_nothing(parts).items():
+            nodes[name] = pa.schema([("key", batch.key.type), ("value", batch.value.type)])
+        arrived = graph.process(parts, [none] * len(parts), uptake)
+        for sink in sub.all_sinks:
+            batch = in_order(arrived[sink.name])
+            topics[sink.topic] = pa.schema([("key", archive_key(batch).type), ("value", batch.value.type)])
+    return topics, nodes
 
 
 def _nothing(source: Source, readers: Mapping[str, PartitionReader], types: Mapping[str, pa.Schema]) -> Records:
@@ -51,15 +79,3 @@ def _nothing(source: Source, readers: Mapping[str, PartitionReader], types: Mapp
         return no_records(types[source.topic])
     quarantine = Quarantine("fail", {})
     return TopicSource(source, readers[source.topic], partition=0, progress=Progress(), quarantine=quarantine).empty
-
-
-def _sink_types(sub: SubTopology, parts: list[Records], semantics: Semantics) -> dict[str, pa.Schema]:
-    none = np.empty(0, np.int64)
-    uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
-    graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics)
-    arrived = graph.process(parts, [none] * len(parts), uptake)
-    types = {}
-    for sink in sub.all_sinks:
-        batch = in_order(arrived[sink.name])
-        types[sink.topic] = pa.schema([("key", archive_key(batch).type), ("value", batch.value.type)])
-    return types

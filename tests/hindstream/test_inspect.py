@@ -1,0 +1,96 @@
+"""``hindstream inspect`` shows what every store of the surface holds, as of a commit and a time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from hindstream.inspect import print_key
+from statelib import ConfigurationError, Job, StreamsBuilder
+from statelib.config import Settings
+from statelib.operators.deduplicate import DeduplicateSpec
+from tests.surface.records import PARTITIONS, TYPES, surface_records
+from tests.surface.topology import surface
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPOLOGY = surface()
+STORES = {
+    store: node
+    for sub in TOPOLOGY.sub_topologies
+    for node in sub.processors
+    if node.spec.families()
+    for store in node.stores
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two slices of the surface."""
+    folder = tmp_path_factory.mktemp("inspect")
+    pipeline = Pipeline(folder, TOPOLOGY, "surface")
+    for topic, rows in surface_records(3, 80).items():
+        pipeline.archive(topic, rows, TYPES, PARTITIONS)
+    pipeline.run(200)
+    pipeline.run()
+    return folder
+
+
+@pytest.fixture
+def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    settings = Settings(warehouse=str(folder / "warehouse"), state_dir=str(folder / "local"))
+
+    def show(store: str, key: str, as_of: str | None = None, commit: int | None = None) -> str:
+        print_key(Job("surface", TOPOLOGY), store, key, as_of, commit, settings)
+        return " ".join(capsys.readouterr().out.split())
+
+    return show
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_store_can_be_looked_into(shown, store: str) -> None:
+    spec = STORES[store].spec
+    by_id = isinstance(spec, DeduplicateSpec) and spec.kind
+    keys = {"by_id": ["i70", "i71"], "by_key_value": [json.dumps(["hot", f"i{n}"]) for n in range(60, 80)]}
+    answers = [shown(store, key) for key in keys.get(str(by_id), ["hot", "a", "ab"])]
+    assert any(f"in {store}, as of commit 2" in answer or "holds nothing" in answer for answer in answers)
+    assert shown(store, keys.get(str(by_id), ["nobody"])[0].replace("hot", "nobody"), None, 1)
+
+
+def test_a_table_shows_its_value_and_a_versioned_one_that_of_a_time(shown) -> None:
+    names = [(value, time) for key, value, time in surface_records(3, 80)["names"] if key == "hot"]
+    last, _ = names[-1]
+    assert shown("names", "hot") == "names holds nothing of hot there." or last["id"] in shown("names", "hot")
+    prices = [(value, time) for key, value, time in surface_records(3, 80)["prices"] if key == "hot" and value]
+    value, time = prices[-1]
+    at = f"1970-01-01T00:00:00.{time:03d}Z"
+    assert f'"id": "{value["id"]}"' in shown("prices", "hot", at)
+
+
+def test_what_is_no_time_key_or_store_is_refused(shown) -> None:
+    with pytest.raises(ConfigurationError, match="no time zone"):
+        shown("names", "hot", "2013-06-01T12:00")
+    with pytest.raises(ConfigurationError, match="is no time"):
+        shown("names", "hot", "yesterday")
+    with pytest.raises(ConfigurationError, match="no such store"):
+        shown("nothing", "hot")
+    with pytest.raises(ConfigurationError, match="commits 1 to 2"):
+        shown("names", "hot", None, 3)
+    by_both = next(store for store, node in STORES.items() if getattr(node.spec, "kind", None) == "by_key_value")
+    with pytest.raises(ConfigurationError, match="by key and id"):
+        shown(by_both, "hot")
+
+
+def test_a_stateless_job_says_so(tmp_path: Path) -> None:
+    builder = StreamsBuilder("pass")
+    builder.stream("events").to("out")
+    pipeline = Pipeline(tmp_path, builder.build(), "pass")
+    pipeline.archive("events", [("k", 1, 1)], (pa.string(), pa.int64()))
+    pipeline.run()
+    with pytest.raises(ConfigurationError, match="stateless"):
+        print_key(Job("pass", pipeline.topology), "s", "k", None, None, Settings(warehouse=str(tmp_path / "warehouse")))
