@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
 from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.state import (
     KeyValueBytesStoreSupplier,
@@ -15,6 +16,7 @@ from statelib.state import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import timedelta
 
     from statelib.operators.table_writer import TableStore
@@ -106,11 +108,20 @@ class Repartitioned:
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """The store of a table or an aggregation (Kafka's ``Materialized``)."""
+    """The store of a table or an aggregation (Kafka's ``Materialized``).
+
+    Attributes:
+        store_name: The store's name; None: one is made of the node's.
+        supplier: What kind of store it is, where that is said.
+        retention_ms: How long windows are kept, see `with_retention`.
+        changelog: The settings of the store's changelog topic; None: it has none. A replay writes no changelog, its
+            state is kept in checkpoints either way; the settings are those of the live application.
+    """
 
     store_name: str | None = None
     supplier: VersionedBytesStoreSupplier | KeyValueBytesStoreSupplier | None = None
     retention_ms: int | None = None
+    changelog: tuple[tuple[str, str], ...] | None = ()
 
     @classmethod
     def as_(
@@ -142,6 +153,30 @@ class Materialized:
     def with_retention(self, retention: timedelta) -> Materialized:
         """How long windows stay in the store after their start (KIP-328); at least size and grace."""
         return replace(self, retention_ms=milliseconds(retention, "retention"))
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> Materialized:
+        """The live application's store has a changelog topic, with these settings of the topic."""
+        return replace(self, changelog=tuple((config or {}).items()))
+
+    def with_logging_disabled(self) -> Materialized:
+        """The live application's store has no changelog topic."""
+        return replace(self, changelog=None)
+
+    def with_caching_disabled(self) -> Materialized:
+        """The same: there is no record cache, every update is forwarded."""
+        return self
+
+    def with_caching_enabled(self) -> NoReturn:
+        """Refused: what a record cache lets through depends on its size, the commit interval and the threads.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError(
+            "there is no record cache: with one, which updates are forwarded would depend on when it is flushed",
+            store=self.store_name,
+            next_step="leave it out, and suppress(Suppressed.until_time_limit(...)) if there are too many updates",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,3 +144,12 @@ def test_a_topic_that_is_read_twice_in_the_same_way_has_one_source() -> None:
     topology = streams.build()
     assert topology.source_topics == ("a",)
     assert len(topology.sub_topologies) == 1
+
+
+def test_a_record_cache_is_refused_and_changelogs_are_only_noted() -> None:
+    plain = Materialized.as_("counts")
+    with pytest.raises(ConfigurationError, match="no record cache.*until_time_limit"):
+        plain.with_caching_enabled()
+    assert plain.with_caching_disabled() == plain.with_logging_enabled() == plain
+    assert plain.with_logging_disabled().changelog is None
+    assert plain.with_logging_enabled({"retention.ms": "1"}).changelog == (("retention.ms", "1"),)
