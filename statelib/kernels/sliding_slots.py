@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
+from statelib.kernels.keyed_slots import KeyedSlots
 from statelib.kernels.sliding_windows import POLICY, PROGRESS, UPDATE, WINDOW, link_stored, slide, unlink
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FIRST_SLOTS = 1 << 10
 _UPDATES_OF_A_RECORD = 6
 """Room at first: a record that is in order changes four windows, more where many come within the time difference."""
 
@@ -37,7 +36,7 @@ class Slid:
     lateness: NDArray[np.int64]
 
 
-class SlidingSlots:
+class SlidingSlots(KeyedSlots):
     """Windows, numbered by slot, and for each key the list of its own.
 
     Args:
@@ -49,37 +48,20 @@ class SlidingSlots:
     """
 
     def __init__(self, difference_ms: int, grace_ms: int, retention_ms: int, stream_time: int, store_time: int) -> None:
+        super().__init__(WINDOW, link_stored, unlink)
         self._policy = (difference_ms, grace_ms, retention_ms)
         self.stream_time = stream_time
         self.store_time = store_time
-        self.clear()
-
-    def clear(self) -> None:
-        """Forgets all windows and keys; the clocks stay."""
-        self._windows = np.empty(0, dtype=WINDOW)
-        self._newest = np.empty(0, dtype=np.int64)
-        self._known = 0
-        self._updates = 0
-
-    def __len__(self) -> int:
-        return self._known
 
     @property
     def windows(self) -> NDArray[Any]:
         """`WINDOW`, by slot (a view, good until the next change)."""
-        return self._windows[: self._known]
+        return self.known
 
     @property
     def last_expired_start(self) -> int:
         """The largest start, in ms, that is not seen any more."""
         return self.store_time - self._policy[2]
-
-    def reserve_keys(self, keys: int) -> None:
-        """Makes room for the key codes below ``keys``."""
-        missing = keys - len(self._newest)
-        if missing > 0:
-            more = np.full(max(missing, len(self._newest)), NO_SLOT, dtype=np.int64)
-            self._newest = np.concatenate([self._newest, more])
 
     def slide(
         self, key_code: NDArray[np.int64], timestamp: NDArray[np.int64], skipped: NDArray[np.bool_], *, once: bool
@@ -100,7 +82,7 @@ class SlidingSlots:
         updates = np.empty(_UPDATES_OF_A_RECORD * count, dtype=UPDATE)
         while True:
             slide(
-                key_code, timestamp, skipped, policy, self._updates, self._newest, self._windows, updates,
+                key_code, timestamp, skipped, policy, self._updates, self._newest, self._slots, updates,
                 accepted, expired, lateness, progress,
             )  # fmt: skip
             rows, made, self._known, self.stream_time, self.store_time, full = (int(value) for value in progress[0])
@@ -109,47 +91,3 @@ class SlidingSlots:
             updates = np.concatenate([updates, np.empty(len(updates), dtype=UPDATE)])
         first_update, self._updates = self._updates, self._updates + made
         return Slid(updates[:made], first_update, accepted[:rows], expired[:rows], lateness[:rows])
-
-    def add_stored(
-        self, key_code: NDArray[np.int64], start: NDArray[np.int64], timestamp: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Adds windows that the store has, by key and then by start, earlier than all that their keys have here.
-
-        Returns:
-            int64, their slots.
-        """
-        first = self._known
-        self._reserve(first + len(key_code))
-        self._known += len(key_code)
-        added = self._windows[first : self._known]
-        added["key_code"] = key_code
-        added["start"] = start
-        added["timestamp"] = timestamp
-        added["alive"] = added["stored"] = 1
-        added["last_update"] = NO_UPDATE
-        link_stored(first, self._known, self._newest, self._windows)
-        return np.arange(first, self._known)
-
-    def remove(self, slots: NDArray[np.int64]) -> None:
-        """Takes windows away; their slots stay, as not alive."""
-        unlink(slots, self._newest, self._windows)
-
-    def keep(self, slots: NDArray[np.int64]) -> None:
-        """Keeps only ``slots`` (int64, ascending), all that are alive and seen among them, and numbers them anew."""
-        numbers = np.full(self._known + 1, NO_SLOT, dtype=np.int64)  # the last one is for NO_SLOT
-        numbers[slots] = np.arange(len(slots))
-        kept = self._windows[slots]
-        kept["older"] = numbers[kept["older"]]
-        self._newest = numbers[self._newest]
-        self._windows = kept
-        self._known = len(slots)
-
-    def _reserve(self, slots: int) -> None:
-        if slots > len(self._windows):
-            windows = np.empty(1 << (max(slots, _FIRST_SLOTS) - 1).bit_length(), dtype=WINDOW)
-            windows[: self._known] = self.windows
-            self._windows = windows
-
-    def memory_bytes(self) -> int:
-        """What the arrays take."""
-        return self._windows.nbytes + self._newest.nbytes

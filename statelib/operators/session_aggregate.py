@@ -185,7 +185,7 @@ class RunningSessionAggregate:
             return
         start = np.array([session.start_ms for session in sessions], dtype=np.int64)
         end = np.array([session.end_ms for session in sessions], dtype=np.int64)
-        slots = self._slots.add_stored(codes[index], start, end)
+        slots = self._slots.add_stored(codes[index], start=start, end=end, stored_start=start, stored_end=end)
         self._aggregator.reserve(len(self._slots))
         raws = pa.array([session.row for session in sessions], pa.binary())
         self._aggregator.restore(slots, serde_for(pa.struct(list(schema))).deserialize(raws))

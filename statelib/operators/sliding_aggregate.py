@@ -177,7 +177,7 @@ class RunningSlidingAggregate:
             np.array([getattr(window, name) for window in windows], dtype=np.int64)
             for name in ("start_ms", "timestamp_ms")
         )
-        slots = self._slots.add_stored(codes[index], start, timestamps)
+        slots = self._slots.add_stored(codes[index], start=start, timestamp=timestamps, stored=1)
         self._aggregator.reserve(len(self._slots))
         raws = pa.array([window.row for window in windows], pa.binary())
         self._aggregator.restore(slots, serde_for(pa.struct(list(schema))).deserialize(raws))

@@ -62,7 +62,8 @@ def test_stored_sessions_lie_below_those_in_memory() -> None:
     slots = slots_for()
     put(slots, (1, 50))
     keys, starts, ends = (np.array(column) for column in ([0, 1, 1], [7, 10, 30], [9, 12, 40]))
-    assert slots.add_stored(keys, starts, ends).tolist() == [1, 2, 3]
+    bounds = {"start": starts, "end": ends, "stored_start": starts, "stored_end": ends}
+    assert slots.add_stored(keys, **bounds).tolist() == [1, 2, 3]
     assert is_stored(slots.sessions).tolist() == [False, True, True, True]
     found = put(slots, (1, 45), (1, 31), (1, 13), (1, 20), (0, 30))
     assert found.slots.tolist() == [3, 3, 4]
