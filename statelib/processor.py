@@ -99,7 +99,7 @@ class PunctuationType(Enum):
 
 
 class Cancellable(Protocol):
-    """What `ProcessorContext.schedule` gives."""
+    """What `ProcessorContext.schedule` gives (Kafka's ``Cancellable``)."""
 
     def cancel(self) -> None:
         """Ends the calls; a second time does nothing."""

@@ -92,7 +92,7 @@ class BufferConfig:
 
 @dataclass(frozen=True, slots=True)
 class StrictBufferConfig(BufferConfig):
-    """Never emits before the time is up.
+    """Never emits before the time is up (KIP-328, ``StrictBufferConfig``).
 
     Attributes:
         spills: What happens where a bound is exceeded: it goes on on disk, or it fails the run.
@@ -107,7 +107,7 @@ class StrictBufferConfig(BufferConfig):
 
 @dataclass(frozen=True, slots=True)
 class EagerBufferConfig(BufferConfig):
-    """Emits the oldest records early where a bound is exceeded."""
+    """Emits the oldest records early where a bound is exceeded (KIP-328, ``EagerBufferConfig``)."""
 
     def describe(self) -> Mapping[str, object]:
         """What decides the results, as plain data."""
@@ -120,7 +120,7 @@ AnyBufferConfig = StrictBufferConfig | EagerBufferConfig
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """What to hold back. Made by `until_window_closes` or `until_time_limit`.
+    """What to hold back (KIP-328, ``Suppressed``). Made by `until_window_closes` or `until_time_limit`.
 
     Attributes:
         buffer: Bounds, and what happens beyond them.

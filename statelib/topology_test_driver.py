@@ -68,7 +68,7 @@ class _Piped:
 
 
 class TopologyTestDriver:
-    """See the module's docstring.
+    """Kafka's ``TopologyTestDriver``: see the module's docstring.
 
     Args:
         topology: What to try.

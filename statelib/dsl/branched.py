@@ -52,7 +52,9 @@ class Branched:
 
 
 class BranchedKStream:
-    """Made by `KStream.split`; give it branches, then end with `default_branch` or `no_default_branch`.
+    """Kafka's ``BranchedKStream`` (KIP-418), made by `KStream.split`.
+
+    Give it branches, then end with `default_branch` or `no_default_branch`.
 
     Both give the branches by name: the split's name and, behind it, the branch's (see `Branched`).
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class KGroupedStream:
-    """Made by `KStream.group_by_key` and `KStream.group_by`."""
+    """Kafka's ``KGroupedStream``, made by `KStream.group_by_key` and `KStream.group_by`."""
 
     def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
         self._builder = builder
@@ -171,7 +171,7 @@ class _WindowedKStream:
 
 
 class TimeWindowedKStream(_WindowedKStream):
-    """Made by `KGroupedStream.windowed_by`."""
+    """Kafka's ``TimeWindowedKStream``, made by `KGroupedStream.windowed_by`."""
 
     def aggregate_with(
         self,
@@ -186,7 +186,10 @@ class TimeWindowedKStream(_WindowedKStream):
 
 
 class SessionWindowedKStream(_WindowedKStream):
-    """Made by `KGroupedStream.windowed_by`. Sessions that merge leave the table with a tombstone each."""
+    """Kafka's ``SessionWindowedKStream``, made by `KGroupedStream.windowed_by`.
+
+    Sessions that merge leave the table with a tombstone each.
+    """
 
     def aggregate_with(
         self,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class KGroupedTable:
-    """Made by `KTable.group_by`.
+    """Kafka's ``KGroupedTable``, made by `KTable.group_by`.
 
     Every change takes the row's old value back from the aggregate, if there is one, and adds its new one. What is
     aggregated must be able to take back: counts, sums, means, or any adder with its subtractor.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class KStream:
-    """Made by `StreamsBuilder.stream` and by the methods here, each of which gives a new stream.
+    """Kafka's ``KStream``, made by `StreamsBuilder.stream` and the methods here, each of which gives a new one.
 
     Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
     """

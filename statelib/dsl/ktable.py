@@ -301,7 +301,9 @@ def aggregated_table(
 
 
 class WindowedKTable(_Table):
-    """A table with windowed keys; made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
+    """A table with windowed keys (Kafka's ``KTable<Windowed<K>, V>``).
+
+    Made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
 
     Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
     """

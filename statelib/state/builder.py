@@ -19,7 +19,7 @@ Store = TypeVar("Store", bound=StateStore[Any])
 
 @dataclass(frozen=True, slots=True)
 class StoreBuilder(Generic[Store]):
-    """Made by `Stores`; immutable and picklable, so that each task can build its own store.
+    """Kafka's ``StoreBuilder``, made by `Stores`; immutable and picklable, so that each task can build its own store.
 
     Attributes:
         kind: The class of the stores.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VersionedKeyQuery:
-    """One version of a key: ``VersionedKeyQuery.with_key("EUR").as_of(time)``; without a time the latest."""
+    """One version of a key (KIP-960): ``VersionedKeyQuery.with_key("EUR").as_of(time)``; without a time the latest."""
 
     key: Any
     as_of_timestamp: Time | None = None
@@ -28,7 +28,7 @@ class VersionedKeyQuery:
 
 @dataclass(frozen=True, slots=True)
 class MultiVersionedKeyQuery:
-    """The versions of a key that are valid at any time of a range, its ends included; the latest first, by default.
+    """The versions of a key that are valid at any time of a range, ends included (KIP-968); by default latest first.
 
     ``MultiVersionedKeyQuery.with_key("EUR").from_time(first).to_time(last).with_ascending_timestamps()``
     """

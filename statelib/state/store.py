@@ -53,7 +53,7 @@ def epoch_ms(time: Time) -> int:
 
 
 class StateStore(ABC, Generic[Engine]):
-    """Made by a `StoreBuilder`; of no use before `init` and after `close`.
+    """Kafka's ``StateStore``, made by a `StoreBuilder`; of no use before `init` and after `close`.
 
     Args:
         supplier: Name and settings.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Stores:
-    """Suppliers say what kind of store it is; builders add the serdes, or just the Arrow types.
+    """Kafka's ``Stores``: suppliers say what kind of store it is; builders add the serdes, or just the Arrow types.
 
     The suppliers raise `ConfigurationError` for a duration that is negative or has microseconds. In a job a persistent
     store and one in memory are the same: see `KeyValueBytesStoreSupplier`.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class VersionedBytesStore:
-    """Made by ``VersionedBytesStoreSupplier.get()``; opened and closed as any store."""
+    """KIP-889's ``VersionedBytesStore``, made by ``VersionedBytesStoreSupplier.get()``; opened as any store."""
 
     def __init__(self, supplier: VersionedBytesStoreSupplier) -> None:
         self.inner = VersionedKeyValueStore(supplier, BytesSerde(), BytesSerde())

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Windowed(NamedTuple):
-    """A key and its window; milliseconds since 1970.
+    """A key and its window (Kafka's ``Windowed``); milliseconds since 1970.
 
     Attributes:
         key: The plain key.

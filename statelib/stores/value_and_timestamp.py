@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class ValueAndTimestamp(NamedTuple):
-    """A value and its timestamp in milliseconds."""
+    """A value and its timestamp in milliseconds (Kafka's ``ValueAndTimestamp``; nullable: KIP-889)."""
 
     value: Any
     timestamp: int

@@ -66,7 +66,7 @@ class SubTopology:
 
 
 class Topology:
-    """All nodes of a job, checked and cut into sub-topologies.
+    """All nodes of a job, checked and cut into sub-topologies (Kafka's ``Topology``).
 
     Args:
         nodes: Parents before children.
