@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Branched,
         BranchedKStream,
         Deduplicated,
+        GlobalKTable,
         Grouped,
         Joined,
         KGroupedStream,
@@ -81,9 +82,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "statelib.dsl": (
-        "Branched", "BranchedKStream", "Deduplicated", "Grouped", "Joined", "KGroupedStream", "KGroupedTable",
-        "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned", "SessionWindowedKStream",
-        "StreamsBuilder", "TimeWindowedKStream", "WindowedKTable",
+        "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
+        "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
+        "SessionWindowedKStream", "StreamsBuilder", "TimeWindowedKStream", "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
@@ -114,8 +115,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError", "Consumed",
     "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "FixedKeyProcessor",
-    "FixedKeyRecord", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "Joined", "JsonSerde",
-    "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore",
+    "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "Joined",
+    "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore",
     "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier",
     "Produced", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
     "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows", "SlidingWindows",

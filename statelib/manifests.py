@@ -119,8 +119,8 @@ class Plan(_Document):
 
     @property
     def records(self) -> int:
-        """Records to replay over all source partitions (holes not counted)."""
-        return sum(s.records for task in self.tasks for s in task.sources)
+        """Records to replay over all source partitions (holes not counted), however many tasks read them."""
+        return sum({(s.topic, s.partition): s.records for task in self.tasks for s in task.sources}.values())
 
 
 class StateFile(_Data):

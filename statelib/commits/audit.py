@@ -7,6 +7,7 @@ neither state nor output moves; the next plan makes a fresh try.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
@@ -146,16 +147,16 @@ def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome])
     for task in plan.tasks:
         if task.sub_topology != sub.index:
             continue
-        for part in task.sources:
-            node = nodes[part.topic]
+        for topic, parts in itertools.groupby(task.sources, key=lambda part: part.topic):
+            ranges = list(parts)
             yield LedgerRow(
                 check="source",
                 task_id=task.task_id,
-                node=node,
-                topic=part.topic,
-                partition=part.partition,
-                expected=part.records,
-                actual=_metrics(outcomes[task.task_id], node).records_in,
+                node=nodes[topic],
+                topic=topic,
+                partition=ranges[0].partition if len(ranges) == 1 else None,
+                expected=sum(part.records for part in ranges),
+                actual=_metrics(outcomes[task.task_id], nodes[topic]).records_in,
             )
 
 

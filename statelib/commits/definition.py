@@ -43,6 +43,10 @@ class SourceNode(Protocol):
     def internal(self) -> bool:
         """Whether that is a repartition topic."""
 
+    @property
+    def is_global(self) -> bool:
+        """Whether every task takes up all partitions."""
+
 
 class SubTopology(Protocol):
     """What one task runs."""
@@ -74,6 +78,10 @@ class Topology(Protocol):
     @property
     def source_topics(self) -> Sequence[str]:
         """Topics that are read from archives."""
+
+    @property
+    def bootstrap_topics(self) -> Sequence[str]:
+        """Those that a run takes up to the archive's end, wherever its slice ends."""
 
     def partitions(self, of_sources: Mapping[str, int]) -> Mapping[int, int]:
         """Number of tasks of each sub-topology, by its index."""

@@ -95,14 +95,16 @@ def plan(
     number = head.commit if head else 0
     if head is not None:
         _check_topology(job, head)
-        if _has_passed(head, until_ms, end_offsets):
+        if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number)
     archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
     sources = _source_topics(archives)
     if head is not None:
         _check_sources(job, head, sources)
-    slices = _cut(archives, head, until_ms, end_offsets)
-    new_records = sum(source_slice.records for source_slice in slices)
+    bootstrap = job.topology.bootstrap_topics
+    slices = _cut(archives, head, until_ms, end_offsets, bootstrap)
+    # New records of a global table alone are no reason to run.
+    new_records = sum(part.records for part in slices if part.topic not in bootstrap)
     if head is not None and head.end_of_input == "seal":
         return _nothing_but_sealed(job, number, new_records)
     if not new_records and (head is None or end_of_input == "hold"):
@@ -147,13 +149,14 @@ def _nothing_but_sealed(job: JobDefinition, head: int, new_records: int) -> Noth
     return NothingToDo(job.name, "sealed", head)
 
 
-def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | None) -> bool:
-    """Whether the head has taken up records that lie behind the end that is asked for."""
-    offsets = head.source_offsets()
+def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | None, *, besides: Sequence[str]) -> bool:
+    """Whether the head has taken up records that lie behind the end that is asked for, but for some topics."""
+    offsets = {topic: ends for topic, ends in head.source_offsets().items() if topic not in besides}
     if end_offsets is not None:
         asked = [
             (end, offsets.get(topic, {}).get(partition, 0))
             for topic, ends in end_offsets.items()
+            if topic not in besides
             for partition, end in ends.items()
         ]
         return all(end <= start for end, start in asked) and any(end < start for end, start in asked)
@@ -228,8 +231,13 @@ def _schema_change(before: SourceTopic, now: SourceTopic) -> str:
 
 
 def _cut(
-    archives: Mapping[str, TopicArchive], head: Commit | None, until_ms: int | None, end_offsets: EndOffsets | None
+    archives: Mapping[str, TopicArchive],
+    head: Commit | None,
+    until_ms: int | None,
+    end_offsets: EndOffsets | None,
+    bootstrap: Sequence[str],
 ) -> list[SourceSlice]:
+    """What is new of each topic: as far as the slice goes, of ``bootstrap`` topics as far as there is something."""
     starts = head.source_offsets() if head else {}
     if end_offsets is not None and end_offsets.keys() != archives.keys():
         odd = min(end_offsets.keys() ^ archives.keys())
@@ -241,7 +249,7 @@ def _cut(
         for source_slice in plan_slice(
             archive,
             starts.get(topic),
-            until_ms=until_ms,
+            until_ms=None if topic in bootstrap else until_ms,
             end_offsets=None if end_offsets is None else end_offsets[topic],
         )
     ]
@@ -251,7 +259,6 @@ def _tasks(
     topology: Topology, archives: Mapping[str, TopicArchive], slices: Sequence[SourceSlice]
 ) -> tuple[PlannedTask, ...]:
     """Every task of the job, those without new records too: a repartition topic may feed them."""
-    by_place = {(part.topic, part.partition): part for part in slices}
     counts = topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
     return tuple(
         PlannedTask(
@@ -261,13 +268,14 @@ def _tasks(
             sources=tuple(
                 SourceRange(
                     topic=part.topic,
-                    partition=partition,
+                    partition=part.partition,
                     start_offset=part.start_offset,
                     end_offset=part.end_offset,
                     records=part.records,
                 )
                 for source in sub.all_sources
-                if not source.internal and (part := by_place.get((source.topic, partition))) is not None
+                for part in slices
+                if part.topic == source.topic and (source.is_global or part.partition == partition)
             ),
         )
         for sub in topology.sub_topologies

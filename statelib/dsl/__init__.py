@@ -2,6 +2,7 @@
 
 from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder
+from statelib.dsl.global_ktable import GlobalKTable
 from statelib.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
 from statelib.dsl.grouped_table import KGroupedTable
 from statelib.dsl.kstream import KStream
@@ -21,6 +22,7 @@ __all__ = [
     "Branched",
     "BranchedKStream",
     "Deduplicated",
+    "GlobalKTable",
     "Grouped",
     "Joined",
     "KGroupedStream",

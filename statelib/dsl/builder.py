@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import table_of
 
 if TYPE_CHECKING:
+    from statelib.dsl.global_ktable import GlobalKTable
     from statelib.dsl.ktable import KTable
     from statelib.dsl.options import Materialized
     from statelib.state import StoreBuilder
@@ -43,6 +45,24 @@ class StreamsBuilder:
         """
         source = self._builder.add_source("KSTREAM-SOURCE", topic, consumed)
         return table_of(self._builder, "KTABLE-SOURCE", source, materialized, name=None)
+
+    def global_table(
+        self, topic: str, materialized: Materialized | None = None, consumed: Consumed | None = None
+    ) -> GlobalKTable:
+        """A topic as a table that every task has whole, so that streams can look up any key in it (``GlobalKTable``).
+
+        Without a versioned store it is, as in Kafka, complete before the first record is taken up: each run takes up
+        first what its archive holds when the run is planned, wherever the slice ends. With a versioned store, which
+        Kafka has no global tables with, it is followed as time goes on, and a record meets the version that was valid
+        at its time, however the history is cut: that is the one for history that has changed. See
+        docs/decisions/0009-global-tables.md.
+
+        Args:
+            topic: The topic; nothing else may read it.
+            materialized: Its store.
+            consumed: How it is read.
+        """
+        return global_table_of(self._builder, topic, materialized, consumed)
 
     def add_state_store(self, builder: StoreBuilder[Any]) -> Self:
         """Adds a store that a custom processor is connected with by name: see `KStream.process`.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import Mapper
     from statelib.state import StoreBuilder
     from statelib.topology import Node
+    from statelib.topology.nodes import Reading
     from statelib.topology.passing_order import Visit
 
 
@@ -51,6 +52,13 @@ class InternalStreamsBuilder:
         new = Source(consumed.name or self.new_name(kind), topic, consumed, internal)
         for node in self._nodes:
             if isinstance(node, Source) and node.topic == topic:
+                if node.is_global:
+                    raise ConfigurationError(
+                        "the topic of a global table is read otherwise, too",
+                        topic=topic,
+                        node=node.name,
+                        next_step="join with the global table, or use table() in place of it",
+                    )
                 if replace(node, name=new.name) != new:
                     raise ConfigurationError(
                         "a topic is read twice, with a different Consumed each time",
@@ -59,6 +67,25 @@ class InternalStreamsBuilder:
                         next_step="read it with one Consumed, the same object both times, and map what differs",
                     )
                 return node.name
+        self._nodes.append(new)
+        return new.name
+
+    def add_global_source(self, topic: str, consumed: Consumed | None, *, reading: Reading) -> str:
+        """Adds the source of a global table and gives its name.
+
+        Raises:
+            ConfigurationError: The topic is read already; as in Kafka, a global table has it for itself.
+        """
+        consumed = consumed or Consumed()
+        new = Source(consumed.name or self.new_name("KSTREAM-SOURCE"), topic, consumed, reading=reading)
+        for node in self._nodes:
+            if isinstance(node, Source) and node.topic == topic:
+                raise ConfigurationError(
+                    "the topic of a global table is read otherwise, too",
+                    topic=topic,
+                    node=node.name,
+                    next_step="use the one global table everywhere, or a table() in place of it",
+                )
         self._nodes.append(new)
         return new.name
 

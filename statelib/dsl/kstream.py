@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from statelib.dsl.branched import BranchedKStream
+from statelib.dsl.global_ktable import GlobalKTable
 from statelib.dsl.grouped import KGroupedStream
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.dsl.processing import add_process
+from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.durations import milliseconds
-from statelib.errors import ConfigurationError
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.flat_map import FlatMap, FlatMapValues
-from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.mapping import Mapper, MapperLike, mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
-from statelib.operators.stream_latest_join import StreamLatestJoin
-from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_view import TableView
-from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,22 +197,41 @@ class KStream:
 
     # --- tables --------------------------------------------------------------------------------------------------
 
-    def join(self, table: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream:
-        """Joins each record with what the table has for its key (Kafka's ``KStreamKTableJoinProcessor``).
+    @overload
+    def join(self, other: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream: ...
+
+    @overload
+    def join(
+        self, other: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None
+    ) -> KStream: ...
+
+    def join(self, other: KTable | GlobalKTable, *how: Any, **options: Any) -> KStream:
+        """Joins each record with what a table has for its key (Kafka's ``KStreamKTableJoinProcessor``).
 
         Of a versioned table that is the version that was valid at the record's timestamp (KIP-889), of a plain one the
         value that arrived last. Records without one, or without a key, are dropped and counted.
 
-        Args:
-            table: The table; it must have as many partitions as the stream.
-            joiner: A mapper over the columns ``key``, ``left`` (the record's value), ``right``, ``timestamp``.
-            joined: The node's name, and how long records wait for late updates of the table.
-        """
-        return self._join(table, joiner, joined, left=False)
+        ``join(table, joiner, joined)``: the table must have as many partitions as the stream; ``joined`` has the node's
+        name, and how long records wait for late updates of the table.
 
-    def left_join(self, table: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream:
+        ``join(global_table, key_mapper, joiner, named)``: ``key_mapper`` makes the table's key of a record; where that
+        is null there is no match (``KStreamGlobalKTableJoin``).
+
+        The joiner is a mapper over the columns ``key``, ``left`` (the record's value), ``right`` and ``timestamp``.
+        """
+        return self._join(other, *how, left=False, **options)
+
+    @overload
+    def left_join(self, other: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream: ...
+
+    @overload
+    def left_join(
+        self, other: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None
+    ) -> KStream: ...
+
+    def left_join(self, other: KTable | GlobalKTable, *how: Any, **options: Any) -> KStream:
         """As `join`, but records without a match are joined with null."""
-        return self._join(table, joiner, joined, left=True)
+        return self._join(other, *how, left=True, **options)
 
     def to_table(self, named: Named | None = None, materialized: Materialized | None = None) -> KTable:
         """The stream's records as updates of a table: null deletes (KIP-523).
@@ -280,54 +295,29 @@ class KStream:
         node = self._builder.add_processor("KSTREAM-DEDUPLICATE", [stream.node], spec, name=name, stores=[store])
         return KStream(self._builder, node, key_changed=kind == "by_id")
 
-    def _join(self, table: KTable, joiner: MapperLike, joined: Joined | None, *, left: bool) -> KStream:
+    def _join(self, other: KTable | GlobalKTable, *how: Any, left: bool, **options: Any) -> KStream:
+        if isinstance(other, GlobalKTable):
+            return self._join_global_table(other, *how, left=left, **options)
+        return self._join_table(other, *how, left=left, **options)
+
+    def _join_global_table(
+        self, table: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None, *, left: bool
+    ) -> KStream:
+        spec = stream_join(table.view, joiner, left=left, key=mapper(key_mapper))
+        kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
+        name = named.name if named else None
+        node = self._builder.add_processor(kind, [self.node], spec, name=name, looks_into=[table.node])
+        return KStream(self._builder, node, key_changed=self._key_changed)
+
+    def _join_table(self, table: KTable, joiner: MapperLike, joined: Joined | None = None, *, left: bool) -> KStream:
         name = joined.name if joined else None
         stream = self._repartitioned(name)
         if joined and joined.grace_period_ms is not None:
-            stream = stream._waiting(table, joined.grace_period_ms, name)  # noqa: SLF001 - of this class
+            waiting = held_back(self._builder, stream.node, table, joined.grace_period_ms, name)
+            stream = KStream(self._builder, waiting, key_changed=False)
         parents, view = table.view()
-        spec: StreamTableJoin | StreamLatestJoin
-        if isinstance(view, TableView) and isinstance(view.store, VersionedStore):
-            store = view.store
-            spec = StreamTableJoin(
-                joiner=mapper(joiner),
-                store=store.name,
-                history_retention_ms=store.history_retention_ms,
-                segment_interval_ms=store.segment_interval_ms,
-                left=left,
-                steps=view.steps,
-                aggregator=view.aggregator,
-            )
-        else:
-            spec = StreamLatestJoin(mapper(joiner), view, left)
+        spec = stream_join(view, joiner, left=left)
         kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
         stores = [store.name for store in view.stores]
         node = self._builder.add_processor(kind, [stream.node], spec, name=name, stores=stores, looks_into=parents)
-        return KStream(self._builder, node, key_changed=False)
-
-    def _waiting(self, table: KTable, grace_ms: int, name: str | None) -> KStream:
-        """This stream, held back for a join.
-
-        Raises:
-            ConfigurationError: The table forgets what the join would ask for.
-        """
-        _, view = table.view()
-        if not isinstance(view, TableView) or not isinstance(view.store, VersionedStore):
-            raise ConfigurationError(
-                "a table must be versioned to be joined with a grace period",
-                node=name,
-                next_step="materialize it with Stores.persistent_versioned_key_value_store()",
-            )
-        if view.store.history_retention_ms < grace_ms:
-            raise ConfigurationError(
-                f"the table keeps its history for {view.store.history_retention_ms} ms, less than the join's grace "
-                f"period of {grace_ms} ms",
-                store=view.store.name,
-                node=name,
-                next_step="make the history retention at least the grace period",
-            )
-        kind = "KSTREAM-JOIN-BUFFER"
-        node = f"{name}-buffer" if name else self._builder.new_name(kind)
-        store = self._builder.claim_store(f"{node}-store")
-        self._builder.add_processor(kind, [self.node], JoinBuffer(store, grace_ms), name=node, stores=[store])
         return KStream(self._builder, node, key_changed=False)

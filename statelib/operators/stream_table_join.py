@@ -4,35 +4,26 @@ Each stream record meets the version of its key that is valid at the record's ti
 before the record. Record and table update of one sequence (a stream joined with a table of the same topic): the update
 comes first. The result has the stream record's key, timestamp and headers.
 
-A stream record with a null value is dropped. One without a match, or with a null key, is dropped by an inner join and
-joined with null by a left join (Kafka's ``KStreamKTableJoinProcessor``).
-
-The ledger counts stream records; updates are in that of the table's `TableSource`. Accounts: ``joined``, ``unmatched``,
-``null-key`` (both forwarded by left joins), ``null-value``.
+A join with a versioned global table is the same under a key that is made of the record. What becomes of nulls, and the
+ledger: `statelib.operators.stream_side`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
-from statelib.batch import NULL_KEY
-from statelib.operators.key_codes import key_codes
-from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.stream_side import StreamSide
 from statelib.operators.table_steps import through
 from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from statelib.batch import Batch, Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
     from statelib.stores.backend import WriteBatch
@@ -50,6 +41,7 @@ class StreamTableJoin:
         left: Whether records without a match go on, with a null ``right``.
         steps: From the table that has the store to the one that is joined, if that is not the same.
         aggregator: What has made the table that has the store, if it is an aggregation.
+        key: Makes the table's key of a record (global tables); None: it is the record's.
     """
 
     joiner: Mapper
@@ -59,6 +51,7 @@ class StreamTableJoin:
     left: bool = False
     steps: tuple[TableStep, ...] = ()
     aggregator: AggregatorSpec | None = None
+    key: Mapper | None = None
 
     @property
     def table_store(self) -> VersionedStore:
@@ -73,7 +66,9 @@ class StreamTableJoin:
         """Kind and parameters."""
         kind = "left_join" if self.left else "join"
         steps = {"steps": [step.describe() for step in self.steps]} if self.steps else {}
-        return {"operator": f"stream_table_{kind}", "joiner": self.joiner.describe(), "store": self.store, **steps}
+        key = {"key": self.key.describe()} if self.key else {}
+        joiner = self.joiner.describe()
+        return {"operator": f"stream_table_{kind}", "joiner": joiner, "store": self.store, **steps, **key}
 
     def families(self) -> Sequence[str]:
         """None: the store belongs to the table's `TableSource`."""
@@ -86,6 +81,7 @@ class RunningStreamTableJoin:
     def __init__(self, spec: StreamTableJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
+        self._stream = StreamSide(context, spec.joiner, left=spec.left, key=spec.key)
         self._working_set: VersionedValues | None = None
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
@@ -95,18 +91,10 @@ class RunningStreamTableJoin:
         if self._working_set is None:  # opened here, after the last flush has been written
             spec = self._spec
             self._working_set = spec.table_store.values(self._context, table.value.type, spec.aggregator)
-        codes = key_codes(stream, self._context)
+        key, codes = self._stream.keys_of(stream, table)
         found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
-        right = through(self._spec.steps, stream.key, found, self._context.node)
-
-        has_value = np.asarray(stream.value.is_valid())
-        matched = np.asarray(right.is_valid()) & has_value & (codes != NULL_KEY)
-        emitted = has_value if self._spec.left else matched
-        left = stream.filter(emitted)
-        right = right.filter(pa.array(emitted))
-        value = evaluate(self._spec.joiner, _columns(left, right), self._context.node)
-        self._account(len(stream), codes, has_value, matched, len(left))
-        return replace(left, value=value, prior=None)
+        right = through(self._spec.steps, key, found, self._context.node)
+        return self._stream.joined(stream, codes, right)
 
     def flush(self, write: WriteBatch) -> None:
         """Forgets the timelines; the table's own operator writes them."""
@@ -116,27 +104,3 @@ class RunningStreamTableJoin:
     def memory_bytes(self) -> int:
         """The timelines and their values."""
         return 0 if self._working_set is None else self._working_set.memory_bytes()
-
-    def _account(
-        self,
-        records_in: int,
-        codes: NDArray[np.int64],
-        has_value: NDArray[np.bool_],
-        matched: NDArray[np.bool_],
-        out: int,
-    ) -> None:
-        metrics = self._context.metrics
-        metrics.records_in += records_in
-        metrics.records_out += out
-        null_key = int(((codes == NULL_KEY) & has_value).sum())
-        metrics.account("joined", int(matched.sum()))
-        metrics.account("unmatched", int((has_value & ~matched).sum()) - null_key)
-        (metrics.account if self._spec.left else metrics.drop)("null-key", null_key)
-        metrics.drop("null-value", records_in - int(has_value.sum()))
-
-
-def _columns(left: Batch, right: pa.Array) -> pa.RecordBatch:
-    """What a joiner sees."""
-    return pa.RecordBatch.from_pydict(
-        {"key": left.key, "left": left.value, "right": right, "timestamp": pa.array(left.timestamp)}
-    )

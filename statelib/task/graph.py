@@ -66,7 +66,7 @@ class Graph:
                 self.clocks[processor.name],
                 semantics,
                 [source.topic for source in sub_topology.all_sources],
-                late,
+                None if processor.name in sub_topology.global_nodes else late,  # each task would tell of them
                 f"{sub_topology.index}_{partition}",
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
             )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.task.merge import merge
-from statelib.task.sources import Progress, RepartitionSource, TopicSource
+from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,13 +56,16 @@ class Inputs:
         """The largest timestamp taken up, by ``<topic>/<partition>``."""
         return {place: progress.max_timestamp for place, progress in self._progress.items()}
 
-    def _open(self, node: Source) -> TopicSource | RepartitionSource:
+    def _open(self, node: Source) -> TopicSource | GlobalSource | RepartitionSource:
         work = self._work
         if node.internal:
             files = [file for file in work.repartitions if file.topic == node.topic]
             progress = self._progress_of(node.topic, work.planned.partition)
             return RepartitionSource(files, self._storage, progress=progress, types=work.repartition_types[node.topic])
         parts = [part for part in work.planned.sources if part.topic == node.topic]
+        if node.is_global:
+            bootstrap = node.reading == "bootstrap"
+            return GlobalSource([self._partition(node, part) for part in parts], bootstrap=bootstrap)
         if not parts:  # the topic has fewer partitions than another one of the sub-topology
             reader = open_archive(self._storage, node.topic, work.source_versions[node.topic]).reader(0, 0, 0)
             return TopicSource(node, reader, partition=0, progress=Progress(), quarantine=self._quarantine)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import Uptake
+from statelib.batch import NO_TIMESTAMP, Uptake
 from statelib.task.records import Records, concat
 
 if TYPE_CHECKING:
@@ -118,9 +118,16 @@ def _ranks(parts: Sequence[Records | None]) -> tuple[NDArray[np.int64], ...]:
 
 @dataclass(slots=True)
 class TaskClock:
-    """Numbers the records that a task takes up and keeps its stream time."""
+    """Numbers the records that a task takes up and keeps its stream time.
+
+    Attributes:
+        stream_time: The largest timestamp so far.
+        timeless: The sources that do not move it: those of global tables.
+        next_sequence: The number of the next record.
+    """
 
     stream_time: int
+    timeless: frozenset[int] = frozenset()
     next_sequence: int = 0
 
     def uptake(self, merged: Merged, partition: int) -> Uptake:
@@ -131,7 +138,7 @@ class TaskClock:
         source = np.empty(count, np.int16)
         for index, (part, rank) in enumerate(zip(merged.parts, merged.rank, strict=True)):
             if part is not None:
-                timestamp[rank] = part.timestamp
+                timestamp[rank] = NO_TIMESTAMP if index in self.timeless else part.timestamp
                 offset[rank] = part.offset
                 source[rank] = index
         stream_time = np.maximum(np.maximum.accumulate(timestamp), self.stream_time)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,13 +16,15 @@ from statelib.task.merge import merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from statelib.manifests import RepartitionFile
     from statelib.storage import Storage
     from statelib.task.quarantine import Quarantine
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Source
+
+_BEFORE_ALL_TIME = np.iinfo(np.int64).min
 
 ORDER_TIME = "order_time"
 """The column of a repartition file that holds the upstream task's order time at emission: see `statelib.task.merge`."""
@@ -139,6 +141,35 @@ def _timestamp_problems(timestamp: pa.Array) -> pa.Array:
     missing = pc.if_else(pc.is_null(timestamp), "no timestamp", None)
     negative = pc.if_else(pc.less(timestamp, 0), "negative timestamp", None)
     return pc.coalesce(missing, negative).cast(pa.string())
+
+
+class GlobalSource:
+    """All partitions of a topic archive, for a global table; offsets are those of each record's own partition.
+
+    Args:
+        partitions: The sources of all partitions.
+        bootstrap: Whether the records come before those of all other sources: see `statelib.topology.nodes.Reading`.
+    """
+
+    def __init__(self, partitions: Sequence[TopicSource], *, bootstrap: bool) -> None:
+        self._partitions = partitions
+        self._bootstrap = bootstrap
+
+    @property
+    def empty(self) -> Records:
+        """No records, of the types that iteration gives."""
+        return self._partitions[0].empty
+
+    def __iter__(self) -> Iterator[Records]:
+        """Chunks in order of time, or, if they come before everything, with order times before all time."""
+        taken = 0
+        for records in merged_records(self._partitions):
+            if self._bootstrap:
+                order_time = _BEFORE_ALL_TIME + np.arange(taken, taken + len(records))
+                taken += len(records)
+                yield replace(records, order_time=order_time)
+            else:
+                yield records
 
 
 class RepartitionSource:

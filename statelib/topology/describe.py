@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 def describe(topology: Topology) -> str:
     """One paragraph a sub-topology; arrows to children (``-->``) and from parents (``<--``).
 
-    Nodes come in Kafka's order: those first from which most others are reached, then by name.
+    Nodes come in Kafka's order: those first from which most others are reached, then by name. Global tables come last:
+    the numbers before are those of tasks.
     """
-    paragraphs = [f"Sub-topology: {sub.index}\n{_nodes(sub.nodes)}\n" for sub in topology.sub_topologies]
+    paragraphs = [
+        f"Sub-topology: {sub.index}\n{_nodes([node for node in sub.nodes if node.name not in sub.global_nodes])}\n"
+        for sub in topology.sub_topologies
+    ]
+    for number, nodes in enumerate(topology.global_stores, start=len(paragraphs)):
+        paragraphs.append(f"Sub-topology: {number} for global store (will not generate tasks)\n{_nodes(nodes)}")
     return "Topologies:\n " + "".join(f"  {paragraph}" for paragraph in paragraphs)
 
 

@@ -7,7 +7,7 @@ begins the next one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from statelib.operators.mapping import mapper
 
@@ -70,19 +70,40 @@ class Consumed:
         }
 
 
+Reading = Literal["partition", "bootstrap", "follow"]
+"""Which records of a topic a task takes up, and when.
+
+``partition``: those of its own partition, in the task's order. The other two are for global tables, of whose topics
+every task takes up all partitions: ``bootstrap``: before everything else, as far as the archive goes when the run is
+planned; ``follow``: in the task's order, as far as the slice goes.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Takes up one topic. ``internal``: a repartition topic, made and read within a run."""
+    """Takes up one topic.
+
+    Attributes:
+        internal: A repartition topic, made and read within a run.
+        reading: See `Reading`.
+    """
 
     name: str
     topic: str
     consumed: Consumed = field(default_factory=Consumed)
     internal: bool = False
     parents: tuple[str, ...] = ()
+    reading: Reading = "partition"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether every task takes up the whole topic."""
+        return self.reading != "partition"
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
-        return {"node": "source", "topic": self.topic, **self.consumed.describe()}
+        reading = {"reading": self.reading} if self.is_global else {}
+        return {"node": "source", "topic": self.topic, **reading, **self.consumed.describe()}
 
 
 @dataclass(frozen=True, slots=True)

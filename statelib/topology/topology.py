@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from statelib.errors import ConfigurationError
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import describe
+from statelib.topology.groups import Groups, global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ class SubTopology:
         """Its processors."""
         return tuple(node for node in self.nodes if isinstance(node, Processor))
 
+    @cached_property
+    def global_nodes(self) -> frozenset[str]:
+        """The nodes of global tables: each task of the sub-topology does the same with the same records."""
+        return global_nodes(self.nodes)
+
     @property
     def stateful(self) -> bool:
         """Whether any of its operators keeps state."""
@@ -86,8 +92,7 @@ class Topology:
     @cached_property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """In an order in which each comes after those whose repartition topics it reads."""
-        groups = _connected(self.nodes)
-        waiting = [SubTopology(0, tuple(group)) for group in groups]
+        waiting = [SubTopology(0, group) for group in self._groups.sub_topologies]
         ordered: list[SubTopology] = []
         made: set[str] = set()
         while waiting:
@@ -105,9 +110,21 @@ class Topology:
         return tuple(ordered)
 
     @property
+    def global_stores(self) -> tuple[tuple[Node, ...], ...]:
+        """The nodes of each global table; those that somebody looks into are in that sub-topology, too."""
+        return self._groups.global_stores
+
+    @cached_property
     def source_topics(self) -> tuple[str, ...]:
-        """Topics that are read from archives."""
-        return tuple(node.topic for node in self.nodes if isinstance(node, Source) and not node.internal)
+        """Topics that are read from archives: all but those of global tables that nobody looks into."""
+        read = {topic for sub in self.sub_topologies for topic in sub.sources}
+        return tuple(node.topic for node in self.nodes if isinstance(node, Source) and node.topic in read)
+
+    @property
+    def bootstrap_topics(self) -> tuple[str, ...]:
+        """Those that each run takes up first, to the archive's end: see `Reading`."""
+        of_node = {node.topic: node.reading for node in self.nodes if isinstance(node, Source)}
+        return tuple(topic for topic in self.source_topics if of_node[topic] == "bootstrap")
 
     @property
     def sink_topics(self) -> tuple[str, ...]:
@@ -134,7 +151,7 @@ class Topology:
         tasks: dict[int, int] = {}
         for sub in self.sub_topologies:
             topics |= self._undeclared(sub, topics, tasks)
-            counts = {source.topic: topics[source.topic] for source in sub.all_sources}
+            counts = {source.topic: topics[source.topic] for source in sub.all_sources if not source.is_global}
             _check_co_partitioned(sub, counts)
             tasks[sub.index] = max(counts.values())
         return tasks
@@ -143,6 +160,10 @@ class Topology:
         """The number of partitions of each repartition topic: that of the tasks which read it."""
         tasks = self.partitions(of_sources)
         return {topic: tasks[sub.index] for sub in self.sub_topologies for topic in sub.repartition_sources}
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return groups(self.nodes)
 
     @cached_property
     def _declared(self) -> dict[str, int]:
@@ -158,7 +179,8 @@ class Topology:
         """
         unknown = {topic for topic in sub.repartition_sources if topic not in known}
         writers = [s.index for s in self.sub_topologies if any(sink.topic in unknown for sink in s.all_sinks)]
-        together = [known[source.topic] for source in sub.all_sources if source.topic in known]
+        sources = [source.topic for source in sub.all_sources if not source.is_global]
+        together = [known[topic] for topic in sources if topic in known]
         partitions = max(together or [tasks[writer] for writer in writers], default=0)
         return dict.fromkeys(unknown, partitions)
 
@@ -219,27 +241,6 @@ def _add_topic(topics: set[str], topic: str, done: str, next_step: str) -> None:
     topics.add(topic)
 
 
-def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Groups of nodes that share an edge or a store, each in node order, groups in order of their first node."""
-    group_of: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while group_of.setdefault(name, name) != name:
-            name = group_of[name]
-        return name
-
-    for node in nodes:
-        joined = [f"node {node.name}", *(f"node {parent}" for parent in node.parents)]
-        if isinstance(node, Processor):
-            joined += [f"store {store}" for store in node.stores]
-        for other in joined[1:]:
-            group_of[find(other)] = find(joined[0])
-    groups: dict[str, list[Node]] = {}
-    for node in nodes:
-        groups.setdefault(find(f"node {node.name}"), []).append(node)
-    return list(groups.values())
-
-
 def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> None:
     """Inputs of a node with several parents that shares stores between them must have equally many partitions.
 
@@ -248,7 +249,7 @@ def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> No
     topics_of: dict[str, set[str]] = {}
     for node in sub.nodes:
         if isinstance(node, Source):
-            topics_of[node.name] = {node.topic}
+            topics_of[node.name] = set() if node.is_global else {node.topic}
             continue
         topics_of[node.name] = set().union(*(topics_of[parent] for parent in node.parents))
         if isinstance(node, Processor) and len(node.parents) > 1 and node.stores:

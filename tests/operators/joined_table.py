@@ -49,7 +49,7 @@ class JoinedTable:
         if self.retention_ms is None:
             return StreamLatestJoin(self.joiner, TableView(PlainStore("t"), self.steps), self.left, self.key)
         return StreamTableJoin(
-            self.joiner, "t", self.retention_ms, self.segment_interval_ms, self.left, steps=self.steps
+            self.joiner, "t", self.retention_ms, self.segment_interval_ms, self.left, steps=self.steps, key=self.key
         )
 
     def build(self, context: OperatorContext) -> Both:

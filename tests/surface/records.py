@@ -10,6 +10,7 @@ import pyarrow as pa
 VALUE = pa.struct([("id", pa.string()), ("amount", pa.int64()), ("other", pa.string())])
 TYPES = (pa.string(), VALUE)
 TOPICS = ("events", "clicks", "prices", "names")
+GLOBAL_TOPICS = ("places", "tariffs")
 PARTITIONS = 2
 
 Row = tuple[Any, Any, int]
@@ -28,4 +29,18 @@ def surface_records(seed: int, records: int) -> dict[str, list[Row]]:
         value["other"] = None if rng.random() < 0.2 else str(rng.choice(["a", "ab", "hot", "none"]))
         row: Row = (key, None if rng.random() < 0.12 else value, max(0, now - late))
         topics[str(rng.choice(TOPICS, p=[0.4, 0.2, 0.2, 0.2]))].append(row)
+    return topics | _global_tables(np.random.default_rng((seed, 1)), records, until_ms=now)
+
+
+def _global_tables(rng: np.random.Generator, records: int, *, until_ms: int) -> dict[str, list[Row]]:
+    """Two more topics, their keys those of ``other``; the one that is not followed in time has any timestamps."""
+    topics: dict[str, list[Row]] = {topic: [] for topic in GLOBAL_TOPICS}
+    count = records // 4
+    for number in range(count):
+        value = {"id": f"g{number}", "amount": number, "other": None}
+        time = until_ms * number // count - int(rng.choice([0, 0, 15, 40]))
+        for topic, rows in topics.items():
+            key = None if rng.random() < 0.05 else str(rng.choice(["a", "ab", "hot", "b"]))
+            timestamp = int(rng.choice([0, until_ms // 2, 2 * until_ms])) if topic == "places" else max(0, time)
+            rows.append((key, None if rng.random() < 0.12 else value, timestamp))
     return topics

@@ -30,7 +30,7 @@ from statelib import (
 from tests.operators.processors import CountAndTellSupplier, StreamTime
 
 if TYPE_CHECKING:
-    from statelib import KGroupedStream, KStream, KTable, Topology
+    from statelib import GlobalKTable, KGroupedStream, KStream, KTable, Topology
 
 UNBOUNDED = BufferConfig.unbounded()
 AMOUNT = pc.field("value", "amount")
@@ -67,6 +67,7 @@ def surface() -> Topology:
     tables(events.group_by_key(), prices, names)
     stream_table_joins(events, prices, names)
     table_joins(prices, names, builder.stream("clicks").group_by_key())
+    global_table_joins(events, builder.global_table("places"), builder.global_table("tariffs", versioned("tariffs")))
     return builder.build()
 
 
@@ -172,3 +173,11 @@ def table_joins(prices: KTable, names: KTable, clicks: KGroupedStream) -> None:
     either = counts.outer_join(names, LATEST, Named.as_("either"), Materialized.as_("either-stored"))
     either.filter(pc.field("value") != "None|None").to_stream().to("either")
     prices.left_join(prices.filter(pc.field("value", "amount") > 4), LATEST, Named.as_("self")).to_stream().to("self")
+
+
+def global_table_joins(events: KStream, places: GlobalKTable, tariffs: GlobalKTable) -> None:
+    """A stream with tables that each task has whole, one of them followed in time."""
+    events.join(places, "other", LATEST).to("placed")
+    events.left_join(places, "other", LATEST).to("placed-left")
+    events.join(tariffs, "other", LATEST).to("tariffed")
+    events.select_key("id").repartition().left_join(tariffs, "other", LATEST).to("tariffed-elsewhere")

@@ -1,0 +1,78 @@
+"""Which nodes run together: sub-topologies, and the global tables that they share.
+
+A task runs the nodes that hang together by an edge or a store. A global table does not tie together what looks into it:
+each sub-topology that does has the table's nodes, and each of its tasks a copy of the table. (In Kafka Streams a thread
+of its own keeps one copy a host, which tasks only read.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from statelib.topology.nodes import Node, Processor, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Groups(NamedTuple):
+    """Nodes in node order; groups in order of their first node.
+
+    Attributes:
+        sub_topologies: What tasks run; the nodes of global tables come first.
+        global_stores: The nodes of each global table.
+    """
+
+    sub_topologies: tuple[tuple[Node, ...], ...]
+    global_stores: tuple[tuple[Node, ...], ...]
+
+
+def groups(nodes: Sequence[Node]) -> Groups:
+    """Cuts a topology; ``nodes``: parents before children."""
+    shared = global_nodes(nodes)
+    of_tasks = [
+        _with_global_tables(group, nodes, shared) for group in _connected([n for n in nodes if n.name not in shared])
+    ]
+    stores = _connected([node for node in nodes if node.name in shared])
+    return Groups(tuple(of_tasks), tuple(tuple(store) for store in stores))
+
+
+def global_nodes(nodes: Iterable[Node]) -> frozenset[str]:
+    """The nodes that have nothing above them but global sources; ``nodes``: parents before children."""
+    found: set[str] = set()
+    for node in nodes:
+        is_global = node.is_global if isinstance(node, Source) else found.issuperset(node.parents)
+        if is_global:
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _with_global_tables(group: Sequence[Node], nodes: Sequence[Node], shared: frozenset[str]) -> tuple[Node, ...]:
+    """A group, behind the nodes of the global tables that it looks into."""
+    wanted = {parent for node in group for parent in node.parents if parent in shared}
+    for node in reversed(nodes):
+        if node.name in wanted:
+            wanted.update(node.parents)
+    return (*(node for node in nodes if node.name in wanted), *group)
+
+
+def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Groups of nodes that share an edge or a store, each in node order, groups in order of their first node."""
+    group_of: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while group_of.setdefault(name, name) != name:
+            name = group_of[name]
+        return name
+
+    known = {node.name for node in nodes}
+    for node in nodes:
+        joined = [f"node {node.name}", *(f"node {parent}" for parent in node.parents if parent in known)]
+        if isinstance(node, Processor):
+            joined += [f"store {store}" for store in node.stores]
+        for other in joined[1:]:
+            group_of[find(other)] = find(joined[0])
+    groups: dict[str, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(find(f"node {node.name}"), []).append(node)
+    return list(groups.values())

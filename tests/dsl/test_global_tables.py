@@ -1,0 +1,141 @@
+"""Global tables in the DSL: nodes and description as Kafka Streams has them, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from statelib import (
+    ConfigurationError,
+    Consumed,
+    GlobalKTable,
+    Materialized,
+    Named,
+    Stores,
+    StreamsBuilder,
+    TopologyTestDriver,
+)
+from statelib.operators.stream_latest_join import StreamLatestJoin
+from statelib.operators.stream_table_join import StreamTableJoin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+VERSIONED = Materialized.as_(Stores.persistent_versioned_key_value_store("rates", timedelta(days=1)))
+
+
+def test_the_description_is_that_of_kafka_streams() -> None:
+    """But for the numbers: tasks come first here, so that they have those of their sub-topologies."""
+    builder = StreamsBuilder("app")
+    places = builder.global_table("places", Materialized.as_("places"))
+    joined = builder.stream("visits").join(places, "place", "right")
+    joined.left_join(places, "key", "left", Named.as_("again")).to("out")
+    assert builder.build().describe() == (
+        "Topologies:\n"
+        "   Sub-topology: 0\n"
+        "    Source: KSTREAM-SOURCE-0000000002 (topics: [visits])\n"
+        "      --> KSTREAM-JOIN-0000000003\n"
+        "    Processor: KSTREAM-JOIN-0000000003 (stores: [])\n"
+        "      --> again\n"
+        "      <-- KSTREAM-SOURCE-0000000002\n"
+        "    Processor: again (stores: [])\n"
+        "      --> KSTREAM-SINK-0000000005\n"
+        "      <-- KSTREAM-JOIN-0000000003\n"
+        "    Sink: KSTREAM-SINK-0000000005 (topic: out)\n"
+        "      <-- again\n"
+        "\n"
+        "  Sub-topology: 1 for global store (will not generate tasks)\n"
+        "    Source: KSTREAM-SOURCE-0000000000 (topics: [places])\n"
+        "      --> KTABLE-SOURCE-0000000001\n"
+        "    Processor: KTABLE-SOURCE-0000000001 (stores: [places])\n"
+        "      --> none\n"
+        "      <-- KSTREAM-SOURCE-0000000000\n"
+    )
+
+
+def test_a_stream_keeps_its_partitions_and_needs_no_new_ones() -> None:
+    builder = StreamsBuilder("app")
+    places = builder.global_table("places")
+    visits = builder.stream("visits")
+    visits.join(places, "place", "right").group_by_key().count().to_stream().to("by-key")
+    visits.select_key("id").join(places, "place", "right").group_by_key().count().to_stream().to("by-id")
+    topology = builder.build()
+    assert [sub.sinks for sub in topology.sub_topologies] == [("by-key",), ("by-id",)]
+    assert topology.partitions({"visits": 2, "places": 7}) == {0: 2, 1: 2}
+    assert (topology.source_topics, topology.bootstrap_topics) == (("places", "visits"), ("places",))
+
+
+def test_a_store_has_the_table_and_decides_how_it_is_read() -> None:
+    builder = StreamsBuilder("app")
+    tables = [builder.global_table("places"), builder.global_table("rates", VERSIONED, Consumed.as_("named"))]
+    assert [table.queryable_store_name for table in tables] == ["KTABLE-SOURCE-0000000001-STORE", "rates"]
+    for number, table in enumerate(tables):
+        builder.stream("visits").left_join(table, "place", "right").to(f"joined-{number}")
+    topology = builder.build()
+    (sub,) = topology.sub_topologies
+    assert [(source.name, source.reading) for source in sub.all_sources] == [
+        ("KSTREAM-SOURCE-0000000000", "bootstrap"), ("named", "follow"), ("KSTREAM-SOURCE-0000000004", "partition"),
+    ]  # fmt: skip
+    assert topology.bootstrap_topics == ("places",)
+    kinds = [type(p.spec) for p in sub.processors if p.name.startswith("KSTREAM-LEFTJOIN")]
+    assert kinds == [StreamLatestJoin, StreamTableJoin]
+
+
+def test_the_fingerprint_covers_how_a_table_is_read_and_its_key() -> None:
+    def fingerprint(join: Callable[[StreamsBuilder], object]) -> str:
+        builder = StreamsBuilder("app")
+        join(builder)
+        return builder.build().fingerprint
+
+    def joined(key: str, materialized: Materialized | None) -> Callable[[StreamsBuilder], object]:
+        def describe(builder: StreamsBuilder) -> None:
+            builder.stream("visits").join(builder.global_table("places", materialized), key, "right").to("out")
+
+        return describe
+
+    described = [joined(key, materialized) for key in ("place", "other") for materialized in (None, VERSIONED)]
+    assert len({fingerprint(describe) for describe in described}) == 4
+
+
+def read_twice(builder: StreamsBuilder) -> None:
+    builder.global_table("places")
+    builder.global_table("places")
+
+
+def read_as_stream(builder: StreamsBuilder) -> None:
+    builder.global_table("places")
+    builder.stream("places")
+
+
+def read_as_table(builder: StreamsBuilder) -> None:
+    builder.table("places")
+    builder.global_table("places")
+
+
+@pytest.mark.parametrize("describe", [read_twice, read_as_stream, read_as_table])
+def test_a_global_table_has_its_topic_for_itself(describe: Callable[[StreamsBuilder], None]) -> None:
+    with pytest.raises(ConfigurationError, match=r"topic of a global table is read otherwise.*topic places.*table\(\)"):
+        describe(StreamsBuilder("app"))
+
+
+def test_stores_of_one_name_are_refused() -> None:
+    builder = StreamsBuilder("app")
+    builder.global_table("places", Materialized.as_("one"))
+    with pytest.raises(ConfigurationError, match="two stores have one name"):
+        builder.global_table("others", Materialized.as_("one"))
+
+
+def test_what_is_piped_in_before_is_found(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    places: GlobalKTable = builder.global_table("places")
+    builder.stream("visits").join(places, "value", {"at": "left", "place": "right"}).to("out")
+    driver = TopologyTestDriver(builder.build(), tmp_path, partitions=2)
+    driver.create_input_topic("places", pa.string(), pa.string()).pipe_input("a", "Amsterdam", 99)
+    visits = driver.create_input_topic("visits", pa.string(), pa.string())
+    visits.pipe_record_list([("x", "a", 1), ("y", "b", 2), ("x", None, 3)])
+    out = driver.create_output_topic("out")
+    assert out.read_key_values_to_list() == [("x", {"at": "a", "place": "Amsterdam"})]
