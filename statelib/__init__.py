@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Produced,
         Repartitioned,
         SessionWindowedKStream,
+        StreamJoined,
         StreamsBuilder,
         TimeWindowedKStream,
         WindowedKTable,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         RetryableError,
     )
     from statelib.job import Expectation, Job, expect, load_job
+    from statelib.join_windows import JoinWindows
     from statelib.json_serde import JsonSerde
     from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
@@ -84,12 +86,13 @@ _HOMES = {
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
-        "SessionWindowedKStream", "StreamsBuilder", "TimeWindowedKStream", "WindowedKTable",
+        "SessionWindowedKStream", "StreamJoined", "StreamsBuilder", "TimeWindowedKStream", "WindowedKTable",
     ),
     "statelib.errors": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
         "RetryableError",
     ),
+    "statelib.join_windows": ("JoinWindows",),
     "statelib.json_serde": ("JsonSerde",),
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
@@ -115,12 +118,14 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError", "Consumed",
     "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "FixedKeyProcessor",
-    "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "Joined",
-    "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore",
+    "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows",
+    "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KeyValueBytesStoreSupplier",
+    "KeyValueStore",
     "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier",
     "Produced", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
     "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows", "SlidingWindows",
-    "StateStore", "StoreBuilder", "Stores", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord",
+    "StateStore", "StoreBuilder", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
+    "TestRecord",
     "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology",
     "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
     "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",

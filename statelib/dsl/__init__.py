@@ -16,6 +16,7 @@ from statelib.dsl.options import (
     Produced,
     Repartitioned,
 )
+from statelib.dsl.stream_joins import StreamJoined
 from statelib.state import KeyValueBytesStoreSupplier, Stores, VersionedBytesStoreSupplier
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Repartitioned",
     "SessionWindowedKStream",
     "Stores",
+    "StreamJoined",
     "StreamsBuilder",
     "TimeWindowedKStream",
     "VersionedBytesStoreSupplier",

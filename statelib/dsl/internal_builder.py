@@ -191,6 +191,6 @@ class InternalStreamsBuilder:
             self.claim_store(builder.name)
             self.state_stores.add(builder)
 
-    def new_name(self, kind: str) -> str:
-        """A node's name as Kafka Streams makes it: the kind and a running number."""
-        return f"{kind}-{len(self._nodes):010d}"
+    def new_name(self, kind: str, *, ahead: int = 0) -> str:
+        """A node's name as Kafka Streams makes it: the kind and a running number; ``ahead``: so many nodes later."""
+        return f"{kind}-{len(self._nodes) + ahead:010d}"

@@ -10,8 +10,11 @@ from statelib.dsl.grouped import KGroupedStream
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.dsl.processing import add_process
+from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
+from statelib.join_windows import JoinWindows
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import Mapper, MapperLike, mapper
@@ -205,17 +208,34 @@ class KStream:
         self, other: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None
     ) -> KStream: ...
 
-    def join(self, other: KTable | GlobalKTable, *how: Any, **options: Any) -> KStream:
-        """Joins each record with what a table has for its key (Kafka's ``KStreamKTableJoinProcessor``).
+    @overload
+    def join(
+        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
+    ) -> KStream: ...
 
-        Of a versioned table that is the version that was valid at the record's timestamp (KIP-889), of a plain one the
-        value that arrived last. Records without one, or without a key, are dropped and counted.
+    def join(self, other: KTable | GlobalKTable | KStream, *how: Any, **options: Any) -> KStream:
+        """Joins each record with a table, or with the records of another stream.
+
+        With a table: each record meets what that has for its key (Kafka's ``KStreamKTableJoinProcessor``). Of a
+        versioned table that is the version that was valid at the record's timestamp (KIP-889), of a plain one the value
+        that arrived last. Records without one, or without a key, are dropped and counted.
+
+        With a stream: records of one key meet that are near each other in time (``KStreamKStreamJoin``); see
+        `statelib.operators.stream_stream_join`. ::
+
+            found = searches.join(
+                clicks,
+                {"terms": "left.terms", "page": "right.page"},
+                JoinWindows.of_time_difference_and_grace(timedelta(minutes=5), timedelta(minutes=1)),
+            )
 
         ``join(table, joiner, joined)``: the table must have as many partitions as the stream; ``joined`` has the node's
         name, and how long records wait for late updates of the table.
 
         ``join(global_table, key_mapper, joiner, named)``: ``key_mapper`` makes the table's key of a record; where that
         is null there is no match (``KStreamGlobalKTableJoin``).
+
+        ``join(stream, joiner, windows, joined)``: the other stream must have as many partitions as this one.
 
         The joiner is a mapper over the columns ``key``, ``left`` (the record's value), ``right`` and ``timestamp``.
         """
@@ -229,9 +249,23 @@ class KStream:
         self, other: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None
     ) -> KStream: ...
 
-    def left_join(self, other: KTable | GlobalKTable, *how: Any, **options: Any) -> KStream:
-        """As `join`, but records without a match are joined with null."""
+    @overload
+    def left_join(
+        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
+    ) -> KStream: ...
+
+    def left_join(self, other: KTable | GlobalKTable | KStream, *how: Any, **options: Any) -> KStream:
+        """As `join`, but records without a match are joined with null.
+
+        With a stream: when their window and the grace period have passed.
+        """
         return self._join(other, *how, left=True, **options)
+
+    def outer_join(
+        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
+    ) -> KStream:
+        """As `left_join` with a stream, but records of the other one without a match are joined with null, too."""
+        return self._join_stream(other, joiner, windows, joined, keeps_left=True, keeps_right=True)
 
     def to_table(self, named: Named | None = None, materialized: Materialized | None = None) -> KTable:
         """The stream's records as updates of a table: null deletes (KIP-523).
@@ -295,7 +329,9 @@ class KStream:
         node = self._builder.add_processor("KSTREAM-DEDUPLICATE", [stream.node], spec, name=name, stores=[store])
         return KStream(self._builder, node, key_changed=kind == "by_id")
 
-    def _join(self, other: KTable | GlobalKTable, *how: Any, left: bool, **options: Any) -> KStream:
+    def _join(self, other: KTable | GlobalKTable | KStream, *how: Any, left: bool, **options: Any) -> KStream:
+        if isinstance(other, KStream):
+            return self._join_stream(other, *how, keeps_left=left, keeps_right=False, **options)
         if isinstance(other, GlobalKTable):
             return self._join_global_table(other, *how, left=left, **options)
         return self._join_table(other, *how, left=left, **options)
@@ -308,6 +344,27 @@ class KStream:
         name = named.name if named else None
         node = self._builder.add_processor(kind, [self.node], spec, name=name, looks_into=[table.node])
         return KStream(self._builder, node, key_changed=self._key_changed)
+
+    def _join_stream(
+        self, other: KStream, joiner: MapperLike, windows: object = None, joined: StreamJoined | None = None, *,
+        keeps_left: bool, keeps_right: bool,
+    ) -> KStream:  # fmt: skip
+        if not isinstance(windows, JoinWindows):
+            raise ConfigurationError(
+                "two streams are joined within windows",
+                node=self.node,
+                next_step="join(other, joiner, JoinWindows.of_time_difference_and_grace(difference, grace))",
+            )
+        joined = joined or StreamJoined()
+        left, right = (
+            stream._repartitioned(joined.name and f"{joined.name}-{side}")  # noqa: SLF001 - of this class
+            for stream, side in ((self, "left"), (other, "right"))
+        )
+        node = joined_stream(
+            self._builder, left.node, right.node, mapper(joiner), windows, joined,
+            keeps_left=keeps_left, keeps_right=keeps_right,
+        )  # fmt: skip
+        return KStream(self._builder, node, key_changed=False)
 
     def _join_table(self, table: KTable, joiner: MapperLike, joined: Joined | None = None, *, left: bool) -> KStream:
         name = joined.name if joined else None

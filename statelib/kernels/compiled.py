@@ -36,7 +36,7 @@ types: Any = numba.types
 cgutils: Any = numba.core.cgutils
 config: Any = numba.core.config
 
-SHARED = ("compiled.py", "bytes_order.py", "hashing.py", "suppression_heap.py")
+SHARED = ("compiled.py", "bytes_order.py", "hashing.py", "ordered_set.py", "suppression_heap.py")
 """Modules whose helpers are compiled into kernels of other modules."""
 
 

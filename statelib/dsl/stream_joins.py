@@ -1,0 +1,119 @@
+"""The nodes of joins of two streams (Kafka's ``KStreamImplJoin``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from statelib.durations import milliseconds
+from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.join_windows import JoinWindows
+    from statelib.operators.mapping import Mapper
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoined:
+    """Names of a stream-stream join's nodes and stores (Kafka's ``StreamJoined``).
+
+    Stores keep records for the windows' size and grace period; Kafka refuses any other retention.
+
+    Attributes:
+        name: The nodes' names begin with it, and those of the repartition topics that the join may need.
+        store_name: The stores' names begin with it.
+        emit_interval_ms: See `with_emit_interval`.
+    """
+
+    name: str | None = None
+    store_name: str | None = None
+    emit_interval_ms: int = 0
+
+    @classmethod
+    def as_(cls, store_name: str) -> StreamJoined:
+        """Stores whose names begin with ``store_name``, as in Kafka."""
+        return cls(store_name=store_name)
+
+    def with_name(self, name: str) -> StreamJoined:
+        """The same with nodes whose names begin with ``name``."""
+        return replace(self, name=name)
+
+    def with_store_name(self, store_name: str) -> StreamJoined:
+        """The same with stores whose names begin with ``store_name``."""
+        return replace(self, store_name=store_name)
+
+    def with_emit_interval(self, interval: timedelta) -> StreamJoined:
+        """How long a live application pauses from one look for results without a match to the next.
+
+        That is a second of wall clock there, unless its (internal) setting
+        ``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` says something else. A replay has no wall
+        clock: with ``semantics="kafka-4.3"`` the pause is in the task's stream time, as if the application had run
+        live; by default there is none. With ``"kip"`` nothing is delayed.
+        """
+        return replace(self, emit_interval_ms=milliseconds(interval, "emit_interval"))
+
+
+def joined_stream(
+    builder: InternalStreamsBuilder,
+    left: str,
+    right: str,
+    joiner: Mapper,
+    windows: JoinWindows,
+    joined: StreamJoined,
+    *,
+    keeps_left: bool,
+    keeps_right: bool,
+) -> str:
+    """Adds the five nodes of a join; gives the name of the last one.
+
+    Args:
+        builder: Of both streams.
+        left: The node of the left stream, partitioned by key.
+        right: The same of the right one.
+        joiner: See `StreamStreamJoin`.
+        windows: See `StreamStreamJoin`.
+        joined: Names.
+        keeps_left: Whether left records without a match give results.
+        keeps_right: The same of right ones.
+    """
+    name, base = joined.name, joined.store_name
+    order = builder.passing_order()
+    left_first = order[left].ends <= order[right].ends  # of a record that comes to both
+    this_kind, this_suffix = _kind_and_suffix("THIS", is_outer=keeps_right)
+    other_kind, other_suffix = _kind_and_suffix("OTHER", is_outer=keeps_left)
+
+    def store(kind: str, suffix: str, *, ahead: int) -> str:
+        return builder.claim_store(f"{base + suffix if base else builder.new_name(kind, ahead=ahead)}-store")
+
+    left_store, right_store = store(this_kind, this_suffix, ahead=2), store(other_kind, other_suffix, ahead=3)
+    held = None
+    if keeps_left and not windows.unmatched_at_once:
+        held = store("KSTREAM-OUTERSHARED", f"-{'outer' if keeps_right else 'left'}-shared-join", ahead=2)
+    spec = StreamStreamJoin(
+        joiner, windows, left_store, right_store, held,
+        keeps_left=keeps_left, keeps_right=keeps_right, left_first=left_first, emit_interval_ms=joined.emit_interval_ms,
+    )  # fmt: skip
+
+    def add(kind: str, suffix: str, parent: str, *stores: str | None) -> str:
+        own = [store for store in stores if store is not None]
+        return builder.add_processor(kind, [parent], StreamJoinSide(), name=name and f"{name}{suffix}", stores=own)
+
+    left_windowed = add("KSTREAM-WINDOWED", "-this-windowed", left, left_store)
+    right_windowed = add("KSTREAM-WINDOWED", "-other-windowed", right, right_store)
+    sides = [
+        add(this_kind, this_suffix, left_windowed, right_store, held),
+        add(other_kind, other_suffix, right_windowed, left_store, held),
+    ]
+    return builder.add_processor(
+        "KSTREAM-MERGE", sides if left_first else sides[::-1], spec, name=name and f"{name}-merge"
+    )
+
+
+def _kind_and_suffix(side: str, *, is_outer: bool) -> tuple[str, str]:
+    """Of the node that joins the records of one side; ``is_outer``: the other side's give results without a match."""
+    if is_outer:
+        return f"KSTREAM-OUTER{side}", f"-outer-{side.lower()}-join"
+    return f"KSTREAM-JOIN{side}", f"-{side.lower()}-join"

@@ -1,0 +1,117 @@
+"""Which records of two streams meet: the window of a stream-stream join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
+
+from statelib.durations import milliseconds
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+_ANY_MS = -(1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWindows:
+    """Records of one key meet if the right one's timestamp is near enough to the left one's (``JoinWindows``).
+
+    A right record joins a left one of time ``t`` if its own time is from ``t - before`` to ``t + after``, both
+    included. One of the two may be negative: ``before(-5 s)`` and ``after(10 s)`` let right records join that are 5 to
+    10 seconds later.
+
+    Attributes:
+        before_ms: How much earlier than the left record the right one may be.
+        after_ms: How much later it may be.
+        grace_period_ms: How long after the end of its window a record without a match waits, in stream time.
+        unmatched_at_once: Whether a left or outer join gives results of records without a match when they come.
+    """
+
+    before_ms: int
+    after_ms: int
+    grace_period_ms: int
+    unmatched_at_once: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size_ms < 0:
+            raise ConfigurationError(
+                f"no record is both at most {self.before_ms} ms earlier and at most {self.after_ms} ms later",
+                setting="join windows",
+                next_step="make before and after together 0 or more",
+            )
+
+    @classmethod
+    def of(cls, time_difference: timedelta) -> NoReturn:
+        """Refused: Kafka's ``JoinWindows.of``, which KIP-633 deprecates, gives results too early in silence.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        del time_difference
+        raise ConfigurationError(
+            "JoinWindows need a grace period: how long records without a match wait for one that is out of order",
+            next_step="use of_time_difference_and_grace(difference, grace), or of_time_difference_with_no_grace("
+            "difference); to match an application that uses of(), add emit_unmatched_at_once()",
+        )
+
+    @classmethod
+    def of_time_difference_with_no_grace(cls, time_difference: timedelta) -> JoinWindows:
+        """Records meet if they are no further apart than that."""
+        difference_ms = milliseconds(time_difference, "time_difference")
+        return cls(difference_ms, difference_ms, 0)
+
+    @classmethod
+    def of_time_difference_and_grace(cls, time_difference: timedelta, after_window_end: timedelta) -> JoinWindows:
+        """As `of_time_difference_with_no_grace`, with a grace period."""
+        return cls.of_time_difference_with_no_grace(time_difference).grace(after_window_end)
+
+    def before(self, time_difference: timedelta) -> JoinWindows:
+        """The same windows, with right records at most that much earlier; negative: at least that much later.
+
+        Raises:
+            ConfigurationError: No record can be in such a window.
+        """
+        return replace(self, before_ms=milliseconds(time_difference, "before", at_least=_ANY_MS))
+
+    def after(self, time_difference: timedelta) -> JoinWindows:
+        """The same windows, with right records at most that much later; negative: at least that much earlier.
+
+        Raises:
+            ConfigurationError: No record can be in such a window.
+        """
+        return replace(self, after_ms=milliseconds(time_difference, "after", at_least=_ANY_MS))
+
+    def grace(self, after_window_end: timedelta) -> JoinWindows:
+        """The same windows with this grace period."""
+        return replace(self, grace_period_ms=milliseconds(after_window_end, "grace"))
+
+    def emit_unmatched_at_once(self) -> JoinWindows:
+        """The same windows without any wait: a record that has no match when it comes gives a result at once.
+
+        What comes later joins it all the same, so results without a match may be wrong. That is what applications get
+        that still use the deprecated ``JoinWindows.of`` (KAFKA-10847).
+        """
+        return replace(self, unmatched_at_once=True)
+
+    @property
+    def size_ms(self) -> int:
+        """From the first to the last time at which a record meets another."""
+        return self.before_ms + self.after_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """How long each side's records are kept: size and grace period."""
+        return self.size_ms + self.grace_period_ms
+
+    def describe(self) -> Mapping[str, object]:
+        """As plain data."""
+        return {
+            "windows": "join",
+            "before_ms": self.before_ms,
+            "after_ms": self.after_ms,
+            "grace_period_ms": self.grace_period_ms,
+            "unmatched_at_once": self.unmatched_at_once,
+        }

@@ -1,0 +1,370 @@
+"""The hot loop of stream-stream joins: whom each record meets, and who has met nobody.
+
+The records of a working set lie in one array, a *row* each. Those of a key and side that may be met form a list from
+the newest to the oldest (by time, then arrival). Records that nobody has met yet are *held*: they are also in the
+ordered set of their side, under their *rank*, their place among all that are or may be held, in order of time, right
+before left, key bytes, arrival.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import from_dtype
+
+from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, compiled, helper, i64, nothing, types
+from statelib.kernels.ordered_set import ABSENT, first_from, insert, last, remove
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LEFT, RIGHT = 0, 1
+NO_ROW = -1
+NEVER = -1
+"""The least time of nothing."""
+
+WITHOUT_VALUE, WITHOUT_KEY, LONE_WITHOUT_KEY, JOINED, HELD, LONE, STORED, EXPIRED, UNMATCHED = range(9)
+"""What becomes of a record that arrives: it has no value, or no key, and is dropped, or is a lone result without a key;
+it meets others; it meets nobody, and is held, or a lone result at once, or stored for those that come, or not even
+that: its segment has expired, or nobody could see it."""
+
+ROW = np.dtype(
+    [
+        ("time", np.int64),  # the record's timestamp
+        ("key_code", np.int64),
+        ("arrival", np.int64),  # a running number
+        ("value", np.int64),  # its number among the values of its side
+        ("older", np.int64),  # the next older row of the list, else NO_ROW
+        ("rank", np.int64),  # see the module's docstring
+        ("side", np.int8),  # LEFT or RIGHT
+        ("linked", np.int8),  # 1: in the list of its key and side
+        ("held", np.int8),  # 1: in the ordered set of its side
+        ("final", np.int8),  # 1: its lone result was the last word, nobody meets it any more
+        ("in_window_store", np.int8),  # 1: the window store has it, or may have it
+        ("in_held_store", np.int8),  # 1: the store of held records has it
+    ],
+    align=True,
+)
+ARRIVAL = np.dtype(
+    [
+        ("row", np.int64),  # NO_ROW: it is dropped, for want of key or value
+        ("time", np.int64),
+        ("wall_clock", np.int64),  # ms
+        ("outcome", np.int64),  # see above; out, but for a record without key or value
+        ("expired", np.int64),  # out, 1: its segment of its side's store had expired
+        ("lateness", np.int64),  # out, stream time minus timestamp, ms
+        ("behind", np.int64),  # out, the clock of its side's store minus timestamp, ms
+    ]
+)
+RESULT = np.dtype(
+    [
+        ("trigger", np.int64),  # the record that caused it
+        ("left", np.int64),  # row, else NO_ROW
+        ("right", np.int64),
+        ("time", np.int64),
+    ]
+)
+POLICY = np.dtype(
+    [
+        ("before", np.int64),  # ms, as of JoinWindows
+        ("after", np.int64),
+        ("grace", np.int64),
+        ("segment", np.int64),  # the length of a store's segment, ms
+        ("keeps_left", np.int64),  # 1: a left record that meets nobody gives a lone result
+        ("keeps_right", np.int64),
+        ("holds", np.int64),  # 1: lone results wait until the window has closed
+        ("as_shipped", np.int64),  # 1: semantics="kafka-4.3"
+        ("emit_interval", np.int64),  # ms of wall clock from one scan for lone results to the next, as shipped
+    ]
+)
+CLOCKS = np.dtype(
+    [
+        ("stream_time", np.int64),  # of the join
+        ("left", np.int64),  # of the left side's store
+        ("right", np.int64),
+        ("least_held", np.int64),  # as shipped: what it takes for the least time of held records; NEVER: none
+        ("next_scan", np.int64),  # as shipped: wall clock
+    ]
+)
+
+
+def _records(dtype: Any) -> Any:
+    return types.Array(from_dtype(dtype), 1, "C")
+
+
+_Rows, _Arrivals, _Results, _Policy, _Clocks = (_records(dtype) for dtype in (ROW, ARRIVAL, RESULT, POLICY, CLOCKS))
+_Joined = types.Tuple((_Results, i64, i64))
+
+
+@helper
+def _larger(results: Any, emitted: int) -> Any:
+    """Twice as much room, with the results so far."""
+    larger = np.empty(2 * len(results), RESULT)
+    larger[:emitted] = results[:emitted]
+    return larger
+
+
+@helper
+def _emit_lone(results: Any, emitted: int, trigger: int, number: int, row: Any) -> Any:
+    """Adds the lone result of a row; gives the array, which may have grown."""
+    if emitted == len(results):
+        results = _larger(results, emitted)
+    result = results[emitted]
+    result.trigger = trigger
+    result.left = number if row.side == LEFT else NO_ROW
+    result.right = NO_ROW if row.side == LEFT else number
+    result.time = row.time
+    return results
+
+
+@helper
+def _may_scan(policy: Any, clocks: Any, ahead: int, wall_clock: int) -> bool:
+    """Whether the shipped library looks for lone results now (``KStreamKStreamJoin.emitNonJoinedOuterRecords``)."""
+    if clocks.least_held == NEVER:  # there its sum overflows
+        if ahead + policy.grace <= 0:
+            return False
+    elif clocks.least_held + ahead + policy.grace >= clocks.stream_time:
+        return False
+    if wall_clock < clocks.next_scan:
+        return False
+    clocks.next_scan = wall_clock + policy.emit_interval
+    return True
+
+
+@helper
+def _least_after_scan(
+    first_left: int, first_right: int, newest: int, by_rank: NDArray[np.int64], rows: Any,
+    left_held: NDArray[np.uint8], right_held: NDArray[np.uint8],
+) -> int:  # fmt: skip
+    """The time of the last record that the shipped library's scan looks at: it ends behind an open one of each side."""
+    seen = newest
+    if ABSENT not in (first_left, first_right):
+        seen = max(first_left, first_right)
+        next_left, next_right = first_from(left_held, seen + 1), first_from(right_held, seen + 1)
+        if next_left != ABSENT and (next_right == ABSENT or next_left < next_right):
+            seen = next_left
+        elif next_right != ABSENT:
+            seen = next_right
+    time: int = rows[by_rank[seen]].time
+    return time
+
+
+@helper
+def _scan(
+    trigger: int, policy: Any, clocks: Any, rows: Any, by_rank: NDArray[np.int64],
+    left_held: NDArray[np.uint8], right_held: NDArray[np.uint8], results: Any, emitted: int,
+) -> tuple[Any, int]:  # fmt: skip
+    """Lets the held records go whose windows have closed."""
+    newest = max(last(left_held), last(right_held))
+    if newest == ABSENT:
+        clocks.least_held = NEVER
+        return results, emitted
+    left, right = first_from(left_held, 0), first_from(right_held, 0)
+    last_open_left = clocks.stream_time - policy.after - policy.grace
+    last_open_right = clocks.stream_time - policy.before - policy.grace
+    while True:
+        left_due = left != ABSENT and rows[by_rank[left]].time < last_open_left
+        right_due = right != ABSENT and rows[by_rank[right]].time < last_open_right
+        if left_due and (not right_due or left < right):
+            number = by_rank[left]
+            remove(left_held, left)
+            left = first_from(left_held, left)
+        elif right_due:
+            number = by_rank[right]
+            remove(right_held, right)
+            right = first_from(right_held, right)
+        else:
+            break
+        row = rows[number]
+        results = _emit_lone(results, emitted, trigger, number, row)
+        emitted += 1
+        row.held = 0
+        if not policy.as_shipped:
+            row.final = 1
+            row.linked = 0
+    if policy.as_shipped:
+        clocks.least_held = _least_after_scan(left, right, newest, by_rank, rows, left_held, right_held)
+    return results, emitted
+
+
+@helper
+def _link(row: int, newest: NDArray[np.int64], rows: Any) -> None:
+    """Puts a row into the list of its key and side."""
+    own = rows[row]
+    place = 2 * own.key_code + own.side
+    above = i64(NO_ROW)
+    below = newest[place]
+    while below != NO_ROW and (
+        rows[below].time > own.time or (rows[below].time == own.time and rows[below].arrival > own.arrival)
+    ):
+        above = below
+        below = rows[below].older
+    own.older = below
+    own.linked = 1
+    if above == NO_ROW:
+        newest[place] = row
+    else:
+        rows[above].older = row
+
+
+@compiled(nothing(Int64s, Int64sOut, _Rows))
+def link(added: NDArray[np.int64], newest: NDArray[np.int64], rows: Any) -> None:
+    """Puts rows into the lists of their keys and sides.
+
+    Args:
+        added: int64, rows that are in no list.
+        newest: int64, by ``2 * key code + side``: the first row of the list, else `NO_ROW`.
+        rows: `ROW`.
+    """
+    for row in added:
+        _link(row, newest, rows)
+
+
+@helper
+def _meet(
+    trigger: int, own: Any, number: int, least: int, greatest: int, newest: NDArray[np.int64], rows: Any,
+    others_held: NDArray[np.uint8], results: Any, emitted: int,
+) -> tuple[Any, int, int]:  # fmt: skip
+    """Joins a row with all of the other side from ``least`` to ``greatest``.
+
+    Returns:
+        ``results`` or a larger array, how many rows it has met, and how many of these were held.
+    """
+    begin = newest[2 * own.key_code + 1 - own.side]
+    while begin != NO_ROW and rows[begin].time > greatest:
+        begin = rows[begin].older
+    count = 0
+    row = begin
+    while row != NO_ROW and rows[row].time >= least:
+        count += rows[row].linked
+        row = rows[row].older
+    while emitted + count > len(results):
+        results = _larger(results, emitted)
+    at = emitted + count
+    met = 0
+    row = begin
+    while at > emitted:  # from the newest to the oldest, which comes out first
+        other = rows[row]
+        if other.linked:
+            at -= 1
+            result = results[at]
+            result.trigger = trigger
+            result.left = number if own.side == LEFT else row
+            result.right = row if own.side == LEFT else number
+            result.time = max(own.time, other.time)
+            if other.held:
+                remove(others_held, other.rank)
+                other.held = 0
+                met += 1
+        row = other.older
+    return results, count, met
+
+
+@helper
+def _is_closed(time: int, ahead: int, policy: Any, clocks: Any) -> bool:
+    """Whether a record that has met nobody gives its lone result at once."""
+    if not policy.holds:
+        return True
+    end = max(0, time + ahead) if policy.as_shipped else time + ahead + policy.grace
+    passed: bool = end < clocks.stream_time
+    return passed
+
+
+@helper
+def _keep(own: Any, number: int, policy: Any, clocks: Any, newest: NDArray[np.int64], rows: Any) -> int:
+    """Stores a row in its side's window store, whose clock it moves.
+
+    Returns:
+        `STORED`; `UNMATCHED` if nobody can see it; `EXPIRED` if the store does not even have a segment for it any more.
+    """
+    clock = max(clocks.left if own.side == LEFT else clocks.right, own.time)
+    if own.side == LEFT:
+        clocks.left = clock
+    else:
+        clocks.right = clock
+    expired_until = clock - policy.before - policy.after - policy.grace
+    if own.time > expired_until:
+        if not own.final:
+            _link(number, newest, rows)
+        return STORED
+    if own.time // policy.segment < expired_until // policy.segment:
+        return EXPIRED
+    return UNMATCHED
+
+
+@compiled(_Joined(_Arrivals, _Policy, _Clocks, Int64s, BytesOut, BytesOut, Int64sOut, _Rows, _Results))
+def join(
+    arrivals: Any,
+    policies: Any,
+    all_clocks: Any,
+    by_rank: NDArray[np.int64],
+    left_held: NDArray[np.uint8],
+    right_held: NDArray[np.uint8],
+    newest: NDArray[np.int64],
+    rows: Any,
+    results: Any,
+) -> tuple[Any, int, int]:
+    """Joins records with those of the other side, as Kafka's ``KStreamKStreamJoin``.
+
+    Args:
+        arrivals: `ARRIVAL`, in order.
+        policies: `POLICY`, one.
+        all_clocks: `CLOCKS`, one, brought up to date.
+        by_rank: int64, the row of each rank.
+        left_held: The ordered set of the ranks of held left records.
+        right_held: The same of right ones.
+        newest: int64, by ``2 * key code + side``: the first row of the list, else `NO_ROW`.
+        rows: `ROW`; those of the arrivals are in no list.
+        results: `RESULT`, at least one, to be filled.
+
+    Returns:
+        ``results``, or a larger array; how many there are; how many records were held and have been met.
+    """
+    policy, clocks = policies[0], all_clocks[0]
+    emitted = i64(0)
+    met_held = i64(0)
+    for trigger in range(len(arrivals)):
+        arrival = arrivals[trigger]
+        number, time = arrival.row, arrival.time
+        clocks.stream_time = max(clocks.stream_time, time)
+        arrival.lateness = clocks.stream_time - time
+        if number == NO_ROW:
+            continue
+        own = rows[number]
+        if own.key_code < 0:
+            results = _emit_lone(results, emitted, trigger, number, own)
+            emitted += 1
+            continue
+        if own.side == LEFT:
+            back, ahead, keeps, other_clock = policy.before, policy.after, policy.keeps_left, clocks.right
+        else:
+            back, ahead, keeps, other_clock = policy.after, policy.before, policy.keeps_right, clocks.left
+        looks = policy.holds and time == clocks.stream_time
+        if looks and (not policy.as_shipped or _may_scan(policy, clocks, ahead, arrival.wall_clock)):
+            results, emitted = _scan(trigger, policy, clocks, rows, by_rank, left_held, right_held, results, emitted)
+        visible = other_clock - policy.before - policy.after - policy.grace + 1
+        results, count, met = _meet(
+            trigger, own, number, max(0, time - back, visible), max(0, time + ahead), newest, rows,
+            right_held if own.side == LEFT else left_held, results, emitted,
+        )  # fmt: skip
+        emitted += count
+        met_held += met
+        outcome = JOINED
+        if count == 0 and keeps:
+            if _is_closed(time, ahead, policy, clocks):
+                outcome = LONE
+                results = _emit_lone(results, emitted, trigger, number, own)
+                emitted += 1
+                own.final = 1 if policy.holds and not policy.as_shipped else 0
+            else:
+                outcome = HELD
+                own.held = 1
+                insert(left_held if own.side == LEFT else right_held, own.rank)
+                if policy.as_shipped and (clocks.least_held == NEVER or time < clocks.least_held):
+                    clocks.least_held = time
+        stored = _keep(own, number, policy, clocks, newest, rows)
+        arrival.behind = (clocks.left if own.side == LEFT else clocks.right) - time
+        arrival.expired = stored == EXPIRED
+        arrival.outcome = stored if count == 0 and not keeps else outcome
+    return results, emitted, met_held

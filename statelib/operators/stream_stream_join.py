@@ -1,0 +1,353 @@
+"""The join of two streams: records of one key that are near each other in time (Kafka's ``KStreamKStreamJoin``).
+
+Kafka has five nodes for it: one a side that stores its records, one a side that joins them with what the other side
+has stored, and one behind both. Here records pass through the first four (`StreamJoinSide`), and the last one does the
+work, since both sides share a clock and must see each other's records in the order in which they come.
+
+* The stream time of the join is the largest timestamp of all records that have come, with a key and a value or not.
+* A record meets those of the other side that have come before it and that its window takes, the oldest first, of one
+  time in the order of their arrival. A side's records are there for before + after + grace, by the clock of its store:
+  the largest timestamp of its records with key and value. The result has the later timestamp of both.
+* In a left join a left record that meets nobody gives a *lone* result, joined with null; in an outer join a right one
+  does too. It is *held* until its window and the grace period have passed, and gives its lone result when the next
+  record comes that is not older than the stream time: before what that record meets, in order of time, right before
+  left, key bytes, arrival. A record of which window and grace period have passed when it comes gives it at once.
+* A record that has given its lone result meets nobody any more. As shipped (``semantics="kafka-4.3"``) it may, since
+  lone results come at once after the window alone, and may be delayed where several wait; there is also the pause
+  between two looks for them, of wall clock, which is taken from the task's stream time: as if the application had run
+  live.
+* A null value is dropped. A null key gives a lone result at once, where the side has any, else it is dropped.
+
+Results have the headers of the record that causes them. What arrives when its side's store has no segment for its time
+any more is not stored (``expired-window-record-drop``); if it gives no result either, it is late.
+
+Accounts: ``joined`` (it has met others, when it came or as long as it was held), ``unmatched`` (a lone result; or it
+has met nobody, and cannot), ``stored`` (it has met nobody, but those that come may meet it), ``late``, ``null-key``,
+``null-value``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NULL_KEY, Batch, concat_in_order
+from statelib.errors import ConfigurationError
+from statelib.kernels.stream_join import (
+    ARRIVAL,
+    CLOCKS,
+    EXPIRED,
+    HELD,
+    JOINED,
+    LEFT,
+    LONE,
+    LONE_WITHOUT_KEY,
+    NO_ROW,
+    POLICY,
+    RESULT,
+    RIGHT,
+    STORED,
+    UNMATCHED,
+    WITHOUT_KEY,
+    WITHOUT_VALUE,
+    join,
+)
+from statelib.operators.join_rows import SIDES
+from statelib.operators.key_codes import key_codes
+from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.merge import RunningMerge
+from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
+from statelib.serdes import serde_for
+from statelib.stores.stream_join import JoinWindowStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Uptake
+    from statelib.join_windows import JoinWindows
+    from statelib.operators.base import OperatorContext
+    from statelib.semantics import Semantics
+    from statelib.stores.backend import WriteBatch
+
+_CLOCK_NAMES = ("stream_time", "left", "right", "least_held", "next_scan")
+"""Of `CLOCKS`, as they are saved."""
+
+_LEAST_SEGMENT_MS = 60_000
+_FIRST_RESULTS = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoinSide:
+    """Passes the records of one side on: see the module's docstring."""
+
+    def build(self, context: OperatorContext) -> RunningMerge:
+        """The running operator: a merge of one stream."""
+        return RunningMerge(context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind alone."""
+        return {"operator": "stream_join_side"}
+
+    def families(self) -> Sequence[str]:
+        """None: the stores belong to the join."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStreamJoin:
+    """Joins two streams, of which each is a parent.
+
+    Attributes:
+        joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp`` (of the result).
+        windows: Who meets whom.
+        left_store: Name of the store of the left side's records.
+        right_store: The same of the right side.
+        held_store: Name of the store of held records; None: there are none (an inner join, or
+            `JoinWindows.unmatched_at_once`).
+        keeps_left: Whether left records give lone results.
+        keeps_right: The same of right ones; only where left ones do.
+        left_first: Whether the left side is the first parent, which sees a record first that comes to both sides.
+        emit_interval_ms: The pause between two looks for lone results, as shipped.
+    """
+
+    joiner: Mapper
+    windows: JoinWindows
+    left_store: str
+    right_store: str
+    held_store: str | None = None
+    keeps_left: bool = False
+    keeps_right: bool = False
+    left_first: bool = True
+    emit_interval_ms: int = 0
+
+    def build(self, context: OperatorContext) -> RunningStreamStreamJoin:
+        """The running operator."""
+        return RunningStreamStreamJoin(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "stream_stream_join",
+            "joiner": self.joiner.describe(),
+            **self.windows.describe(),
+            "stores": [self.left_store, self.right_store, self.held_store],
+            "keeps_left": self.keeps_left,
+            "keeps_right": self.keeps_right,
+            "left_first": self.left_first,
+            "emit_interval_ms": self.emit_interval_ms,
+        }
+
+    def families(self) -> Sequence[str]:
+        """Those of both sides, and of held records."""
+        held = () if self.held_store is None else (self.held_store,)
+        return *JoinWindowStore.families(self.left_store), *JoinWindowStore.families(self.right_store), *held
+
+    def policy(self, semantics: Semantics) -> NDArray[Any]:
+        """`POLICY`, one."""
+        windows = self.windows
+        policy = np.zeros(1, dtype=POLICY)
+        policy["before"], policy["after"] = windows.before_ms, windows.after_ms
+        policy["grace"] = windows.grace_period_ms
+        policy["segment"] = max(windows.retention_ms // 2, _LEAST_SEGMENT_MS)
+        policy["keeps_left"], policy["keeps_right"] = self.keeps_left, self.keeps_right
+        policy["holds"] = self.held_store is not None
+        policy["as_shipped"] = semantics == "kafka-4.3"
+        policy["emit_interval"] = self.emit_interval_ms
+        return policy
+
+
+class RunningStreamStreamJoin:
+    """The running operator."""
+
+    def __init__(self, spec: StreamStreamJoin, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._metrics = context.metrics
+        self._policy = spec.policy(context.semantics)
+        self._keeps = np.array([spec.keeps_left, spec.keeps_right])
+        self._clocks = np.array([tuple(context.clock(name) for name in _CLOCK_NAMES)], dtype=CLOCKS)
+        self._arrivals = max(context.clock("arrivals"), 0)
+        self._stores = StreamJoinStores(context, spec.left_store, spec.right_store, spec.held_store)
+        self._state: StreamJoinState | None = None
+        self._metrics.held_before = 0 if self._stores.held is None else self._stores.held.count()
+        self._metrics.held_after = self._metrics.held_before
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The results of each record, in the order of records.
+
+        Raises:
+            ConfigurationError: The sides' keys differ in type, or are windowed.
+        """
+        left, right = self._sides(inputs)
+        state = self._opened(left, right)
+        merged, side = self._merged(left, right)
+        arrivals = self._arrivals_of(merged, side, uptake)
+        self._add_rows(state, arrivals, merged, side, (left.value, right.value))
+        results = self._join(state, arrivals)
+        for of, batch in zip(SIDES, (left, right), strict=True):
+            self._drop_late(batch, arrivals[side == of], uptake)
+        batch = self._batch_of(state, results, merged, merged.sequence[results["trigger"]])
+        state.rows.compact(self._expired)
+        if merged.headers is None:
+            return batch
+        return replace(batch, headers=merged.headers.take(pa.array(results["trigger"])))
+
+    def seal(self, nothing: Sequence[Batch]) -> Batch:
+        """Lone results of all records that are held: see `HoldingOperator`."""
+        left, right = self._sides(nothing)
+        state = self._opened(left, right)
+        merged, _ = self._merged(left, right)
+        rows, windows = state.rows.rows, self._spec.windows
+        held = state.rows.in_order(state.rows.held)
+        ahead = np.where(rows["side"][held] == LEFT, windows.after_ms, windows.before_ms)
+        due = rows["time"][held] + ahead + windows.grace_period_ms + 1
+        order = np.argsort(due, kind="stable")
+        held, due = held[order], due[order]
+        is_left = rows["side"][held] == LEFT
+        results = np.zeros(len(held), dtype=RESULT)
+        results["left"], results["right"] = np.where(is_left, held, NO_ROW), np.where(is_left, NO_ROW, held)
+        results["time"] = rows["time"][held]
+        state.rows.give_up(held)
+        self._metrics.account("unmatched", len(held))
+        self._metrics.held_after = 0
+        batch = self._batch_of(state, results, merged, due)
+        return batch if merged.headers is None else replace(batch, headers=pa.nulls(len(held), merged.headers.type))
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes the records that have come since the last flush and may still be met; removes what nobody needs."""
+        if self._state is not None:
+            self._state.flush(self._expired, write)
+            self._state = None
+
+    def memory_bytes(self) -> int:
+        """The records of the keys that have been asked for, and all that are held."""
+        return 0 if self._state is None else self._state.rows.memory_bytes()
+
+    @property
+    def _expired(self) -> tuple[int, int]:
+        """By side, the largest time that is out of its store's retention, ms."""
+        retention_ms = self._spec.windows.retention_ms
+        return int(self._clocks["left"][0]) - retention_ms, int(self._clocks["right"][0]) - retention_ms
+
+    def _sides(self, inputs: Sequence[Batch]) -> tuple[Batch, Batch]:
+        """Left and right, with key codes."""
+        one, other = (replace(batch, key_code=key_codes(batch, self._context)) for batch in inputs)
+        if one.key.type != other.key.type:
+            raise ConfigurationError(
+                f"streams whose keys differ in type cannot be joined: {one.key.type} and {other.key.type}",
+                node=self._context.node,
+                next_step="bring the keys of one stream to the other's type with select_key() before",
+            )
+        if one.windows is not None or other.windows is not None:
+            raise ConfigurationError(
+                "a stream with windowed keys cannot be joined with another stream",
+                node=self._context.node,
+                next_step="give it plain keys with select_key() before",
+            )
+        return (one, other) if self._spec.left_first else (other, one)
+
+    def _opened(self, left: Batch, right: Batch) -> StreamJoinState:
+        """The working set, made now if there is none since the last flush."""
+        if self._state is None:
+            stored_until = (int(self._clocks["left"][0]), int(self._clocks["right"][0]))
+            types = (left.value.type, right.value.type)
+            self._state = StreamJoinState(self._context.keys, self._stores, types, stored_until)
+        return self._state
+
+    def _merged(self, left: Batch, right: Batch) -> tuple[Batch, NDArray[np.int64]]:
+        """The records of both sides in order, instead of values whether there is one; and int64, their sides."""
+        flags = [replace(batch, value=batch.value.is_valid()) for batch in (left, right)]
+        merged, origin = concat_in_order(flags if self._spec.left_first else flags[::-1])
+        return merged, origin if self._spec.left_first else 1 - origin
+
+    def _arrivals_of(self, merged: Batch, side: NDArray[np.int64], uptake: Uptake) -> NDArray[Any]:
+        """`ARRIVAL` without rows; what is not to get one has its outcome, `JOINED` is in the place of the others'."""
+        has_value, has_key = np.asarray(merged.value), key_codes(merged, self._context) != NULL_KEY
+        arrivals = np.zeros(len(merged), dtype=ARRIVAL)
+        arrivals["time"] = merged.timestamp
+        arrivals["wall_clock"] = uptake.stream_time_of(merged)
+        without_key = np.where(self._keeps[side], LONE_WITHOUT_KEY, WITHOUT_KEY)
+        arrivals["outcome"] = np.where(has_value, np.where(has_key, JOINED, without_key), WITHOUT_VALUE)
+        return arrivals
+
+    def _add_rows(
+        self, state: StreamJoinState, arrivals: NDArray[Any], merged: Batch, side: NDArray[np.int64],
+        values: Sequence[pa.Array],
+    ) -> None:  # fmt: skip
+        """Gives those arrivals rows that may give results."""
+        value = np.empty(len(merged), dtype=np.int64)
+        for of in SIDES:
+            value[side == of] = state.rows.add_values(of, values[of]) + np.arange(len(values[of]))
+        needed = np.isin(arrivals["outcome"], (JOINED, LONE_WITHOUT_KEY))
+        arrival = self._arrivals + np.arange(np.count_nonzero(needed))
+        self._arrivals += len(arrival)
+        arrivals["row"] = NO_ROW
+        arrivals["row"][needed] = state.rows.add(
+            side[needed], key_codes(merged, self._context)[needed], merged.timestamp[needed], arrival, value[needed]
+        )
+
+    def _join(self, state: StreamJoinState, arrivals: NDArray[Any]) -> NDArray[Any]:
+        """`RESULT`; keeps clocks and figures."""
+        numbers = arrivals["row"][arrivals["outcome"] == JOINED]
+        rows = state.rows.rows[numbers]
+        side = rows["side"].astype(np.int64)
+        windows = self._spec.windows
+        back = np.where(side == LEFT, windows.before_ms, windows.after_ms)
+        state.load(side, rows["key_code"], rows["time"] - back, self._expired)
+        may_be_held = numbers[self._keeps[side]] if self._stores.held is not None else numbers[:0]
+        room: NDArray[Any] = np.empty(max(2 * len(arrivals), _FIRST_RESULTS), dtype=RESULT)
+        held = state.rows.held_sets(may_be_held)
+        joined, count, met_held = join(
+            arrivals, self._policy, self._clocks, *held, state.rows.newest, state.rows.rows, room
+        )
+        results: NDArray[Any] = joined[:count]
+        for name in _CLOCK_NAMES:
+            self._context.clocks[name] = int(self._clocks[name][0])
+        self._context.clocks["arrivals"] = self._arrivals
+        self._account(arrivals, results, met_held)
+        return results
+
+    def _account(self, arrivals: NDArray[Any], results: NDArray[Any], met_held: int) -> None:
+        metrics, count = self._metrics, np.bincount(arrivals["outcome"], minlength=UNMATCHED + 1)
+        lone = int(np.count_nonzero((results["left"] == NO_ROW) | (results["right"] == NO_ROW)))
+        given_up = lone - count[LONE] - count[LONE_WITHOUT_KEY]  # of those that were held
+        metrics.records_in += len(arrivals)
+        metrics.held_after += int(count[HELD] - met_held - given_up)
+        metrics.account("joined", count[JOINED] + met_held)
+        metrics.account("unmatched", count[LONE] + count[UNMATCHED] + given_up)
+        metrics.account("stored", count[STORED])
+        metrics.account("null-key", count[LONE_WITHOUT_KEY])
+        metrics.drop("null-key", count[WITHOUT_KEY])
+        metrics.drop("null-value", count[WITHOUT_VALUE])
+        metrics.count("late-record-drop", count[EXPIRED])
+        metrics.count("expired-window-record-drop", int(arrivals["expired"].sum()))
+        metrics.lateness.observe(arrivals["lateness"][arrivals["outcome"] >= JOINED])
+
+    def _drop_late(self, batch: Batch, arrivals: NDArray[Any], uptake: Uptake) -> None:
+        """Says which records of one side have come too late for anything."""
+        is_late = arrivals["outcome"] == EXPIRED
+        self._context.drop_late(
+            batch, is_late, uptake, arrivals["behind"],
+            reason="older than the join's retention", clock="store_time",
+        )  # fmt: skip
+
+    def _batch_of(
+        self, state: StreamJoinState, results: NDArray[Any], like: Batch, sequence: NDArray[np.int64]
+    ) -> Batch:
+        """Results as records, without headers; ``like`` has keys of their type."""
+        left, right = results["left"], results["right"]
+        codes = state.rows.rows["key_code"][np.where(left != NO_ROW, left, right)]
+        columns = {
+            "key": serde_for(like.key.type).deserialize(self._context.keys.take(codes)),
+            "left": state.rows.values(LEFT, left),
+            "right": state.rows.values(RIGHT, right),
+            "timestamp": pa.array(results["time"]),
+        }
+        value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
+        self._metrics.records_out += len(results)
+        return Batch(columns["key"], codes, value, np.ascontiguousarray(results["time"]), sequence)

@@ -1,0 +1,169 @@
+"""What a stream-stream join keeps: the records of each side that others may meet, and those that have met nobody yet.
+
+Kafka has a window store with duplicates a side, and a list-value store for both. Values are bytes here; the operator
+that owns the stores serialises them. See `statelib.stores.stream_join_codec` for the layout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.stores.header import Header
+from statelib.stores.stream_join_codec import (
+    FIRST_HELD_KEY,
+    FORMAT_VERSION,
+    PLACE_BYTES,
+    decode_held_key,
+    decode_key,
+    decode_time_key,
+    encode_held_key,
+    encode_key,
+    encode_time_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from statelib.stores.backend import Backend, WriteBatch
+
+_END_OF_TIME = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRow:
+    """A record: serialised key, timestamp in ms, the how manieth of the join it was, serialised value."""
+
+    key: bytes
+    timestamp_ms: int
+    arrival: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRow:
+    """A record of either side that has met nobody yet."""
+
+    is_left: bool
+    row: JoinRow
+
+
+class JoinWindowStore:
+    """The records of one side that those of the other may meet.
+
+    Args:
+        backend: Where the families are.
+        name: Of the store; its families are ``families(name)``.
+
+    Raises:
+        ConfigurationError: The store was written in another format.
+        CorruptedDataError: Its header cannot be read.
+    """
+
+    def __init__(self, backend: Backend, name: str) -> None:
+        self._backend = backend
+        self._name = name
+        self._records, self._by_time = self.families(name)
+        self.header = Header(backend, self._by_time, FORMAT_VERSION, name)
+
+    @staticmethod
+    def families(name: str) -> tuple[str, str]:
+        """The backend families of the store called ``name``: the records, and their index by time."""
+        return name, f"{name}.by-time"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key has any records: look-ups can be skipped."""
+        return self._backend.is_empty(self._records)
+
+    def fetch(self, key: bytes, from_ms: int) -> list[JoinRow]:
+        """The records of ``key`` that are not older than ``from_ms``, by time and arrival."""
+        first = encode_key(key, max(from_ms, 0), 0)
+        end = encode_key(key, _END_OF_TIME, _END_OF_TIME)
+        return [
+            JoinRow(*decode_key(raw, self._name), value)
+            for raw, value in self._backend.scan(self._records, first, end)
+            if len(raw) == len(key) + PLACE_BYTES
+        ]
+
+    def store(
+        self, added: Iterable[JoinRow], removed: Iterable[JoinRow], expired_until_ms: int, schema: pa.Schema,
+        write: WriteBatch,
+    ) -> None:  # fmt: skip
+        """Adds what has changed to ``write``.
+
+        Args:
+            added: Records that are new.
+            removed: Records that nobody is to meet any more, whether they are there or not; values do not matter.
+            expired_until_ms: Records of this time and older ones are out of retention.
+            schema: The type of a value, as a schema of one field.
+            write: The batch that also carries the task's position.
+        """
+        self.header.write(schema, write)
+        self._expire(expired_until_ms, write)
+        for row in removed:
+            write.delete(self._records, encode_key(row.key, row.timestamp_ms, row.arrival))
+            write.delete(self._by_time, encode_time_key(row.timestamp_ms, row.arrival, row.key))
+        for row in added:
+            write.put(self._records, encode_key(row.key, row.timestamp_ms, row.arrival), row.value)
+            write.put(self._by_time, encode_time_key(row.timestamp_ms, row.arrival, row.key), b"")
+
+    def _expire(self, until_ms: int, write: WriteBatch) -> None:
+        if until_ms < 0:
+            return
+        first, end = encode_time_key(0), encode_time_key(until_ms + 1)
+        expired = [decode_time_key(raw, self._name) for raw, _ in self._backend.scan(self._by_time, first, end)]
+        for timestamp_ms, arrival, key in expired:
+            write.delete(self._records, encode_key(key, timestamp_ms, arrival))
+        if expired:
+            write.delete_range(self._by_time, first, end)
+
+
+class HeldStore:
+    """The records of both sides that have met nobody yet and may still.
+
+    Args:
+        backend: Where the family is.
+        name: Of the store and of its family.
+
+    Raises:
+        ConfigurationError: The store was written in another format.
+        CorruptedDataError: Its header cannot be read.
+    """
+
+    def __init__(self, backend: Backend, name: str) -> None:
+        self._backend = backend
+        self._name = name
+        self.header = Header(backend, name, FORMAT_VERSION, name)
+
+    def all(self) -> Iterator[HeldRow]:
+        """All of them, by time, right before left, by arrival."""
+        for raw, value in self._backend.scan(self._name, FIRST_HELD_KEY):
+            timestamp_ms, is_left, arrival, key = decode_held_key(raw, self._name)
+            yield HeldRow(is_left, JoinRow(key, timestamp_ms, arrival, value))
+
+    def count(self) -> int:
+        """How many there are."""
+        return sum(1 for _ in self._backend.scan(self._name, FIRST_HELD_KEY))
+
+    def store(self, added: Sequence[HeldRow], removed: Sequence[HeldRow], schema: pa.Schema, write: WriteBatch) -> None:
+        """Adds what has changed to ``write``.
+
+        Args:
+            added: Records that are new.
+            removed: Records that have met one, or have been given up; values do not matter.
+            schema: The types of values: fields ``left`` and ``right``.
+            write: The batch that also carries the task's position.
+        """
+        self.header.write(schema, write)
+        for held in removed:
+            write.delete(self._name, self._key(held))
+        for held in added:
+            write.put(self._name, self._key(held), held.row.value)
+
+    @staticmethod
+    def _key(held: HeldRow) -> bytes:
+        row = held.row
+        return encode_held_key(row.timestamp_ms, is_left=held.is_left, arrival=row.arrival, key=row.key)
