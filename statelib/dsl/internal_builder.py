@@ -120,6 +120,13 @@ class InternalStreamsBuilder:
         self._nodes.append(sink)
         return self.add_source("KSTREAM-SOURCE", topic, internal=True)
 
+    def through(self, parent: str, topic: str, *, sink: str, source: str, as_many_as: str | None = None) -> str:
+        """As `repartition`, with the names of the topic (behind the application's), the sink and the source."""
+        full = f"{self.application_id}-{topic}"
+        self._nodes.append(Sink(sink, (parent,), full, internal=True, as_many_as=as_many_as))
+        self._nodes.append(Source(source, full, internal=True))
+        return source
+
     def request_prior_values(self, node: str, *, materialize: bool = True) -> bool:
         """Makes a table say with each update what it replaces (Kafka's ``enableSendingOldValues``).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from statelib.dsl import grouped_table, kstream, table_joins
+from statelib.dsl import foreign_key_joins, grouped_table, kstream, table_joins
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -126,19 +126,27 @@ class KTable(_Table):
         joiner: MapperLike,
         named: Named | None = None,
         materialized: Materialized | None = None,
+        *,
+        foreign_key: MapperLike | None = None,
     ) -> KTable:
         """The keys that both tables have, with values made of both (Kafka's ``KTableKTableInnerJoin``).
 
         Each change of either table makes one of the join, at the later timestamp of both. Late updates of a versioned
         table are dropped and counted (KIP-914).
 
+        With a ``foreign_key`` each row of this table is joined with the row of the other that it refers to (KIP-213). A
+        change of either side then makes a result for each row concerned; subscriptions and answers are repartitioned.
+
         Args:
-            other: The table on the right; it must have as many partitions as this one.
+            other: The table on the right; by key it must have as many partitions as this one.
             joiner: A mapper over the columns ``key``, ``left``, ``right``, ``timestamp``.
-            named: The node's name.
+            named: The node's name; with a foreign key the names of nodes and topics begin with it.
             materialized: The store of the joined table; without a name there is none.
+            foreign_key: Makes the key of the other table of this one's columns ``key`` and ``value``. A row for which
+                it is null is dropped and counted.
         """
-        return table_joins.joined_table(self._builder, self, other, JoinedValues(mapper(joiner)), named, materialized)
+        joined = JoinedValues(mapper(joiner))
+        return self._join(other, joined, named, materialized, foreign_key)
 
     def left_join(
         self,
@@ -146,10 +154,12 @@ class KTable(_Table):
         joiner: MapperLike,
         named: Named | None = None,
         materialized: Materialized | None = None,
+        *,
+        foreign_key: MapperLike | None = None,
     ) -> KTable:
         """As `join`, but with all keys of this table; ``right`` is null where the other has nothing."""
         joined = JoinedValues(mapper(joiner), keeps_left=True)
-        return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
+        return self._join(other, joined, named, materialized, foreign_key)
 
     def outer_join(
         self,
@@ -214,6 +224,20 @@ class KTable(_Table):
             "a suppressed table cannot be looked into",
             node=self.node,
             next_step="put to_stream().to_table() between",
+        )
+
+    def _join(
+        self,
+        other: KTable,
+        joined: JoinedValues,
+        named: Named | None,
+        materialized: Materialized | None,
+        foreign_key: MapperLike | None,
+    ) -> KTable:
+        if foreign_key is None:
+            return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
+        return foreign_key_joins.foreign_key_joined_table(
+            self._builder, self, other, mapper(foreign_key), joined, named, materialized
         )
 
     def _step(self, kind: str, step: TableStep, named: Named | None, materialized: Materialized | None) -> KTable:

@@ -31,7 +31,7 @@ def joined_table(
     for table, is_kept in ((left, joined.keeps_left), (right, joined.keeps_right)):
         if is_kept or table.versioned:  # a versioned table says together what it replaces and what is the latest
             builder.request_prior_values(table.node)
-    _request_latest(builder, (*of_left, *of_right), (*left_view.stores, *right_view.stores))
+    request_latest(builder, (*of_left, *of_right), (*left_view.stores, *right_view.stores))
 
     name = named.name if named else None
     order = builder.passing_order()
@@ -40,7 +40,7 @@ def joined_table(
     right_spec = TableJoin(joined, left_view, False, tuple(order[node].begins < right_ends for node in of_left))
     sides = [
         builder.add_processor(
-            kind, [table.node], spec, name=name and f"{name}{suffix}", stores=_names(spec.view), looks_into=nodes
+            kind, [table.node], spec, name=name and f"{name}{suffix}", stores=names_of(spec.view), looks_into=nodes
         )
         for kind, suffix, table, spec, nodes in (
             ("KTABLE-JOINTHIS", "-join-this", left, left_spec, of_right),
@@ -59,12 +59,13 @@ def joined_table(
     return ktable.KTable(builder, node, store=store, versioned=isinstance(store, VersionedStore))
 
 
-def _request_latest(builder: InternalStreamsBuilder, nodes: Sequence[str], stores: Sequence[object]) -> None:
+def request_latest(builder: InternalStreamsBuilder, nodes: Sequence[str], stores: Sequence[object]) -> None:
     """Makes versioned tables that are looked into say which of their changes are the latest."""
     for node, store in zip(nodes, stores, strict=True):
         if isinstance(store, VersionedStore):
             builder.request_prior_values(node)
 
 
-def _names(view: AnyView) -> list[str]:
+def names_of(view: AnyView) -> list[str]:
+    """The names of a view's stores."""
     return [store.name for store in view.stores]

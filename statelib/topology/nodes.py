@@ -136,6 +136,8 @@ class Sink:
         partition_by: What the partition is chosen by, instead of the key (internal topics of ``deduplicate`` only).
         internal: A repartition topic.
         key_kept: Whether records still have the key by which the sub-topology's sources are partitioned.
+        as_many_as: For an internal topic of which ``partitions`` does not say how many it has: a node; it has as many
+            as that node's sub-topology has tasks.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Sink:
     partition_by: Mapper | None = None
     internal: bool = False
     key_kept: bool = True
+    as_many_as: str | None = None
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

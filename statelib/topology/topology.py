@@ -101,7 +101,8 @@ class Topology:
                 cycle = sorted(topic for s in waiting for topic in s.repartition_sources)
                 raise ConfigurationError(
                     f"repartition topics form a cycle: {', '.join(cycle)}",
-                    next_step="write to a topic of its own where the cycle closes, and read that in another job",
+                    next_step="go on with a copy where the cycle closes: table.to_stream().repartition().to_table(), "
+                    "or write to a topic of its own there, and read that in another job",
                 )
             chosen = ready[0]
             waiting.remove(chosen)
@@ -182,7 +183,13 @@ class Topology:
         sources = [source.topic for source in sub.all_sources if not source.is_global]
         together = [known[topic] for topic in sources if topic in known]
         partitions = max(together or [tasks[writer] for writer in writers], default=0)
-        return dict.fromkeys(unknown, partitions)
+        return dict.fromkeys(unknown, partitions) | self._as_many(unknown, tasks)
+
+    def _as_many(self, topics: Iterable[str], tasks: Mapping[int, int]) -> dict[str, int]:
+        """Of those topics that have as many partitions as another sub-topology has tasks, how many."""
+        index_of = {node.name: sub.index for sub in self.sub_topologies for node in sub.nodes}
+        sinks = (node for node in self.nodes if isinstance(node, Sink) and node.topic in topics)
+        return {sink.topic: tasks[index_of[sink.as_many_as]] for sink in sinks if sink.as_many_as is not None}
 
 
 _REPARTITION = "-REPARTITION"

@@ -285,6 +285,15 @@ def test_tables_of_different_partitions_are_refused(tmp_path: Path) -> None:
         topology.partitions({"left": 2, "right": 3})
 
 
+def test_what_is_joined_can_be_joined_on() -> None:
+    builder = StreamsBuilder("app")
+    left, right = builder.table("left"), builder.table("right")
+    joined = left.join(right, BOTH).join(left.map_values("value"), {"j": "left", "again": "right"})
+    joined.outer_join(right, {"all": "left.j.l", "r": "right"}).to_stream().to("out")
+    out = out_of(builder, ("left", "a", 1, 5), ("right", "a", 2, 6))
+    assert out[-1] == ("a", {"all": 1, "r": 2}, 6)
+
+
 def test_the_working_set_is_forgotten() -> None:
     flow = Case("outer").flow()
     flow.process([Fed("left", "a", 1, 1), Fed("right", "b", 1, 1)])

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from statelib import Materialized, Stores, StreamsBuilder
 from statelib.operators.mapping import per_record
-from tests.golden.scenario import UnsupportedCase
 from tests.operators.flow import Fed, Flow
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ def _shown(value: str | None) -> str:
 
 
 JOINER = per_record(lambda left, right: f"{_shown(left)}|{_shown(right)}", pa.string(), "left", "right")
+FOREIGN_KEY = per_record(lambda left: left.partition(":")[2] if ":" in left else None, pa.string(), "value")
 TYPES = {topic: (pa.string(), pa.string()) for topic in ("left", "right")}
 
 
@@ -42,12 +42,11 @@ def check(case: Case, compare: Compare) -> None:
 
 def flow_of(case: Case) -> Flow:
     """The join of a case, on fresh stores."""
-    if case.params["kind"] != "primary-key":
-        raise UnsupportedCase("foreign-key joins")
     builder = StreamsBuilder("app")
     left, right = (_table(builder, case.params, side) for side in ("left", "right"))
     join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[case.params["join"]]
-    join(right, JOINER).to_stream().to("out")
+    by = {"foreign_key": FOREIGN_KEY} if case.params["kind"] == "foreign-key" else {}
+    join(right, JOINER, **by).to_stream().to("out")
     return Flow(builder.build(), TYPES, semantics="kafka-4.3")
 
 

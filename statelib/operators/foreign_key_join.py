@@ -1,0 +1,177 @@
+"""The right side of a foreign-key join: where the rows of the left table meet the row that they refer to (KIP-213).
+
+(Kafka's ``SubscriptionReceiveProcessorSupplier``, ``SubscriptionJoinProcessorSupplier`` and
+``ForeignTableJoinProcessorSupplier``.) It remembers all subscriptions (`statelib.operators.foreign_key_subscribe`). A
+subscription is answered, as its instruction says, with what the right table has now, at the later timestamp of both. A
+change of the right table is told to all subscriptions of its key, in the order of the bytes of their primary keys, at
+the change's own timestamp.
+
+Answers go back under the primary key, as values ``struct<value, number>``: the joined value, null for a deletion, and
+the number of the left row's change. Late updates of a versioned right table are dropped and counted (KIP-914).
+
+Accounts: ``joined`` (a subscription that was answered, a change that somebody was told), ``unmatched``,
+``out-of-order``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.batch import NULL_KEY, Batch
+from statelib.errors import ConfigurationError
+from statelib.operators.change import merged_changes, only_latest
+from statelib.operators.foreign_key_subscribe import Instruction
+from statelib.operators.key_codes import key_codes
+from statelib.operators.latest_values import Lookups
+from statelib.operators.subscriptions import Subscribes, Subscriptions
+from statelib.operators.table_lookup import table_lookup
+from statelib.stores.subscriptions import SubscriptionStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.operators.table_view import AnyView, JoinedValues
+    from statelib.stores.backend import WriteBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyJoin:
+    """Answers subscriptions, the first parent, and tells them the right table's changes, the second.
+
+    The other parents are the tables that have the view's stores.
+
+    Attributes:
+        joined: How values are joined.
+        store: Name of the subscription store.
+        view: How the right table is looked up.
+    """
+
+    joined: JoinedValues
+    store: str
+    view: AnyView
+
+    def build(self, context: OperatorContext) -> RunningForeignKeyJoin:
+        """The running operator."""
+        return RunningForeignKeyJoin(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {
+            "operator": "foreign_key_join",
+            "joined": self.joined.describe(),
+            "store": self.store,
+            "view": self.view.describe(),
+        }
+
+    def families(self) -> Sequence[str]:
+        """Those of the subscription store."""
+        return SubscriptionStore.families(self.store)
+
+
+class RunningForeignKeyJoin:
+    """The running operator."""
+
+    def __init__(self, spec: ForeignKeyJoin, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._right = table_lookup(spec.view, context, [False] * len(spec.view.stores))
+        self._subscriptions: Subscriptions | None = None
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The answers."""
+        del uptake
+        subscribes, forwarded, *tables = inputs
+        if subscribes.key.type != forwarded.key.type:
+            raise ConfigurationError(
+                f"the foreign keys are {subscribes.key.type}, and the keys of the other table {forwarded.key.type}",
+                node=self._context.node,
+                next_step="cast the foreign key to the type of the other table's keys",
+            )
+        changes, out_of_order = only_latest(forwarded)
+        answers = self._answers(subscribes, tables)
+        told, reached = self._told(subscribes, changes)
+        metrics = self._context.metrics
+        metrics.records_in += len(subscribes) + len(forwarded)
+        metrics.records_out += len(answers) + len(told)
+        metrics.account("joined", len(answers) + reached)
+        metrics.account("unmatched", len(subscribes) - len(answers) + len(changes) - reached)
+        metrics.drop("out-of-order", out_of_order)
+        return merged_changes([answers, told])
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes the subscriptions, and forgets the right table, which its own operator writes."""
+        if self._subscriptions is not None:
+            self._subscriptions.flush(write)
+        self._subscriptions = None
+        self._right.forget()
+
+    def memory_bytes(self) -> int:
+        """Subscriptions, and what the right table has."""
+        known = 0 if self._subscriptions is None else self._subscriptions.memory_bytes()
+        return known + self._right.memory_bytes()
+
+    def _answers(self, subscribes: Batch, tables: Sequence[Batch]) -> Batch:
+        """What subscriptions are answered at once."""
+        codes = key_codes(subscribes, self._context)
+        right = self._right.look_up(subscribes.key, Lookups(subscribes.sequence, codes), tables)
+        instruction = np.asarray(pc.struct_field(subscribes.value, ["instruction"]))
+        answered = (
+            (instruction == Instruction.DELETE_KEY_AND_PROPAGATE)
+            | (instruction == Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
+            | ((instruction == Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE) & np.asarray(right.value.is_valid()))
+        )
+        chosen = pa.array(np.flatnonzero(answered))
+        primary_key, left, number = (
+            pc.struct_field(subscribes.value, [name]).take(chosen) for name in ("primary_key", "left", "number")
+        )
+        timestamp = np.maximum(subscribes.timestamp, right.timestamp)[answered]
+        value = self._spec.joined.of(primary_key, left, right.value.take(chosen), timestamp, self._context.node)
+        headers = None if subscribes.headers is None else subscribes.headers.take(chosen)
+        return _responses(primary_key, value, number, timestamp, subscribes.sequence[answered], headers)
+
+    def _told(self, subscribes: Batch, changes: Batch) -> tuple[Batch, int]:
+        """What subscriptions are told of the right table's changes, and how many changes reach any."""
+        codes = key_codes(subscribes, self._context)
+        stored = subscribes.filter(codes != NULL_KEY)
+        primary_key, left, instruction, number = (
+            pc.struct_field(stored.value, [name]) for name in ("primary_key", "left", "instruction", "number")
+        )
+        if self._subscriptions is None:  # opened here, after the last flush has been written
+            self._subscriptions = Subscriptions(self._context, self._spec.store, primary_key.type, left.type)
+        goes = np.asarray(instruction) <= Instruction.DELETE_KEY_AND_PROPAGATE
+        reached = self._subscriptions.take_up(
+            Subscribes(stored.sequence, codes[codes != NULL_KEY], primary_key, left, np.asarray(number), goes),
+            changes.sequence,
+            key_codes(changes, self._context),
+        )
+        chosen = pa.array(reached.change)
+        timestamp = changes.timestamp[reached.change]
+        value = self._spec.joined.of(
+            reached.primary_key, reached.left, changes.value.take(chosen), timestamp, self._context.node
+        )
+        headers = None if changes.headers is None else changes.headers.take(chosen)
+        told = _responses(
+            reached.primary_key, value, pa.array(reached.number), timestamp, changes.sequence[reached.change], headers
+        )
+        return told, len(np.unique(reached.change))
+
+
+def _responses(
+    primary_key: pa.Array,
+    value: pa.Array,
+    number: pa.Array,
+    timestamp: NDArray[np.int64],
+    sequence: NDArray[np.int64],
+    headers: pa.Array | None,
+) -> Batch:
+    response = pa.StructArray.from_arrays([value, number], ["value", "number"])
+    return Batch(primary_key, None, response, timestamp, sequence, headers=headers)

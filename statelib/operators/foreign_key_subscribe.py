@@ -1,0 +1,161 @@
+"""The left side of a foreign-key join: says which row of the right table each row refers to (KIP-213).
+
+(Kafka's ``SubscriptionSendProcessorSupplier``.) Each change of the left table becomes records under the foreign key
+that its row had and the one that it has, which go to where the right table's row is. There they are remembered, and
+answered as their `Instruction` says. Where the foreign key changes the old subscription goes first, without an answer.
+
+Their values are ``struct<primary_key, left, instruction, number>``. Kafka sends a hash of the left row, joins where the
+answer comes back, and drops it if the row has another hash by then. Here the row itself travels and is joined where the
+right row is, since a stage cannot come back to the one before; and each change of the task has a *number*, so that an
+answer that was overtaken by a younger one is told by that (`statelib.operators.foreign_key_resolve`).
+
+Late updates of a versioned table are dropped and counted (KIP-914). An inner join drops and counts a row without a
+foreign key, and takes back what was joined before; a left join answers it with null.
+
+Accounts: ``forwarded``, ``filtered`` (nothing before and after), ``null-foreign-key``, ``out-of-order``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.errors import InternalError
+from statelib.operators.change import only_latest
+from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.scatter import scatter
+from statelib.serdes import serde_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch, Uptake
+    from statelib.operators.base import OperatorContext
+    from statelib.stores.backend import WriteBatch
+
+_COUNT = "changes"
+
+
+class Instruction(IntEnum):
+    """What the right side does with a subscription (Kafka's ``SubscriptionWrapper.Instruction``, in its bytes)."""
+
+    DELETE_KEY_NO_PROPAGATE = 0
+    DELETE_KEY_AND_PROPAGATE = 1
+    PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE = 2
+    PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeySubscribe:
+    """Sends subscriptions for a left table whose changes say what they replace.
+
+    Attributes:
+        foreign_key: Makes the foreign key of the columns ``key`` and ``value``.
+        left: Whether rows without a match are joined with null.
+    """
+
+    foreign_key: Mapper
+    left: bool = False
+
+    def build(self, context: OperatorContext) -> RunningForeignKeySubscribe:
+        """The running operator."""
+        return RunningForeignKeySubscribe(self, context)
+
+    def describe(self) -> Mapping[str, object]:
+        """Kind and parameters."""
+        return {"operator": "foreign_key_subscribe", "foreign_key": self.foreign_key.describe(), "left": self.left}
+
+    def families(self) -> Sequence[str]:
+        """None; how many changes there were is a clock of the node."""
+        return ()
+
+
+class RunningForeignKeySubscribe:
+    """The running operator."""
+
+    def __init__(self, spec: ForeignKeySubscribe, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+
+    def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
+        """The subscriptions."""
+        del uptake
+        (forwarded,) = inputs
+        changes, out_of_order = only_latest(forwarded)
+        if changes.prior is None:
+            raise InternalError("the left table of a join does not know its old values", node=self._context.node)
+        new_key, old_key = (self._foreign_keys(changes, values) for values in (changes.value, changes.prior))
+        refers, referred = (np.asarray(keys.is_valid()) for keys in (new_key, old_key))
+        serde = serde_for(new_key.type)
+        same = np.asarray(pc.fill_null(pc.equal(serde.serialize(new_key), serde.serialize(old_key)), False))
+        is_row = np.asarray(changes.value.is_valid())
+
+        goes = referred & ~same
+        comes = is_row | np.asarray(changes.prior.is_valid()) if self._spec.left else refers
+        sent = self._records(changes, (old_key, new_key), goes, comes, self._instructions(refers, goes))
+        lost = np.zeros_like(goes) if self._spec.left else is_row & ~refers
+        metrics = self._context.metrics
+        metrics.records_in += len(forwarded)
+        metrics.records_out += len(sent)
+        metrics.account("forwarded", int(((goes | comes) & ~lost).sum()))
+        metrics.account("filtered", int((~goes & ~comes & ~lost).sum()))
+        metrics.drop("null-foreign-key", int(lost.sum()))
+        metrics.drop("out-of-order", out_of_order)
+        return sent
+
+    def flush(self, write: WriteBatch) -> None:
+        """Nothing to write."""
+
+    def memory_bytes(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    def _foreign_keys(self, changes: Batch, values: pa.Array) -> pa.Array:
+        """The foreign key of each row; null where there is none, or no row."""
+        there = np.asarray(values.is_valid())
+        columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
+        return scatter(evaluate(self._spec.foreign_key, columns, self._context.node), there)
+
+    def _instructions(
+        self, refers: NDArray[np.bool_], goes: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """What is said of the old foreign key, and what of the new one, wherever something is."""
+        silent, told, always, if_there = Instruction
+        if self._spec.left:
+            return np.full(len(goes), silent, dtype=np.int8), np.full(len(goes), always, dtype=np.int8)
+        old, new = np.where(refers, silent, told), np.where(goes, always, if_there)
+        return old.astype(np.int8), new.astype(np.int8)
+
+    def _records(
+        self,
+        changes: Batch,
+        keys: tuple[pa.Array, pa.Array],
+        goes: NDArray[np.bool_],
+        comes: NDArray[np.bool_],
+        instructions: tuple[NDArray[np.int8], NDArray[np.int8]],
+    ) -> Batch:
+        """The records, change by change, of each first the one that goes."""
+        rows = np.concatenate([np.flatnonzero(goes), np.flatnonzero(comes)])
+        part = np.repeat([0, 1], [goes.sum(), comes.sum()])
+        order = np.argsort(rows, kind="stable")
+        rows, part = rows[order], part[order]
+        number = self._context.clocks.get(_COUNT, 0)
+        self._context.clocks[_COUNT] = number + len(changes)
+        value = pa.StructArray.from_arrays(
+            [
+                changes.key.take(pa.array(rows)),
+                changes.value.take(pa.array(rows, mask=part == 0)),
+                pa.array(np.concatenate(instructions)[rows + part * len(changes)]),
+                pa.array(number + rows),
+            ],
+            ["primary_key", "left", "instruction", "number"],
+        )
+        key = pa.concat_arrays(keys).take(pa.array(rows + part * len(changes)))
+        return replace(replace(changes, prior=None).take(rows), key=key, key_code=None, value=value)
