@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def describe(topology: Topology) -> str:
     """One paragraph a sub-topology; arrows to children (``-->``) and from parents (``<--``).
 
-    Nodes come in Kafka's order: those first from which most others are reached, then by name. Global tables come last:
-    the numbers before are those of tasks.
+    Nodes come in Kafka's order: those first from which most others are reached, then by name; parents then as they were
+    declared, since Kafka counts what is below one of them before it sorts in the next. Global tables come last: the
+    numbers before are those of tasks.
     """
     paragraphs = [
         f"Sub-topology: {sub.index}\n{_nodes([node for node in sub.nodes if node.name not in sub.global_nodes])}\n"
@@ -36,13 +37,13 @@ def _nodes(nodes: Sequence[Node]) -> str:
     for node in reversed(nodes):
         reach[node.name] = 1 + sum(reach[child] for child in children[node.name])
     return "".join(
-        f"    {_text(node, _listed(children[node.name], reach), _listed(senders(node), reach))}\n"
+        f"    {_text(node, _listed(sorted(children[node.name]), reach), _listed(senders(node), reach))}\n"
         for node in sorted(nodes, key=lambda node: (-reach[node.name], node.name))
     )
 
 
 def _listed(names: Iterable[str], reach: Mapping[str, int]) -> str:
-    return ", ".join(sorted(set(names), key=lambda name: (-reach[name], name))) or "none"
+    return ", ".join(sorted(dict.fromkeys(names), key=lambda name: -reach[name])) or "none"
 
 
 def _text(node: Node, children: str, parents: str) -> str:

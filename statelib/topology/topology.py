@@ -259,7 +259,7 @@ def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> No
             topics_of[node.name] = set() if node.is_global else {node.topic}
             continue
         topics_of[node.name] = set().union(*(topics_of[parent] for parent in node.parents))
-        if isinstance(node, Processor) and len(node.parents) > 1 and node.stores:
+        if isinstance(node, Processor) and len(node.parents) > 1 and (node.stores or node.spec.families()):
             counts = {topic: partitions[topic] for topic in sorted(topics_of[node.name]) if topic in partitions}
             if len(set(counts.values())) > 1:
                 shown = ", ".join(f"{topic} has {count}" for topic, count in counts.items())

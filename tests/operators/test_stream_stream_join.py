@@ -1,0 +1,286 @@
+"""Joins of two streams against the model of one record at a time, in every cut of the input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib import ConfigurationError
+from statelib.batch import Windows
+from statelib.join_windows import JoinWindows
+from statelib.operators import join_rows
+from statelib.operators.late import LateRecords
+from statelib.operators.mapping import mapper
+from statelib.operators.stream_stream_join import RunningStreamStreamJoin, StreamStreamJoin
+from tests.operators.tables import CUTS, HOW, KEYS, NUMBERS
+from tests.operators.task import Record, Task
+from tests.reference.stream_stream_join import Kind, Result, Side
+from tests.reference.stream_stream_join import StreamStreamJoin as Model
+
+if TYPE_CHECKING:
+    from statelib.batch import Batch
+    from statelib.semantics import Semantics
+
+LEFT, RIGHT = 0, 1
+SIDES: tuple[Side, Side] = ("left", "right")
+VALUE_TYPES = (pa.int64(), pa.string())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join."""
+
+    kind: Kind
+    windows: JoinWindows
+    emit_interval_ms: int = 0
+
+    @property
+    def spec(self) -> StreamStreamJoin:
+        holds = self.kind != "inner" and not self.windows.unmatched_at_once
+        return StreamStreamJoin(
+            mapper({"l": "left", "r": "right"}), self.windows, "left", "right", "held" if holds else None,
+            keeps_left=self.kind != "inner", keeps_right=self.kind == "outer", emit_interval_ms=self.emit_interval_ms,
+        )  # fmt: skip
+
+    def task(self, semantics: Semantics = "kip") -> Task:
+        return Task(self.spec, pa.string(), VALUE_TYPES, semantics=semantics)
+
+    def model(self, semantics: Semantics = "kip") -> Model:
+        windows = self.windows
+        return Model(
+            self.kind, windows.before_ms, windows.after_ms, windows.grace_period_ms, not windows.unmatched_at_once,
+            semantics == "kafka-4.3", self.emit_interval_ms,
+        )  # fmt: skip
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Windows of all shapes, sometimes longer than a store's least segment."""
+    unit = draw(st.sampled_from([1, 1, 1, 10_000]))
+    before, after = (draw(st.sampled_from([0, 1, 5, 10, 20])) * unit for _ in range(2))
+    shifted = draw(st.sampled_from(["no", "no", "before", "after"]))
+    if shifted != "no":
+        shift = draw(st.integers(0, before if shifted == "before" else after))
+        before, after = (-shift, after + shift) if shifted == "before" else (before + shift, -shift)
+    grace = draw(st.sampled_from([0, 0, 1, 15, 40])) * unit
+    windows = JoinWindows(before, after, grace, draw(st.sampled_from([False, False, False, True])))
+    return Case(draw(st.sampled_from(["inner", "left", "outer"])), windows, draw(st.sampled_from([0, 0, 7])) * unit)
+
+
+@st.composite
+def streams(draw: st.DrawFn, most: int = 30) -> list[Record]:
+    """Out of order, equal times, nulls, a hot key; now and then something that only moves the task's clock."""
+    unit = draw(st.sampled_from([1, 1, 1, 10_000]))
+    now = draw(st.sampled_from([0, 40, 1_700_000_000_000]))
+    records = []
+    for row in range(draw(st.integers(0, most))):
+        now += draw(st.sampled_from([0, 0, 1, 1, 5, 30])) * unit
+        timestamp = max(0, now - draw(st.sampled_from([0, 0, 0, 1, 5, 10, 11, 40])) * unit)
+        parent = draw(st.sampled_from([LEFT, LEFT, RIGHT, RIGHT, None]))
+        value = draw(NUMBERS)
+        if parent == RIGHT and value is not None:
+            value = f"r{value}"
+        records.append(Record(draw(KEYS), value, timestamp, row, parent))
+    return records
+
+
+SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
+
+
+def expected(model: Model, records: list[Record]) -> list[tuple[int, Result]]:
+    """Each result with the record that causes it."""
+    results, wall_clock = [], -1
+    for row, record in enumerate(records):
+        wall_clock = max(wall_clock, record.timestamp)
+        if record.parent is not None:
+            made = model.process(SIDES[record.parent], record.key, record.value, record.timestamp, wall_clock)
+            results += [(row, result) for result in made]
+    return results
+
+
+def shown(batches: list[Batch]) -> list[tuple[int, Result]]:
+    rows = []
+    for batch in batches:
+        columns = (batch.sequence, batch.key.to_pylist(), batch.value.to_pylist(), batch.timestamp)
+        rows += [(int(s), Result(key, v["l"], v["r"], int(t))) for s, key, v, t in zip(*columns, strict=True)]
+    return rows
+
+
+@given(cases(), streams(), CUTS, HOW, SEMANTICS)
+def test_the_models_results_in_every_cut(
+    case: Case, records: list[Record], cuts: list[int], flush_every: int, semantics: Semantics
+) -> None:
+    task, model = case.task(semantics), case.model(semantics)
+    task.process([])  # finds out about types, as a task does
+    results = shown(task.run(records, cuts, flush_every=flush_every))
+    assert results == expected(model, records)
+    figures = task.metrics
+    held = sum(len(rows) for rows in model.held.values())
+    assert figures.held_after == held
+    assert figures.records_in == figures.held_after + sum(figures.accounts.values())
+    assert figures.records_out == len(results)
+    assert figures.accounts.get("late", 0) == figures.counters.get("late-record-drop", 0) == model.late
+    assert figures.counters.get("expired-window-record-drop", 0) == model.expired
+    assert figures.accounts.get("null-value", 0) == sum(r.value is None and r.parent is not None for r in records)
+
+
+@given(cases(), streams(), CUTS, CUTS, HOW, SEMANTICS)
+def test_the_same_bytes_in_every_cut(
+    case: Case, records: list[Record], one: list[int], other: list[int], flush_every: int, semantics: Semantics
+) -> None:
+    runs = [case.task(semantics), case.task(semantics)]
+    runs[0].run(records, one)
+    runs[1].run(records, other, flush_every=flush_every)
+    assert runs[0].content() == runs[1].content()
+    assert runs[0].clocks == runs[1].clocks
+    assert runs[0].metrics.accounts == runs[1].metrics.accounts
+
+
+@given(cases(), streams(), st.integers(1, 4), SEMANTICS)
+def test_what_nobody_needs_is_dropped_from_memory(
+    case: Case, records: list[Record], size: int, semantics: Semantics
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join_rows, "_COMPACT_FROM_ROWS", size)
+        task = case.task(semantics)
+        results = shown(task.run(records, range(len(records)), flush_every=11))
+    assert results == expected(case.model(semantics), records)
+    whole = case.task(semantics)
+    whole.run(records)
+    assert task.content() == whole.content()
+
+
+@given(cases(), streams(), CUTS, HOW, SEMANTICS)
+def test_a_seal_gives_what_is_held(
+    case: Case, records: list[Record], cuts: list[int], flush_every: int, semantics: Semantics
+) -> None:
+    task, model = case.task(semantics), case.model(semantics)
+    task.run(records, cuts, flush_every=flush_every)
+    operator = task.operator
+    assert isinstance(operator, RunningStreamStreamJoin)
+    expected(model, records)
+    sealed = operator.seal([task.input_of([], parent) for parent in (LEFT, RIGHT)])
+    assert [result for _, result in shown([sealed])] == model.seal()
+    assert list(sealed.sequence) == sorted(sealed.sequence)
+    assert task.metrics.held_after == 0
+    assert task.metrics.records_in == sum(task.metrics.accounts.values())
+
+
+@given(cases(), streams())
+def test_each_record_gives_its_matches_or_one_lone_result(case: Case, records: list[Record]) -> None:
+    """What the KIPs promise: no lone result of a record that is joined before or after, and none is missing."""
+    case = replace(case, windows=replace(case.windows, unmatched_at_once=False))
+    records = [replace(record, value=row if record.parent == LEFT else f"r{row}") for row, record in enumerate(records)]
+    task = case.task()
+    (batch,) = task.run(records)
+    results = [result for _, result in shown([batch])]
+    operator = task.operator
+    results += [result for _, result in shown([operator.seal([task.input_of([], n) for n in (LEFT, RIGHT)])])]  # type: ignore[attr-defined]
+    for side, keeps in ((LEFT, case.kind != "inner"), (RIGHT, case.kind == "outer")):
+        own = [record.value for record in records if record.parent == side and (record.key is not None or keeps)]
+        joined = {result[1 + side] for result in results if None not in (result.left, result.right)}
+        lone = [result[1 + side] for result in results if result[2 - side] is None]
+        assert sorted(lone) == sorted(value for value in own if keeps and value not in joined)
+
+
+def records_of(*rows: tuple[int, str | None, Any, int]) -> list[Record]:
+    return [Record(key, value, timestamp, number, side) for number, (side, key, value, timestamp) in enumerate(rows)]
+
+
+def results_of(case: Case, *rows: tuple[int, str | None, Any, int], semantics: Semantics = "kip") -> list[Any]:
+    records = records_of(*rows)
+    at_once = shown(case.task(semantics).run(records))
+    assert at_once == shown(case.task(semantics).run(records, range(len(rows)), flush_every=1))
+    return [(row, tuple(result)) for row, result in at_once]
+
+
+def test_a_shipped_lone_result_may_be_joined_later_and_a_promised_one_not() -> None:
+    case = Case("left", JoinWindows(10, 10, 15))
+    rows = ((LEFT, "a", 1, 100), (LEFT, "b", 2, 111), (LEFT, "a", 3, 100), (RIGHT, "a", "r", 101))
+    assert results_of(case, *rows, semantics="kafka-4.3") == [
+        (2, ("a", 3, None, 100)), (3, ("a", 1, "r", 101)), (3, ("a", 3, "r", 101)),
+    ]  # fmt: skip
+    assert results_of(case, *rows) == [(3, ("a", 1, "r", 101)), (3, ("a", 3, "r", 101))]
+
+
+def test_lone_results_come_by_time_right_before_left_key_and_arrival() -> None:
+    case = Case("outer", JoinWindows(10, 10, 0))
+    rows = (
+        (LEFT, "b", 1, 100), (LEFT, "ab", 2, 100), (RIGHT, "c", "r1", 100), (LEFT, "a", 3, 100), (LEFT, "b", 4, 100),
+        (RIGHT, "d", "r2", 99), (LEFT, "z", 5, 111),
+    )  # fmt: skip
+    assert results_of(case, *rows) == [
+        (6, ("d", None, "r2", 99)), (6, ("c", None, "r1", 100)), (6, ("a", 3, None, 100)), (6, ("ab", 2, None, 100)),
+        (6, ("b", 1, None, 100)), (6, ("b", 4, None, 100)),
+    ]  # fmt: skip
+
+
+def test_a_record_that_comes_to_both_sides_comes_first_to_the_first_parent() -> None:
+    for left_first in (True, False):
+        spec = replace(Case("inner", JoinWindows(10, 10, 0)).spec, left_first=left_first)
+        task = Task(spec, pa.string(), (pa.int64(), pa.int64()))
+        inputs = [task.input_of(records_of((0, "a", 1, 5), (0, "a", 2, 6)), 0)] * 2
+        batch = task.operator.process(inputs, task.uptake_of(records_of((0, "a", 1, 5), (0, "a", 2, 6))))
+        first, second = ("l", "r") if left_first else ("r", "l")
+        pairs = [(value[first], value[second]) for value in batch.value.to_pylist()]
+        assert pairs == [(1, 1), (2, 1), (1, 2), (2, 2)]
+
+
+def test_a_late_record_goes_to_the_late_topic_if_it_gives_nothing() -> None:
+    case = Case("left", JoinWindows(10, 10, 0))
+    task = case.task()
+    late = LateRecords(["left", "right"])
+    task.context.late = late
+    rows = ((LEFT, "a", 1, 1_000), (RIGHT, "b", "r1", 200_000), (RIGHT, "b", "r2", 7), (RIGHT, "a", "r3", 1_000))
+    records = [replace(record, source=record.parent) for record in records_of(*rows)]
+    assert shown(task.run(records, [2])) == [(1, Result("a", 1, None, 1_000))]
+    collected = late.drain()
+    assert collected is not None
+    shown_late = collected.to_pylist()
+    assert [(row["timestamp"], row["value"]["topic"], row["value"]["offset"]) for row in shown_late] == [
+        (7, "right", 2), (1_000, "right", 3),
+    ]  # fmt: skip
+    assert shown_late[0]["value"] == {
+        "node": "NODE", "reason": "older than the join's retention", "lateness_ms": 199_993, "clock": "store_time",
+        "clock_ms": 200_000, "topic": "right", "partition": 0, "offset": 2, "key": '"b"', "window_start": None,
+        "window_end": None, "value": '"r2"',
+    }  # fmt: skip
+    assert task.metrics.dropped == {"late": 2}
+
+
+def test_results_have_the_headers_of_the_record_that_causes_them() -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    task = Case("left", JoinWindows(1, 1, 0)).task()
+    records = records_of((LEFT, "a", 1, 100), (RIGHT, "b", "r", 105), (LEFT, "b", 2, 105))
+    left, right = (task.input_of(records, side) for side in (LEFT, RIGHT))
+    headers = pa.array([[("h", b"1")], [("h", b"2")]], kind)
+    batch = task.operator.process([replace(left, headers=headers), right], task.uptake_of(records))
+    assert batch.headers.to_pylist() == [None, [{"key": "h", "value": b"2"}]]
+    sealed = task.operator.seal([replace(task.input_of([], n), headers=headers[:0]) for n in (LEFT, RIGHT)])  # type: ignore[attr-defined]
+    assert sealed.headers.type == kind
+
+
+def test_keys_of_two_types_and_windowed_keys_are_refused() -> None:
+    task = Case("inner", JoinWindows(1, 1, 0)).task()
+    left, right = (task.input_of([], side) for side in (LEFT, RIGHT))
+    numbers = replace(right, key=pa.array([], pa.int64()))
+    with pytest.raises(ConfigurationError, match=r"differ in type .* string and int64.*NODE.*select_key"):
+        task.operator.process([left, numbers], task.uptake_of([]))
+    nothing = np.empty(0, dtype=np.int64)
+    with pytest.raises(ConfigurationError, match=r"windowed keys.*select_key"):
+        task.operator.process([left, replace(right, windows=Windows(nothing, nothing))], task.uptake_of([]))
+
+
+def test_other_types_than_those_stored_are_refused() -> None:
+    case = Case("outer", JoinWindows(1, 1, 0))
+    task = case.task()
+    task.run(records_of((LEFT, "a", 1, 100)))
+    other = Task(case.spec, pa.string(), (pa.string(), pa.string()), backend=task.backend)
+    with pytest.raises(ConfigurationError, match="types of a store's rows have changed"):
+        other.process([])
