@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from statelib.errors import ConfigurationError
 from statelib.operators.branch import Branch, Split
 from statelib.operators.mapping import mapper
 
@@ -81,7 +82,17 @@ class BranchedKStream:
         self._branches: dict[str, KStream] = {}
 
     def branch(self, predicate: MapperLike, branched: Branched | None = None) -> BranchedKStream:
-        """The records for which ``predicate`` is true, and none of the branches before took."""
+        """The records for which ``predicate`` is true, and none of the branches before took.
+
+        Raises:
+            ConfigurationError: The split has its default branch: there is nothing left.
+        """
+        if self._split.has_default:
+            raise ConfigurationError(
+                "a branch comes behind the default branch",
+                node=self._node,
+                next_step="call default_branch() last",
+            )
         self._split = replace(self._split, predicates=(*self._split.predicates, mapper(predicate)))
         number = len(self._split.predicates)
         self._add(number - 1, branched or Branched(), str(number))

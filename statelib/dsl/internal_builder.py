@@ -38,6 +38,18 @@ class InternalStreamsBuilder:
         self._stores: set[str] = set()
         self.state_stores = StateStores()
 
+    def check_same(self, other: InternalStreamsBuilder) -> None:
+        """Looks whether a stream or table of ``other`` goes together with those of this one.
+
+        Raises:
+            ConfigurationError: They are parts of two topologies.
+        """
+        if other is not self:
+            raise ConfigurationError(
+                "streams and tables of two StreamsBuilders do not go together",
+                next_step="describe a topology with one StreamsBuilder; a topic connects two",
+            )
+
     def build(self) -> Topology:
         """The topology, checked."""
         return Topology(self._nodes)

@@ -96,6 +96,7 @@ class KStream:
         Keys and values must be of the same types. Topics may differ in their numbers of partitions; then repartition
         the merged stream before something needs its keys.
         """
+        self._builder.check_same(other._builder)
         visits = self._builder.passing_order()
         parents = sorted((self.node, other.node), key=lambda parent: visits[parent].ends)  # they pass on to it last
         node = self._builder.add_processor("KSTREAM-MERGE", parents, Merge(), name=named.name if named else None)
@@ -334,11 +335,18 @@ class KStream:
             return self._join_stream(other, *how, keeps_left=left, keeps_right=False, **options)
         if isinstance(other, GlobalKTable):
             return self._join_global_table(other, *how, left=left, **options)
-        return self._join_table(other, *how, left=left, **options)
+        if isinstance(other, KTable):
+            return self._join_table(other, *how, left=left, **options)
+        raise ConfigurationError(
+            f"a stream cannot be joined with {type(other).__name__}",
+            node=self.node,
+            next_step="join it with what StreamsBuilder.table(), .global_table() or .stream() gives",
+        )
 
     def _join_global_table(
         self, table: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None, *, left: bool
     ) -> KStream:
+        self._builder.check_same(table.builder)
         spec = stream_join(table.view, joiner, left=left, key=mapper(key_mapper))
         kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
         name = named.name if named else None
@@ -355,6 +363,7 @@ class KStream:
                 node=self.node,
                 next_step="join(other, joiner, JoinWindows.of_time_difference_and_grace(difference, grace))",
             )
+        self._builder.check_same(other._builder)
         joined = joined or StreamJoined()
         left, right = (
             stream._repartitioned(joined.name and f"{joined.name}-{side}")  # noqa: SLF001 - of this class
@@ -367,6 +376,7 @@ class KStream:
         return KStream(self._builder, node, key_changed=False)
 
     def _join_table(self, table: KTable, joiner: MapperLike, joined: Joined | None = None, *, left: bool) -> KStream:
+        self._builder.check_same(table.builder)
         name = joined.name if joined else None
         stream = self._repartitioned(name)
         if joined and joined.grace_period_ms is not None:

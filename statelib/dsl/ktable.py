@@ -36,6 +36,11 @@ class _Table:
         self._builder = builder
         self.node = node
 
+    @property
+    def builder(self) -> InternalStreamsBuilder:
+        """Shared by all streams and tables of a topology."""
+        return self._builder
+
     def to_stream(self, named: Named | None = None) -> kstream.KStream:
         """Its updates as a stream, deletions included as nulls."""
         name = named.name if named else None
@@ -234,6 +239,7 @@ class KTable(_Table):
         materialized: Materialized | None,
         foreign_key: MapperLike | None,
     ) -> KTable:
+        self._builder.check_same(other.builder)
         if foreign_key is None:
             return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
         return foreign_key_joins.foreign_key_joined_table(

@@ -13,6 +13,7 @@ from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import describe
 from statelib.topology.groups import Groups, global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source
+from statelib.topology.topics import check_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,8 +80,8 @@ class Topology:
 
     Raises:
         ConfigurationError: Two nodes of one name, an unknown parent, a topic with two sources or two sinks, a topic
-            that is read and written, repartition topics in a cycle or joined with different numbers of partitions, an
-            operator's parameters that do not go together, no source.
+            that is read and written or cannot be, repartition topics in a cycle or joined with different numbers of
+            partitions, an operator's parameters that do not go together, no source.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -229,17 +230,18 @@ def _check(nodes: Sequence[Node]) -> None:
         if isinstance(node, Processor) and isinstance(node.spec, CheckedSpec):
             node.spec.check(node.name)
         if isinstance(node, Source):
+            check_topic(node.topic, node.name)
             _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
         if isinstance(node, Sink):
+            check_topic(node.topic, node.name, node.partitions)
             _add_topic(written, node.topic, "written", "merge() the streams before to()")
     both = {node.topic for node in nodes if isinstance(node, Sink) and not node.internal} & read
     if both:
         next_step = "write to another topic"
         raise ConfigurationError("a topic is read and written, a cycle", topic=both.pop(), next_step=next_step)
-    if not read:
-        raise ConfigurationError(
-            "the topology has no source", next_step="begin with StreamsBuilder.stream() or .table()"
-        )
+    if not any(isinstance(node, Source) and not node.is_global for node in nodes):
+        what = "the topology has no source but global tables" if read else "the topology has no source"
+        raise ConfigurationError(what, next_step="begin with StreamsBuilder.stream() or .table()")
 
 
 def _add_topic(topics: set[str], topic: str, done: str, next_step: str) -> None:

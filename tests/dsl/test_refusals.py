@@ -9,13 +9,18 @@ import pyarrow as pa
 import pytest
 
 from statelib import (
+    Branched,
     BufferConfig,
     ConfigurationError,
     Consumed,
     Job,
+    Joined,
+    JoinWindows,
     JsonSerde,
     Materialized,
     Named,
+    Produced,
+    Repartitioned,
     SessionWindows,
     SlidingWindows,
     Stores,
@@ -78,6 +83,64 @@ def stores_of_one_name(streams: StreamsBuilder) -> None:
     grouped.count(Materialized.as_("counts"))
 
 
+def merged_with_another_builders(streams: StreamsBuilder) -> None:
+    streams.stream("a").merge(StreamsBuilder("other").stream("b")).to("c")
+
+
+def joined_with_another_builders(streams: StreamsBuilder) -> None:
+    streams.stream("a").join(StreamsBuilder("other").table("b", VERSIONED), "left").to("c")
+
+
+def joined_with_another_builders_stream(streams: StreamsBuilder) -> None:
+    windows = JoinWindows.of_time_difference_with_no_grace(HOUR)
+    streams.stream("a").outer_join(StreamsBuilder("other").stream("b"), "left", windows).to("c")
+
+
+def joined_with_another_builders_global_table(streams: StreamsBuilder) -> None:
+    streams.stream("a").left_join(StreamsBuilder("other").global_table("b"), "key", "left").to("c")
+
+
+def tables_of_two_builders(streams: StreamsBuilder) -> None:
+    streams.table("a").join(StreamsBuilder("other").table("b"), "left").to_stream().to("c")
+
+
+def foreign_key_of_another_builder(streams: StreamsBuilder) -> None:
+    streams.table("a").join(StreamsBuilder("other").table("b"), "left", foreign_key="key").to_stream().to("c")
+
+
+def joined_with_a_topic(streams: StreamsBuilder) -> None:
+    streams.stream("a").join("b", "left")  # type: ignore[call-overload]
+
+
+def joined_with_other_partitions(streams: StreamsBuilder) -> None:
+    two, three = (Repartitioned.as_(f"by-{n}").with_number_of_partitions(n) for n in (2, 3))
+    table = streams.stream("b").repartition(three).to_table(materialized=VERSIONED)
+    streams.stream("a").repartition(two).join(table, "left").to("c")
+
+
+def grace_beyond_the_history(streams: StreamsBuilder) -> None:
+    waiting = Joined.as_("late").with_grace_period(HOUR + MINUTE)
+    streams.stream("a").join(streams.table("b", VERSIONED), "left", waiting).to("c")
+
+
+def grace_without_a_history(streams: StreamsBuilder) -> None:
+    streams.stream("a").join(streams.table("b"), "left", Joined.as_("late").with_grace_period(HOUR)).to("c")
+
+
+def global_table_that_is_written(streams: StreamsBuilder) -> None:
+    streams.stream("a").join(streams.global_table("b"), "key", "left").to("b")
+
+
+def branch_behind_the_default(streams: StreamsBuilder) -> None:
+    split = streams.stream("a").split(Named.as_("by-size"))
+    split.default_branch()
+    split.branch("x")
+
+
+def branches_of_one_name(streams: StreamsBuilder) -> None:
+    streams.stream("a").split().branch("x", Branched.as_("-x")).branch("y", Branched.as_("-x")).no_default_branch()
+
+
 def job_writing_to(topic: str) -> Callable[[], object]:
     def make() -> object:
         streams = StreamsBuilder("sums")
@@ -112,6 +175,41 @@ REFUSALS = {
     "one sink topic twice": (builder(written_twice), r"written by two nodes.*merge\(\)"),
     "two nodes of one name": (builder(named_twice), r"two nodes have one name.*node twice.*Named"),
     "two stores of one name": (builder(stores_of_one_name), r"two stores have one name.*counts.*differently"),
+    "two branches of one name": (builder(branches_of_one_name), r"two nodes have one name.*-x.*Named"),
+    "a branch behind the default": (builder(branch_behind_the_default), r"default branch.*node by-size.*last"),
+    "two sinks of one name": (
+        builder(lambda s: [s.stream("a").to(topic, Produced().with_name("out")) for topic in ("b", "c")]),
+        r"two nodes have one name.*node out",
+    ),
+    "merge, two builders": (builder(merged_with_another_builders), r"two StreamsBuilders.*one StreamsBuilder"),
+    "join, two builders": (builder(joined_with_another_builders), r"two StreamsBuilders"),
+    "join of streams, two builders": (builder(joined_with_another_builders_stream), r"two StreamsBuilders"),
+    "join of tables, two builders": (builder(tables_of_two_builders), r"two StreamsBuilders"),
+    "foreign key, two builders": (builder(foreign_key_of_another_builder), r"two StreamsBuilders"),
+    "global table, two builders": (builder(joined_with_another_builders_global_table), r"two StreamsBuilders"),
+    "join with a topic": (builder(joined_with_a_topic), r"cannot be joined with str.*StreamsBuilder\.table\(\)"),
+    "join, partitions": (
+        builder(joined_with_other_partitions),
+        r"joined topics differ in their number of partitions: job-by-2-repartition has 2, job-by-3-repartition has 3",
+    ),
+    "join, grace and history": (
+        builder(grace_beyond_the_history),
+        r"history for 3600000 ms, less than the join's grace period of 3660000 ms.*store prices.*at least",
+    ),
+    "join, grace and a plain table": (
+        builder(grace_without_a_history), r"must be versioned.*grace period.*persistent_versioned_key_value_store"
+    ),
+    "a global table that is a sink": (builder(global_table_that_is_written), r"read and written, a cycle.*topic b"),
+    "nothing but global tables": (builder(lambda s: s.global_table("a")), r"no source but global tables"),
+    "no partitions": (
+        builder(lambda s: s.stream("a").repartition(Repartitioned.number_of_partitions(0)).to("b")),
+        r"cannot have 0 partitions.*at least one",
+    ),
+    "a sink without partitions": (
+        builder(lambda s: s.stream("a").to("b", Produced.with_partitions(-1))), r"cannot have -1 partitions.*topic b"
+    ),
+    "a source without a name": (builder(lambda s: s.stream("")), r"'' is no name of a topic.*249"),
+    "a sink's illegal name": (builder(lambda s: s.stream("a").to("b/c")), r"'b/c' is no name of a topic"),
     "no source": (builder(lambda _: None), r"no source.*StreamsBuilder.stream"),
     "final results that leave early": (eager_final_results, r"never emits early.*shut_down_when_full"),
     "the job's topic for late records": (job_writing_to("sums-late"), r"late records go.*another name"),
