@@ -12,11 +12,13 @@ from statelib import (
     BufferConfig,
     Grouped,
     Joined,
+    JoinWindows,
     Materialized,
     Named,
     SessionWindows,
     SlidingWindows,
     Stores,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -66,7 +68,10 @@ def surface() -> Topology:
     suppression(events.group_by_key())
     tables(events.group_by_key(), prices, names)
     stream_table_joins(events, prices, names)
+    stream_joins(events, builder.stream("clicks"))
     table_joins(prices, names, builder.stream("clicks").group_by_key())
+    regrouped_tables(prices, names)
+    foreign_key_joins(prices, names)
     global_table_joins(events, builder.global_table("places"), builder.global_table("tariffs", versioned("tariffs")))
     return builder.build()
 
@@ -166,6 +171,15 @@ def stream_table_joins(events: KStream, prices: KTable, names: KTable) -> None:
     by_other.join(known, LATEST, Joined.as_("join-newest")).to("with-the-newest")
 
 
+def stream_joins(events: KStream, clicks: KStream) -> None:
+    """Two streams: each kind of join, windows on both sides and on one, a stream with itself."""
+    near = JoinWindows.of_time_difference_and_grace(ms(20), ms(15))
+    events.join(clicks, LATEST, near).to("met")
+    events.left_join(clicks, LATEST, near.before(ms(0))).to("met-left")
+    events.outer_join(clicks, LATEST, near, StreamJoined.as_("outer").with_name("outer")).to("met-outer")
+    events.left_join(events, LATEST, JoinWindows.of_time_difference_with_no_grace(ms(5))).to("met-itself")
+
+
 def table_joins(prices: KTable, names: KTable, clicks: KGroupedStream) -> None:
     """Two tables by key: plain, versioned and aggregated, stored and not."""
     names.join(prices, LATEST, Named.as_("names-and-prices")).to_stream().to("names-and-prices")
@@ -173,6 +187,25 @@ def table_joins(prices: KTable, names: KTable, clicks: KGroupedStream) -> None:
     either = counts.outer_join(names, LATEST, Named.as_("either"), Materialized.as_("either-stored"))
     either.filter(pc.field("value") != "None|None").to_stream().to("either")
     prices.left_join(prices.filter(pc.field("value", "amount") > 4), LATEST, Named.as_("self")).to_stream().to("self")
+
+
+def regrouped_tables(prices: KTable, names: KTable) -> None:
+    """Aggregations that take back, of a plain and of a versioned table, columnar and per change."""
+    functions = {"n": count(), "sum": sum_("value"), "mean": mean_("value")}
+    by_other = names.group_by("value.other", "value.amount", Grouped.as_("names-by-other"))
+    by_other.aggregate(functions, Materialized.as_("by-other")).to_stream().to("by-other")
+    by_other.reduce(lambda sum_, new: sum_ + new, lambda sum_, old: sum_ - old).to_stream().to("reduced-by-other")
+    prices.group_by("value.other").count(versioned("prices-by-other")).to_stream().to("prices-by-other")
+
+
+def foreign_key_joins(prices: KTable, names: KTable) -> None:
+    """Rows that refer to rows elsewhere, plain and versioned; of tables that are read in one stage, by copies."""
+    copied = names.to_stream().filter(pc.is_valid(pc.field("value"))).repartition().to_table(Named.as_("copied-names"))
+    found = names.left_join(copied, LATEST, Named.as_("names-of-names"), foreign_key="other")
+    found.to_stream().to("names-of-names")
+    copy = prices.to_stream().repartition().to_table(Named.as_("copied-prices"), versioned("copied-prices", 60))
+    referring = prices.join(copy, LATEST, Named.as_("prices-of-prices"), Materialized.as_("kept"), foreign_key="other")
+    referring.to_stream().to("prices-of-prices")
 
 
 def global_table_joins(events: KStream, places: GlobalKTable, tariffs: GlobalKTable) -> None:
