@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from hindstream.store_entries import Entry, Place, entries
+from hindstream.store_entries import Entry, Place, entries, stores_of
 from statelib.batch import NO_TIMESTAMP
 from statelib.checkpoint import Checkpoints
 from statelib.commits import CommitLog, JobLayout, check_restorable
@@ -97,10 +97,9 @@ def _owner(job: Job, store: str) -> tuple[SubTopology, Processor]:
     known: list[str] = []
     for sub in job.topology.sub_topologies:
         for node in sub.processors:
-            if node.spec.families():
-                known += node.stores
-                if store in node.stores:
-                    return sub, node
+            known += stores_of(node)
+            if store in stores_of(node):
+                return sub, node
     step = f"one of: {', '.join(known)}" if known else "the job is stateless"
     raise ConfigurationError("the job has no such store", job=job.name, store=store, next_step=step)
 
@@ -145,8 +144,7 @@ class _Asked:
         """Where to look."""
         framed = keys[0] if len(keys) == 1 else len(keys[0]).to_bytes(4, "big") + keys[0] + keys[1]
         store_time_ms = task.position.clocks.get(self.node.name, {}).get("store_time", NO_TIMESTAMP)
-        value_type = self.types[self.node.name].field("value").type
-        return Place(backend, self.store, framed, self.at_ms, store_time_ms, value_type)
+        return Place(backend, self.store, framed, self.at_ms, store_time_ms, self.types[self.node.name])
 
 
 def _parsed(text: str, key_type: pa.DataType) -> bytes:

@@ -19,11 +19,14 @@ from statelib.operators.base import OperatorSpec
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.derived_table import DerivedTable
 from statelib.operators.distinct import Distinct
+from statelib.operators.foreign_key_join import ForeignKeyJoin
+from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_join import TableJoinMerge
 from statelib.operators.table_source import PlainTableSource, TableSource
@@ -43,9 +46,13 @@ from statelib.stores.deduplication import DeduplicationStore
 from statelib.stores.join_buffer import JoinBufferStore
 from statelib.stores.key_value import KeyValueStore as PlainRows
 from statelib.stores.session import SessionStore as SessionRows
+from statelib.stores.stream_join import HeldStore, JoinWindowStore
+from statelib.stores.subscription_codec import decode_key
+from statelib.stores.subscriptions import SubscriptionStore
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.stores.versioned import VersionedKeyValueStore as Versions
 from statelib.stores.window import WindowStore as WindowRows
+from statelib.topology import Processor
 
 Entry = tuple[str, object]
 """When, or what for, and the value."""
@@ -64,7 +71,7 @@ class Place:
         at_ms: Of a versioned store the version of that time, of windows and sessions those that hold it; None: the
             latest version, all windows.
         store_time_ms: The store's clock.
-        value_type: What its operator forwards.
+        forwarded: What its operator forwards, fields ``key`` and ``value``.
     """
 
     backend: Backend
@@ -72,7 +79,15 @@ class Place:
     key: bytes
     at_ms: int | None
     store_time_ms: int
-    value_type: pa.DataType
+    forwarded: pa.Schema
+
+
+def stores_of(node: Processor) -> tuple[str, ...]:
+    """The stores that a node writes: not those that it only looks into."""
+    spec = node.spec
+    if isinstance(spec, StreamStreamJoin):
+        return tuple(store for store in (spec.left_store, spec.right_store, spec.held_store) if store is not None)
+    return node.stores if spec.families() else ()
 
 
 @singledispatch
@@ -153,6 +168,39 @@ def _(spec: JoinBuffer, place: Place) -> Iterator[Entry]:
 
 
 @entries.register
+def _(spec: StreamStreamJoin, place: Place) -> Iterator[Entry]:
+    if place.store == spec.held_store:
+        held_rows = HeldStore(place.backend, place.store)
+        for held in held_rows.all():
+            if held.row.key == place.key:
+                side = "left" if held.is_left else "right"
+                waits = f"{time_text(held.row.timestamp_ms)} ({side}), has met nobody"
+                yield waits, _field(held.row.value, held_rows.header.schema, side)
+    else:
+        rows = JoinWindowStore(place.backend, place.store)
+        for row in rows.fetch(place.key, 0):
+            yield time_text(row.timestamp_ms), _field(row.value, rows.header.schema, 0)
+
+
+@entries.register
+def _(spec: ForeignKeyJoin, place: Place) -> Iterator[Entry]:
+    store = SubscriptionStore(place.backend, spec.store)
+    found, _ = store.load([place.key])
+    keys = [decode_key(raw, spec.store)[1] for raw in found.keys.to_pylist()]
+    referring = serde_for(place.forwarded.field("key").type).deserialize(pa.array(keys, pa.binary()))
+    for key, row in zip(referring.to_pylist(), found.rows.to_pylist(), strict=True):
+        yield f"row {key}", _field(row, store.header.schema, 0)
+
+
+@entries.register
+def _(spec: ForeignKeyResolve, place: Place) -> Iterator[Entry]:
+    store = PlainRows(place.backend, spec.store)
+    found = store.get(place.key)
+    if found is not None:
+        yield "answered", _field(found.value, store.header.schema, 0)
+
+
+@entries.register
 def _(spec: Process, place: Place) -> Iterator[Entry]:
     builder = next(builder for builder in spec.stores if builder.name == place.store)
     key = builder.key_serde.deserialize(pa.array([place.key], pa.binary()))[0].as_py()
@@ -172,7 +220,8 @@ def _table(store: TableStore, place: Place, aggregator: Any = None) -> Iterator[
         found = PlainRows(place.backend, store.name).get(place.key)
     if found is None:
         return
-    stored_type = place.value_type if aggregator is None else aggregator.stored_type(place.value_type)
+    value_type = place.forwarded.field("value").type
+    stored_type = value_type if aggregator is None else aggregator.stored_type(value_type)
     stored = serde_for(stored_type).deserialize(pa.array([found.value], pa.binary()))
     value = stored if aggregator is None else aggregator.results_of(stored)
     yield f"since {time_text(found.timestamp)}", value[0].as_py()
@@ -232,6 +281,13 @@ def _value(row: bytes, schema: pa.Schema | None) -> object:
     """Of what a buffer keeps, the record's value."""
     found = _decoded(row, schema)
     return found["value"] if isinstance(found, dict) else found
+
+
+def _field(value: bytes, schema: pa.Schema | None, name: str | int) -> object:
+    """A value that is stored in the bytes of its type, the field ``name`` of the store's schema."""
+    if schema is None:
+        return value.hex()
+    return serde_for(schema.field(name).type).deserialize(pa.array([value], pa.binary()))[0].as_py()
 
 
 def _decoded(row: bytes, schema: pa.Schema | None) -> object:
