@@ -136,18 +136,21 @@ class JoinRows:
         link(rows, self._newest, self._rows)
 
     def in_order(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows by time, right before left, key bytes, arrival."""
-        of = self.rows[rows]
-        order = np.lexsort((of["arrival"], -of["side"], of["time"]))
-        time, side, code = (of[name][order] for name in ("time", "side", "key_code"))
-        alike = (time[1:] == time[:-1]) & (side[1:] == side[:-1])
+        """Rows, given by number, by time, right before left, key bytes, arrival.
+
+        Those of one time, side and key are numbered in the order of their arrival.
+        """
+        place = 2 * self._rows["time"][rows] + 1 - self._rows["side"][rows]
+        order = np.argsort(place, kind="stable")
+        place, code = place[order], self._rows["key_code"][rows[order]]
+        alike = place[1:] == place[:-1]
         differ = np.flatnonzero(alike & (code[1:] != code[:-1]))
         if len(differ):  # keys are looked at only where they matter
             group = np.cumsum(np.concatenate([[True], ~alike]))
-            tied = np.flatnonzero(np.isin(group, group[differ]))
-            rank = self._ranks(code[tied])
-            arrival = of["arrival"][order[tied]]
-            order[tied] = order[tied[np.lexsort((arrival, rank, group[tied]))]]
+            among = np.zeros(group[-1] + 1, dtype=np.bool_)
+            among[group[differ]] = True
+            tied = np.flatnonzero(among[group])
+            order[tied] = order[tied[np.lexsort((self._ranks(code[tied]), group[tied]))]]
         return rows[order]
 
     def give_up(self, rows: NDArray[np.int64]) -> None:
@@ -166,10 +169,9 @@ class JoinRows:
     def held_sets(self, may_be_held: NDArray[np.int64]) -> HeldSets:
         """Ranks the rows that are held, and others that may come to be."""
         by_rank = self.in_order(np.concatenate([self.held, may_be_held]))
-        ranked = self._rows[by_rank]
         self._rows["rank"][by_rank] = np.arange(len(by_rank))
-        held = ranked["held"] == 1
-        return HeldSets(by_rank, *(ordered_set(held & (ranked["side"] == side)) for side in SIDES))
+        held, side = self._rows["held"][by_rank] == 1, self._rows["side"][by_rank]
+        return HeldSets(by_rank, *(ordered_set(held & (side == of)) for of in SIDES))
 
     def compact(self, last_expired: Sequence[int]) -> None:
         """Drops what nobody needs any more, whenever the rows have doubled.
