@@ -132,7 +132,8 @@ def _texts(node: Node) -> tuple[str, str]:
     """What stands in the box: a topic and what is done with it, or a node and its stores."""
     match node:
         case Source():
-            return node.topic, "repartition topic" if node.internal else "source topic"
+            kind = "repartition" if node.internal else "global" if node.is_global else "source"
+            return node.topic, f"{kind} topic"
         case Processor():
             return node.name, ", ".join(node.stores)
         case Sink():

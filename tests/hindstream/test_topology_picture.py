@@ -71,3 +71,14 @@ def test_an_edge_for_each_parent_and_the_text_of_stores_and_topics() -> None:
     assert text.count('class="edge"') == sum(len(node.parents) for node in given.nodes)
     for expected in ("orders", "repartition topic", "source topic", "sink topic", "price&lt;s&gt;", "counts"):
         assert expected in text
+
+
+def test_a_global_table_is_in_each_sub_topology_that_looks_into_it() -> None:
+    builder = StreamsBuilder("job")
+    places = builder.global_table("places")
+    visits = builder.stream("visits")
+    for number, stream in enumerate([visits, visits.select_key("id").repartition()]):
+        stream.join(places, "place", "right").to(f"joined-{number}")
+    text = str(topology_picture(builder.build()))
+    assert text.count(">global topic<") == 2
+    assert text.count('class="edge"') == 6 + 4
