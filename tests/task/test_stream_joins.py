@@ -30,7 +30,8 @@ def records(seed: int, count: int) -> Rows:
     late = rng.choice([0, 0, 5_000, 40_000, 400_000], count, p=[0.4, 0.2, 0.2, 0.15, 0.05])
     time = np.maximum(0, np.arange(count) * 5_000 - late)
     return [
-        (None if n % 29 == 7 else f"k{rng.integers(40)}", None if n % 31 == 5 else n, int(time[n])) for n in range(count)
+        (None if n % 29 == 7 else f"k{rng.integers(40)}", None if n % 31 == 5 else n, int(time[n]))
+        for n in range(count)
     ]
 
 
