@@ -18,6 +18,7 @@ from statelib.operators import join_rows
 from statelib.operators.late import LateRecords
 from statelib.operators.mapping import mapper
 from statelib.operators.stream_stream_join import RunningStreamStreamJoin, StreamStreamJoin
+from tests.effort import examples
 from tests.operators.tables import CUTS, HOW, KEYS, NUMBERS
 from tests.operators.task import Record, Task
 from tests.reference.stream_stream_join import Kind, Result, Side
@@ -74,20 +75,28 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def streams(draw: st.DrawFn, most: int = 30) -> list[Record]:
-    """Out of order, equal times, nulls, a hot key; now and then something that only moves the task's clock."""
-    unit = draw(st.sampled_from([1, 1, 1, 10_000]))
+def runs(draw: st.DrawFn, most: int = 30) -> tuple[Case, list[Record]]:
+    """A join and its records: out of order, at the bounds of its windows, equal times, nulls, a hot key.
+
+    Now and then comes something that only moves the task's clock.
+    """
+    case = draw(cases())
+    windows = case.windows
+    back, ahead, grace = abs(windows.before_ms), abs(windows.after_ms), windows.grace_period_ms
+    bounds = [back, ahead, back + grace, ahead + grace, windows.size_ms, windows.retention_ms]
+    moves = st.sampled_from([0, 0, 1, 1, *bounds, *(bound + 1 for bound in bounds)])
+    late = st.sampled_from([0, 0, 0, 0, 1, 11, *bounds, *(bound + 1 for bound in bounds), 70_000])
     now = draw(st.sampled_from([0, 40, 1_700_000_000_000]))
     records = []
     for row in range(draw(st.integers(0, most))):
-        now += draw(st.sampled_from([0, 0, 1, 1, 5, 30])) * unit
-        timestamp = max(0, now - draw(st.sampled_from([0, 0, 0, 1, 5, 10, 11, 40])) * unit)
+        now += draw(moves)
+        timestamp = max(0, now - draw(late))
         parent = draw(st.sampled_from([LEFT, LEFT, RIGHT, RIGHT, None]))
         value = draw(NUMBERS)
         if parent == RIGHT and value is not None:
             value = f"r{value}"
         records.append(Record(draw(KEYS), value, timestamp, row, parent))
-    return records
+    return case, records
 
 
 SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
@@ -112,10 +121,12 @@ def shown(batches: list[Batch]) -> list[tuple[int, Result]]:
     return rows
 
 
-@given(cases(), streams(), CUTS, HOW, SEMANTICS)
+@examples(600)
+@given(runs(), CUTS, HOW, SEMANTICS)
 def test_the_models_results_in_every_cut(
-    case: Case, records: list[Record], cuts: list[int], flush_every: int, semantics: Semantics
+    run: tuple[Case, list[Record]], cuts: list[int], flush_every: int, semantics: Semantics
 ) -> None:
+    case, records = run
     task, model = case.task(semantics), case.model(semantics)
     task.process([])  # finds out about types, as a task does
     results = shown(task.run(records, cuts, flush_every=flush_every))
@@ -130,22 +141,25 @@ def test_the_models_results_in_every_cut(
     assert figures.accounts.get("null-value", 0) == sum(r.value is None and r.parent is not None for r in records)
 
 
-@given(cases(), streams(), CUTS, CUTS, HOW, SEMANTICS)
+@examples(400)
+@given(runs(), CUTS, CUTS, HOW, SEMANTICS)
 def test_the_same_bytes_in_every_cut(
-    case: Case, records: list[Record], one: list[int], other: list[int], flush_every: int, semantics: Semantics
+    run: tuple[Case, list[Record]], one: list[int], other: list[int], flush_every: int, semantics: Semantics
 ) -> None:
-    runs = [case.task(semantics), case.task(semantics)]
-    runs[0].run(records, one)
-    runs[1].run(records, other, flush_every=flush_every)
-    assert runs[0].content() == runs[1].content()
-    assert runs[0].clocks == runs[1].clocks
-    assert runs[0].metrics.accounts == runs[1].metrics.accounts
+    case, records = run
+    tasks = [case.task(semantics), case.task(semantics)]
+    tasks[0].run(records, one)
+    tasks[1].run(records, other, flush_every=flush_every)
+    assert tasks[0].content() == tasks[1].content()
+    assert tasks[0].clocks == tasks[1].clocks
+    assert tasks[0].metrics.accounts == tasks[1].metrics.accounts
 
 
-@given(cases(), streams(), st.integers(1, 4), SEMANTICS)
+@given(runs(), st.integers(1, 4), SEMANTICS)
 def test_what_nobody_needs_is_dropped_from_memory(
-    case: Case, records: list[Record], size: int, semantics: Semantics
+    run: tuple[Case, list[Record]], size: int, semantics: Semantics
 ) -> None:
+    case, records = run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(join_rows, "_COMPACT_FROM_ROWS", size)
         task = case.task(semantics)
@@ -156,10 +170,11 @@ def test_what_nobody_needs_is_dropped_from_memory(
     assert task.content() == whole.content()
 
 
-@given(cases(), streams(), CUTS, HOW, SEMANTICS)
+@given(runs(), CUTS, HOW, SEMANTICS)
 def test_a_seal_gives_what_is_held(
-    case: Case, records: list[Record], cuts: list[int], flush_every: int, semantics: Semantics
+    run: tuple[Case, list[Record]], cuts: list[int], flush_every: int, semantics: Semantics
 ) -> None:
+    case, records = run
     task, model = case.task(semantics), case.model(semantics)
     task.run(records, cuts, flush_every=flush_every)
     operator = task.operator
@@ -172,9 +187,10 @@ def test_a_seal_gives_what_is_held(
     assert task.metrics.records_in == sum(task.metrics.accounts.values())
 
 
-@given(cases(), streams())
-def test_each_record_gives_its_matches_or_one_lone_result(case: Case, records: list[Record]) -> None:
+@given(runs())
+def test_each_record_gives_its_matches_or_one_lone_result(run: tuple[Case, list[Record]]) -> None:
     """What the KIPs promise: no lone result of a record that is joined before or after, and none is missing."""
+    case, records = run
     case = replace(case, windows=replace(case.windows, unmatched_at_once=False))
     records = [replace(record, value=row if record.parent == LEFT else f"r{row}") for row, record in enumerate(records)]
     task = case.task()
@@ -219,6 +235,30 @@ def test_lone_results_come_by_time_right_before_left_key_and_arrival() -> None:
         (6, ("d", None, "r2", 99)), (6, ("c", None, "r1", 100)), (6, ("a", 3, None, 100)), (6, ("ab", 2, None, 100)),
         (6, ("b", 1, None, 100)), (6, ("b", 4, None, 100)),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
+def test_a_record_is_there_for_the_windows_and_the_grace_period(semantics: Semantics) -> None:
+    case = Case("inner", JoinWindows(10, 20, 5))
+    for clock, matches in ((134, 1), (135, 0)):
+        rows = ((LEFT, "a", 1, 100), (LEFT, "b", 2, clock), (RIGHT, "a", "r", 90))
+        assert len(results_of(case, *rows, semantics=semantics)) == matches
+
+
+def test_there_is_no_time_before_zero() -> None:
+    """A left record's window of -4 to -2 is that of 0 in Kafka Streams."""
+    case = Case("inner", JoinWindows(7, -5, 0))
+    assert results_of(case, (RIGHT, "a", "r", 0), (LEFT, "a", 1, 3)) == [(1, ("a", 1, "r", 3))]
+
+
+def test_a_record_that_has_given_its_lone_result_leaves_the_stores() -> None:
+    case = Case("left", JoinWindows(10, 10, 0))
+    task = case.task()
+    task.run(records_of((LEFT, "a", 1, 100)))
+    assert [len(task.content()[family]) for family in ("left", "left.by-time", "held")] == [1, 2, 2]
+    task.restart()
+    task.run(records_of((RIGHT, "b", "r", 111)))
+    assert [len(task.content()[family]) for family in ("left", "left.by-time", "held")] == [0, 1, 1]
 
 
 def test_a_record_that_comes_to_both_sides_comes_first_to_the_first_parent() -> None:
