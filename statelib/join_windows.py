@@ -17,7 +17,7 @@ _ANY_MS = -(1 << 62)
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """Records of one key meet if the right one's timestamp is near enough to the left one's (``JoinWindows``).
+    """Records of one key meet if their timestamps are near enough (Kafka's ``JoinWindows``; grace: KIP-633).
 
     A right record joins a left one of time ``t`` if its own time is from ``t - before`` to ``t + after``, both
     included. One of the two may be negative: ``before(-5 s)`` and ``after(10 s)`` let right records join that are 5 to
