@@ -55,6 +55,10 @@ class TimeWindows:
         """Tumbling windows that take records until stream time is ``after_window_end`` past their end."""
         return replace(cls.of_size_with_no_grace(size), grace_period_ms=milliseconds(after_window_end, "grace"))
 
+    def grace(self, after_window_end: timedelta) -> TimeWindows:
+        """The same windows with this grace period (KIP-328)."""
+        return replace(self, grace_period_ms=milliseconds(after_window_end, "grace"))
+
     def advance_by(self, advance: timedelta) -> TimeWindows:
         """The same windows, one starting every ``advance``.
 
@@ -142,6 +146,10 @@ class SessionWindows:
         without = cls.of_inactivity_gap_with_no_grace(inactivity_gap)
         return replace(without, grace_period_ms=milliseconds(after_window_end, "grace"))
 
+    def grace(self, after_window_end: timedelta) -> SessionWindows:
+        """The same windows with this grace period (KIP-328)."""
+        return replace(self, grace_period_ms=milliseconds(after_window_end, "grace"))
+
     @property
     def retention_ms(self) -> int:
         """How long after its end a session must be kept: the gap and the grace period (Kafka's default)."""
@@ -199,6 +207,17 @@ class UnlimitedWindows:
         if not 0 <= start_ms < FAR_FUTURE_MS:
             raise ConfigurationError(f"windows cannot start on {start}", next_step="start in 1970 or later")
         return UnlimitedWindows(start_ms)
+
+    def grace(self, after_window_end: timedelta) -> NoReturn:
+        """Refused, as by Kafka: a window without end has nothing to wait for after it.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        del after_window_end
+        raise ConfigurationError(
+            "UnlimitedWindows have no end, and so no grace period", next_step="leave it out: no record is ever late"
+        )
 
     @property
     def size_ms(self) -> int:
@@ -266,6 +285,10 @@ class SlidingWindows:
         """Windows that take records until stream time is ``after_window_end`` past their end."""
         without = cls.of_time_difference_with_no_grace(time_difference)
         return replace(without, grace_period_ms=milliseconds(after_window_end, "grace"))
+
+    def grace(self, after_window_end: timedelta) -> SlidingWindows:
+        """The same windows with this grace period (KIP-328)."""
+        return replace(self, grace_period_ms=milliseconds(after_window_end, "grace"))
 
     @property
     def retention_ms(self) -> int:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class GlobalKTable:
-    """Made by `StreamsBuilder.global_table`; streams look into it with `KStream.join` and `KStream.left_join`.
+    """Kafka's ``GlobalKTable``, made by `StreamsBuilder.global_table`.
+
+    Streams look into it with `KStream.join` and `KStream.left_join`.
 
     Args:
         builder: Shared by all streams and tables of a topology.

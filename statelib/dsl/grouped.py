@@ -113,6 +113,30 @@ class _WindowedKStream:
         """How many records each key has in each window."""
         return self._table(aggregations.single(aggregations.count()), materialized, named)
 
+    def sum(
+        self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """The sum of ``of`` for each key and window."""
+        return self._table(aggregations.single(aggregations.sum_(of)), materialized, named)
+
+    def min(
+        self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """The smallest of ``of`` for each key and window."""
+        return self._table(aggregations.single(aggregations.min_(of)), materialized, named)
+
+    def max(
+        self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """The largest of ``of`` for each key and window."""
+        return self._table(aggregations.single(aggregations.max_(of)), materialized, named)
+
+    def mean(
+        self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
+    ) -> WindowedKTable:
+        """The arithmetic mean of ``of`` for each key and window."""
+        return self._table(aggregations.single(aggregations.mean_(of)), materialized, named)
+
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:

@@ -15,6 +15,7 @@ from statelib import (
     Deduplicated,
     Grouped,
     Joined,
+    JoinWindows,
     JsonSerde,
     Materialized,
     Named,
@@ -32,6 +33,7 @@ from statelib import (
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
+from statelib.operators.window_aggregate import WindowAggregate
 
 DAY = timedelta(days=1)
 
@@ -230,3 +232,26 @@ def test_a_source_has_the_name_that_it_is_given() -> None:
     (source,) = builder.build().sub_topologies[0].all_sources
     assert (source.name, source.consumed) == ("sold", Consumed(value_serde=JSON, name="sold"))
     assert Consumed.with_().with_name("n").with_key_serde(JSON).key_serde is not None
+
+
+def test_every_window_has_a_grace_period_but_the_one_without_end() -> None:
+    for windows in (
+        TimeWindows.of_size_with_no_grace(DAY),
+        SessionWindows.of_inactivity_gap_with_no_grace(DAY),
+        SlidingWindows.of_time_difference_with_no_grace(DAY),
+        JoinWindows.of_time_difference_with_no_grace(DAY),
+    ):
+        assert (windows.grace_period_ms, windows.grace(DAY).grace_period_ms) == (0, 86_400_000)
+    with pytest.raises(ConfigurationError, match="no end, and so no grace period"):
+        UnlimitedWindows.of().grace(DAY)
+
+
+def test_each_function_of_sql_has_a_method_of_windowed_streams() -> None:
+    builder = StreamsBuilder("app")
+    windowed = builder.stream("sales").group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(DAY))
+    tables = [windowed.sum("x"), windowed.min("x"), windowed.max("x"), windowed.mean("x")]
+    for number, table in enumerate(tables):
+        table.to_stream().to(f"out-{number}")
+    specs = [p.spec for sub in builder.build().sub_topologies for p in sub.processors]
+    described = [spec.describe()["aggregator"] for spec in specs if isinstance(spec, WindowAggregate)]
+    assert [aggregator["aggregations"][0][1]["function"] for aggregator in described] == ["sum", "min", "max", "mean"]

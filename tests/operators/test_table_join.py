@@ -271,7 +271,7 @@ def test_the_nodes_and_stores_are_those_of_kafka() -> None:
         "Processor: KTABLE-JOINOTHER-0000000005 (stores: [KTABLE-SOURCE-0000000001-STORE])\n",
         "      --> KTABLE-MERGE-0000000006\n      <-- KTABLE-SOURCE-0000000003\n",
         "Processor: outer-join-this (stores: [KTABLE-SOURCE-0000000003-STORE])\n      --> outer\n",
-        "Processor: outer (stores: [kept])\n      --> none\n      <-- outer-join-other, outer-join-this\n",
+        "Processor: outer (stores: [kept])\n      --> none\n      <-- outer-join-this, outer-join-other\n",
     ):
         assert line in described
 
