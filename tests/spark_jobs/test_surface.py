@@ -1,0 +1,55 @@
+"""Every operator on Spark: on any number of threads what one thread gives without Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.surface.job import job
+from tests.surface.records import PARTITIONS, TYPES, surface_records
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INPUT = surface_records(5, 60)
+MIDDLE_MS = sorted(time for rows in INPUT.values() for _, _, time in rows)[30]
+
+
+def filled(directory: Path) -> Pipeline:
+    pipeline = Pipeline(directory, job().topology, "surface")
+    for topic, rows in INPUT.items():
+        pipeline.archive(topic, rows, TYPES, PARTITIONS)
+    return pipeline
+
+
+def published(pipeline: Pipeline) -> dict[str, list[Any]]:
+    sinks = {sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.all_sinks if not sink.internal}
+    return {topic: pipeline.output(topic) for topic in sorted(sinks)}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    pipeline = filled(tmp_path_factory.mktemp("here"))
+    pipeline.run()
+    return published(pipeline)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_any_number_of_threads_gives_the_same(tmp_path: Path, expected: dict[str, list[Any]], threads: int) -> None:
+    pipeline = filled(tmp_path)
+    command = [sys.executable, "-m", "tests.spark_replay", str(tmp_path / "warehouse"), str(tmp_path / "on-spark")]
+    done = subprocess.run(
+        [*command, f"local[{threads}]", "tests.surface.job:job", str(MIDDLE_MS), "end"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    got = published(pipeline)
+    assert [topic for topic in got if got[topic] != expected[topic]] == []
