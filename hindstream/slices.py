@@ -29,12 +29,12 @@ def slice_ends_ms(start: datetime, end: datetime, every: Every) -> list[int]:
         if time.tzinfo is None:
             step = "write it like 2013-01-01T00:00Z"
             raise ConfigurationError("the time has no time zone", setting=f"--{name}", next_step=step)
-    if end <= start:
+    if _ms(end) <= _ms(start):  # datetimes of one zone compare by the clock on the wall, which strikes some hours twice
         raise ConfigurationError("the backfill ends before it begins", setting="--to", next_step="give a later time")
     ends: list[int] = []
     count = 1
-    while (after := _after(start, every, count)) < end:
-        ends.append(_ms(after))
+    while (after := _ms(_after(start, every, count))) < _ms(end):
+        ends.append(after)
         count += 1
     return [*ends, _ms(end)]
 

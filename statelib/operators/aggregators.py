@@ -16,6 +16,7 @@ from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import accumulator
 from statelib.operators.mapping import evaluate
+from statelib.operators.python_values import calling, column_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -294,11 +295,15 @@ class PerRecordAggregator:
 
     def results(self, slots: NDArray[np.int64]) -> pa.Array:
         """See `Aggregator`."""
-        return pa.array([self._aggregates[slot] for slot in slots], self.result_type)
+        return self._column([self._aggregates[slot] for slot in slots])
 
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
-        return pa.array([self._initial()], self.result_type)
+        return self._column([self._initial()])
+
+    def _column(self, aggregates: list[object]) -> pa.Array:
+        step = "declare the type that the function gives, or, for a reducer, map the values to a wider type before"
+        return column_of(aggregates, self.result_type, who="an aggregation has come to", next_step=step)
 
     def _initial(self) -> object:
         return self._initializer() if self._initializer else None
@@ -320,13 +325,14 @@ class PerRecordAggregator:
         results = []
         never = [None] * len(rows)
         others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
-        for row, key, value, slot, (merged, copy_of) in zip(
-            rows.tolist(), keys, values, slots.tolist(), others, strict=True
-        ):
-            before = self._before(key, slot, merged, copy_of)
-            self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
-            results.append(own(self._aggregates[slot]))
-        column = self._walked = pa.array(results, self.result_type)
+        with calling("a function that aggregates"):
+            for row, key, value, slot, (merged, copy_of) in zip(
+                rows.tolist(), keys, values, slots.tolist(), others, strict=True
+            ):
+                before = self._before(key, slot, merged, copy_of)
+                self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
+                results.append(own(self._aggregates[slot]))
+        column = self._walked = self._column(results)
         return column, np.asarray(column.is_null()) if column.null_count else NONE_REMOVED
 
     def walked(self) -> pa.StructArray:

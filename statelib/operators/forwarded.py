@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from statelib.batch import Batch, Windows
 from statelib.errors import ConfigurationError
+from statelib.operators.python_values import column_of
 from statelib.state import Windowed
 
 if TYPE_CHECKING:
@@ -110,19 +111,5 @@ def _kept(item: Any) -> Any:
 
 
 def _column(items: list[Any], arrow_type: pa.DataType, what: str) -> pa.Array:
-    try:
-        return pa.array(items, arrow_type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        wrong = next(item for item in items if not _fits(item, arrow_type))
-        raise ConfigurationError(
-            f"a processor forwarded the {what} {wrong!r}, which is not of type {arrow_type}",
-            next_step=f"declare another {what}_type, or forward what it says",
-        ) from error
-
-
-def _fits(item: Any, arrow_type: pa.DataType) -> bool:
-    try:
-        pa.array([item], arrow_type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return False
-    return True
+    step = f"declare another {what}_type, or forward what it says"
+    return column_of(items, arrow_type, who=f"a processor forwarded the {what}", next_step=step)

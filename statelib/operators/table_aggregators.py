@@ -23,6 +23,7 @@ from statelib.kernels.table_aggregations import (
 from statelib.operators.accumulators import grown, numbers_of
 from statelib.operators.aggregators import NO_SLOTS, PerRecordAggregator, own
 from statelib.operators.mapping import evaluate
+from statelib.operators.python_values import calling
 from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
@@ -291,13 +292,14 @@ class PerChangeAggregator(PerRecordAggregator):
         columns = (self._batch.key, self._batch.value, self._old)
         changes = zip(*(column.take(chosen).to_pylist() for column in columns), slots.tolist(), strict=True)
         results = []
-        for key, new, old, slot in changes:
-            aggregate = self._aggregates[slot]
-            if old is not None and aggregate is not None:
-                aggregate = self._take_back(key, old, aggregate)
-            if new is not None:
-                aggregate = self._step(key, new, aggregate)
-            self._aggregates[slot] = aggregate
-            results.append(own(aggregate))
-        self._walked = pa.array(results, self.result_type)
+        with calling("a function that aggregates"):
+            for key, new, old, slot in changes:
+                aggregate = self._aggregates[slot]
+                if old is not None and aggregate is not None:
+                    aggregate = self._take_back(key, old, aggregate)
+                if new is not None:
+                    aggregate = self._step(key, new, aggregate)
+                self._aggregates[slot] = aggregate
+                results.append(own(aggregate))
+        self._walked = self._column(results)
         return self._walked, np.asarray(self._walked.is_null())

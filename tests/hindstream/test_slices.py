@@ -33,6 +33,13 @@ def test_a_day_of_25_hours_is_one_slice_and_25_hours() -> None:
     assert len(slice_ends_ms(start, end, "hour")) == 25
 
 
+def test_an_hour_that_comes_twice_is_two_hours() -> None:
+    first, second = (datetime(2008, 11, 2, 1, tzinfo=NEW_YORK, fold=fold) for fold in (0, 1))
+    assert slice_ends_ms(first, second, "hour") == [round(second.timestamp() * 1000)]
+    with pytest.raises(ConfigurationError, match="ends before it begins"):
+        slice_ends_ms(second, first, "hour")
+
+
 def test_the_last_slice_ends_where_the_backfill_does() -> None:
     ends = slice_ends_ms(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 10, 12, tzinfo=UTC), "week")
     assert times(ends, ZoneInfo("UTC")) == ["01-08 00:00", "01-10 12:00"]

@@ -1,0 +1,57 @@
+"""What Python functions of a user give, record by record: as Arrow columns, and what is said if they fail."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib.errors import ConfigurationError, HindstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@contextmanager
+def calling(what: str) -> Iterator[None]:
+    """Around calls of a user's functions; ``what`` they are, for the error.
+
+    Raises:
+        ConfigurationError: One has raised anything that is not Hindstream's own.
+    """
+    try:
+        yield
+    except HindstreamError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"{what} failed: {type(error).__name__}: {error}", next_step="mend the function; the traceback is above"
+        ) from error
+
+
+def column_of(items: Sequence[Any], arrow_type: pa.DataType, *, who: str, next_step: str) -> pa.Array:
+    """Python values as a column.
+
+    Args:
+        items: The values; None is null.
+        arrow_type: Of the column.
+        who: Whose values they are and what was done: ``"a processor forwarded the key"``.
+        next_step: For the error.
+
+    Raises:
+        ConfigurationError: One is not of that type; it is shown.
+    """
+    try:
+        return pa.array(items, arrow_type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        wrong = next(item for item in items if not _fits(item, arrow_type))
+        raise ConfigurationError(f"{who} {wrong!r}, which is not of type {arrow_type}", next_step=next_step) from error
+
+
+def _fits(item: Any, arrow_type: pa.DataType) -> bool:
+    try:
+        pa.array([item], arrow_type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return True
