@@ -29,7 +29,7 @@ def properties(arguments: Sequence[str]) -> int:
 def invariance(arguments: Sequence[str]) -> int:
     """The whole surface over records of new seeds."""
     runs = int(arguments[0]) if arguments else 10
-    os.environ["SURFACE_RECORDS"] = arguments[1] if len(arguments) > 1 else "200"
+    os.environ["SURFACE_RECORDS"] = arguments[1] if len(arguments) > 1 else "100"
     for run in range(runs):
         os.environ["SURFACE_SEED"] = seed = str(secrets.randbelow(1 << 31))
         print(
@@ -37,7 +37,11 @@ def invariance(arguments: Sequence[str]) -> int:
         )
         # In a process of its own: the records are made when the test's module is imported.
         test = str(ROOT / "tests" / "task" / "test_invariance.py")
-        code = os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", test])
+        code = os.spawnv(
+            os.P_WAIT,
+            sys.executable,
+            [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--timeout", "7200", test],
+        )
         if code:
             return code
     return 0
