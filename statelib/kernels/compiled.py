@@ -36,7 +36,7 @@ types: Any = numba.types
 cgutils: Any = numba.core.cgutils
 config: Any = numba.core.config
 
-SHARED = ("compiled.py", "bytes_order.py", "hashing.py", "ordered_set.py", "suppression_heap.py")
+SHARED = ("compiled.py", "bytes_order.py", "hashing.py", "ordered_set.py", "slot_lists.py", "suppression_heap.py")
 """Modules whose helpers are compiled into kernels of other modules."""
 
 
@@ -68,6 +68,11 @@ BytesOut = _array(types.uint8, readonly=False)
 BoolsOut = _array(types.boolean, readonly=False)
 Int64sOut = _array(types.int64, readonly=False)
 UInt64sOut = _array(types.uint64, readonly=False)
+
+
+def records_of(dtype: np.dtype[Any]) -> Any:
+    """The type of an array of records, which a kernel may change."""
+    return types.Array(numba.from_dtype(dtype), 1, "C")
 
 
 def several(dtype: Any, count: int) -> Any:

@@ -1,8 +1,4 @@
-"""The windows of a working set whose keys have lists of them: sessions, and sliding windows.
-
-A *slot* is the number of a window in the working set, counted from 0, and its place in an array of records. Those of a
-key form a list, from the newest to the oldest, through their field ``older``. Kernels do the work on these arrays.
-"""
+"""The arrays of a working set whose keys have lists of windows: see `statelib.kernels.slot_lists`."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
+from statelib.kernels.slot_lists import link_stored, unlink
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,15 +19,11 @@ class KeyedSlots:
     """Windows by slot, and the newest of each key.
 
     Args:
-        dtype: Of a slot; it has the fields ``key_code``, ``older``, ``alive`` and ``last_update``.
-        link_stored: The kernel that puts the slots from one to another below the others of their keys.
-        unlink: The kernel that takes slots out of the lists.
+        dtype: Of a slot: `SESSION` or `SLIDING_WINDOW`.
     """
 
-    def __init__(self, dtype: np.dtype[Any], link_stored: Any, unlink: Any) -> None:
+    def __init__(self, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
-        self._link_stored = link_stored
-        self._unlink = unlink
         self.clear()
 
     def clear(self) -> None:
@@ -71,12 +64,12 @@ class KeyedSlots:
         added = self._slots[first : self._known]
         for name, values in {**columns, "key_code": key_code, "alive": 1, "last_update": NO_UPDATE}.items():
             added[name] = values
-        self._link_stored(first, self._known, self._newest, self._slots)
+        link_stored(first, self._known, self._newest, self._slots)
         return np.arange(first, self._known)
 
     def remove(self, slots: NDArray[np.int64]) -> None:
         """Takes windows away; their slots stay, as not alive."""
-        self._unlink(slots, self._newest, self._slots)
+        unlink(slots, self._newest, self._slots)
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Keeps only ``slots`` (int64, ascending), all that are alive and seen among them, and numbers them anew."""

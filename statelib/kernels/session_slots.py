@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.keyed_slots import KeyedSlots
-from statelib.kernels.sessions import EMISSION, NOT_STORED, SESSION, assign, link_stored, unlink
+from statelib.kernels.sessions import EMISSION, NOT_STORED, assign
+from statelib.kernels.slot_lists import SESSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class SessionSlots(KeyedSlots):
     """
 
     def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int, store_time: int) -> None:
-        super().__init__(SESSION, link_stored, unlink)
+        super().__init__(SESSION)
         self._policy = (gap_ms, grace_ms, retention_ms)
         self.store_time = store_time
 

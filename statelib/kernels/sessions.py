@@ -10,28 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import from_dtype, types
 
 from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
-from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, helper, i64, nothing, several
+from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, helper, i64, records_of, several
+from statelib.kernels.slot_lists import Sessions, link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOT_STORED = -1
 
-SESSION = np.dtype(
-    [
-        ("key_code", np.int64),
-        ("start", np.int64),  # the first timestamp
-        ("end", np.int64),  # the last one
-        ("older", np.int64),  # the slot of the key's next older session, else NO_SLOT
-        ("alive", np.int64),  # 0: absorbed or removed
-        ("stored_start", np.int64),  # the bounds under which the store has it, else NOT_STORED
-        ("stored_end", np.int64),
-        ("last_update", np.int64),  # number of its last update in this working set, else NO_UPDATE
-    ]
-)
 EMISSION = np.dtype(
     [
         ("row", np.int64),  # the record that caused it
@@ -45,20 +33,7 @@ EMISSION = np.dtype(
 )
 
 
-def _records(dtype: Any) -> Any:
-    return types.Array(from_dtype(dtype), 1, "C")
-
-
-_Sessions, _Emissions = _records(SESSION), _records(EMISSION)
-
-
-@helper
-def _link(above: int, key: int, slot: int, newest: NDArray[np.int64], sessions: Any) -> None:
-    """Makes ``slot`` the next older one of ``above``, or the newest of ``key`` if that is `NO_SLOT`."""
-    if above == NO_SLOT:
-        newest[key] = slot
-    else:
-        sessions[above].older = slot
+_Emissions = records_of(EMISSION)
 
 
 @helper
@@ -112,7 +87,7 @@ def _emit(emission: Any, row: int, slot: int, session: Any, update: int, first_u
 
 
 @compiled(
-    several(i64, 5)(*[Int64s] * 3, *[i64] * 7, Int64sOut, _Sessions, *[Int64sOut] * 3, _Emissions, BoolsOut, Int64sOut)
+    several(i64, 5)(*[Int64s] * 3, *[i64] * 7, Int64sOut, Sessions, *[Int64sOut] * 3, _Emissions, BoolsOut, Int64sOut)
 )
 def assign(
     key_code: NDArray[np.int64],
@@ -201,13 +176,13 @@ def assign(
             slot = known
             known += 1
             _open(sessions[slot], key, below)
-            _link(above, key, slot, newest, sessions)
+            link(above, key, slot, newest, sessions)
         elif older == NO_SLOT:
             slot = newer
         else:
             slot = older
             sessions[newer].alive = 0
-            _link(above, key, older, newest, sessions)
+            link(above, key, older, newest, sessions)
         session = sessions[slot]
         session.start = start
         session.end = end
@@ -222,35 +197,3 @@ def assign(
         updates += 1
         store_time = max(store_time, end)
     return len(key_code), updates, emitted, known, store_time
-
-
-@compiled(nothing(i64, i64, Int64sOut, _Sessions))
-def link_stored(first: int, end: int, newest: NDArray[np.int64], sessions: Any) -> None:
-    """Puts the slots ``first`` to ``end`` (exclusive), by key and end, below the other sessions of their keys."""
-    tail = i64(NO_SLOT)
-    for slot in range(end - 1, first - 1, -1):
-        key = sessions[slot].key_code
-        if slot == end - 1 or sessions[slot + 1].key_code != key:
-            tail = i64(NO_SLOT)
-            following = newest[key]
-            while following != NO_SLOT:
-                tail = following
-                following = sessions[following].older
-        _link(tail, key, slot, newest, sessions)
-        sessions[slot].older = NO_SLOT
-        tail = slot
-
-
-@compiled(nothing(Int64s, Int64sOut, _Sessions))
-def unlink(slots: NDArray[np.int64], newest: NDArray[np.int64], sessions: Any) -> None:
-    """Takes sessions out of the lists of their keys, where one that is not seen any more may be missing."""
-    for slot in slots:
-        key = sessions[slot].key_code
-        above = i64(NO_SLOT)
-        following = newest[key]
-        while following != slot and following != NO_SLOT:  # noqa: PLR1714 - no sets in kernels
-            above = following
-            following = sessions[following].older
-        if following == slot:
-            _link(above, key, sessions[slot].older, newest, sessions)
-        sessions[slot].alive = 0

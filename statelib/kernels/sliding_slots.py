@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.keyed_slots import KeyedSlots
-from statelib.kernels.sliding_windows import POLICY, PROGRESS, UPDATE, WINDOW, link_stored, slide, unlink
+from statelib.kernels.sliding_windows import POLICY, PROGRESS, UPDATE, slide
+from statelib.kernels.slot_lists import SLIDING_WINDOW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,14 +49,14 @@ class SlidingSlots(KeyedSlots):
     """
 
     def __init__(self, difference_ms: int, grace_ms: int, retention_ms: int, stream_time: int, store_time: int) -> None:
-        super().__init__(WINDOW, link_stored, unlink)
+        super().__init__(SLIDING_WINDOW)
         self._policy = (difference_ms, grace_ms, retention_ms)
         self.stream_time = stream_time
         self.store_time = store_time
 
     @property
     def windows(self) -> NDArray[Any]:
-        """`WINDOW`, by slot (a view, good until the next change)."""
+        """`SLIDING_WINDOW`, by slot (a view, good until the next change)."""
         return self.known
 
     @property

@@ -15,25 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import from_dtype, types
 
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE
-from statelib.kernels.compiled import Bools, Int64s, Int64sOut, compiled, helper, i64, nothing
+from statelib.kernels.compiled import Bools, Int64s, Int64sOut, compiled, helper, i64, nothing, records_of
+from statelib.kernels.slot_lists import SlidingWindows, link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-WINDOW = np.dtype(
-    [
-        ("key_code", np.int64),
-        ("start", np.int64),
-        ("timestamp", np.int64),  # the largest of its records
-        ("older", np.int64),  # the slot of the key's next window by descending start, else NO_SLOT
-        ("alive", np.int64),  # 0: removed
-        ("stored", np.int64),  # 1: the store has it
-        ("last_update", np.int64),  # number of its last update in this working set, else NO_UPDATE
-    ]
-)
 UPDATE = np.dtype(
     [
         ("row", np.int64),  # the record that caused it
@@ -65,20 +54,7 @@ PROGRESS = np.dtype(
 )
 
 
-def _records(dtype: Any) -> Any:
-    return types.Array(from_dtype(dtype), 1, "C")
-
-
-_Windows, _Updates, _Policy, _Progress = (_records(dtype) for dtype in (WINDOW, UPDATE, POLICY, PROGRESS))
-
-
-@helper
-def _link(above: int, key: int, slot: int, newest: NDArray[np.int64], windows: Any) -> None:
-    """Makes ``slot`` the next one below ``above``, or the newest of ``key`` if that is `NO_SLOT`."""
-    if above == NO_SLOT:
-        newest[key] = slot
-    else:
-        windows[above].older = slot
+_Updates, _Policy, _Progress = (records_of(dtype) for dtype in (UPDATE, POLICY, PROGRESS))
 
 
 @helper
@@ -127,7 +103,7 @@ def _make(key: int, start: int, windows: Any, newest: NDArray[np.int64], progres
     made.alive = 1
     made.stored = 0
     made.last_update = NO_UPDATE
-    _link(above, key, slot, newest, windows)
+    link(above, key, slot, newest, windows)
     return slot
 
 
@@ -174,7 +150,9 @@ def _look(
     return holding, latest, before, left, previous, again, touched
 
 
-@compiled(nothing(Int64s, Int64s, Bools, _Policy, i64, Int64sOut, _Windows, _Updates, *[Int64sOut] * 3, _Progress))
+@compiled(
+    nothing(Int64s, Int64s, Bools, _Policy, i64, Int64sOut, SlidingWindows, _Updates, *[Int64sOut] * 3, _Progress)
+)
 def slide(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
@@ -201,7 +179,7 @@ def slide(
         policies: One `POLICY`.
         first_update: Number of the first update of this call in the working set.
         newest: int64, by key code: the slot of the window with the latest start, else `NO_SLOT`.
-        windows: `WINDOW`, by slot; with room for three more a record.
+        windows: `SLIDING_WINDOW`, by slot; with room for three more a record.
         updates: Out, `UPDATE`, in the order in which states change.
         accepted: Out, int64, by record: how many windows have changed.
         expired: Out, int64, by record: how many windows have not, because they are closed.
@@ -311,35 +289,3 @@ def slide(
             updates[first].position = position
         accepted[row] = progress.updates - first
         expired[row] = late
-
-
-@compiled(nothing(i64, i64, Int64sOut, _Windows))
-def link_stored(first: int, end: int, newest: NDArray[np.int64], windows: Any) -> None:
-    """Puts the slots ``first`` to ``end`` (exclusive), by key and start, below the other windows of their keys."""
-    tail = i64(NO_SLOT)
-    for slot in range(end - 1, first - 1, -1):
-        key = windows[slot].key_code
-        if slot == end - 1 or windows[slot + 1].key_code != key:
-            tail = i64(NO_SLOT)
-            following = newest[key]
-            while following != NO_SLOT:
-                tail = following
-                following = windows[following].older
-        _link(tail, key, slot, newest, windows)
-        windows[slot].older = NO_SLOT
-        tail = slot
-
-
-@compiled(nothing(Int64s, Int64sOut, _Windows))
-def unlink(slots: NDArray[np.int64], newest: NDArray[np.int64], windows: Any) -> None:
-    """Takes windows out of the lists of their keys."""
-    for slot in slots:
-        key = windows[slot].key_code
-        above = i64(NO_SLOT)
-        following = newest[key]
-        while following != slot and following != NO_SLOT:  # noqa: PLR1714 - no sets in kernels
-            above = following
-            following = windows[following].older
-        if following == slot:
-            _link(above, key, windows[slot].older, newest, windows)
-        windows[slot].alive = 0

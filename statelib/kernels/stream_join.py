@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import from_dtype
 
-from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, compiled, helper, i64, nothing, types
+from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, compiled, helper, i64, nothing, records_of, types
 from statelib.kernels.ordered_set import ABSENT, first_from, insert, last, remove
 
 if TYPE_CHECKING:
@@ -89,11 +88,7 @@ CLOCKS = np.dtype(
 )
 
 
-def _records(dtype: Any) -> Any:
-    return types.Array(from_dtype(dtype), 1, "C")
-
-
-_Rows, _Arrivals, _Results, _Policy, _Clocks = (_records(dtype) for dtype in (ROW, ARRIVAL, RESULT, POLICY, CLOCKS))
+_Rows, _Arrivals, _Results, _Policy, _Clocks = (records_of(dtype) for dtype in (ROW, ARRIVAL, RESULT, POLICY, CLOCKS))
 _Joined = types.Tuple((_Results, i64, i64))
 
 

@@ -6,12 +6,13 @@ bytes, big-endian: none, a window's start, or a session's end and start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import from_dtype, types
+
+from statelib.kernels.compiled import records_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,11 +90,7 @@ INPUT = np.dtype(
 )
 
 
-def _records(dtype: Any) -> Any:
-    return types.Array(from_dtype(dtype), 1, "C")
-
-
-Slots, Heap, Figures, Policies, Inputs = (_records(dtype) for dtype in (SLOT, HEAP, FIGURES, POLICY, INPUT))
+Slots, Heap, Figures, Policies, Inputs = (records_of(dtype) for dtype in (SLOT, HEAP, FIGURES, POLICY, INPUT))
 
 
 def buffer_keys(

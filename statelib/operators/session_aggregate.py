@@ -26,7 +26,8 @@ from statelib.batch import NO_TIMESTAMP, Batch, Windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
-from statelib.kernels.sessions import EMISSION, SESSION
+from statelib.kernels.sessions import EMISSION
+from statelib.kernels.slot_lists import SESSION
 from statelib.operators.aggregations import Aggregate
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
