@@ -143,12 +143,6 @@ class SessionStore(StateStore[engine.SessionStore]):
             key = from_bytes(row.key, self._key_serde)
             yield Windowed(key, row.start_ms, row.end_ms), from_bytes(row.row, self._value_serde)
 
-    def _raw_key(self, key: Any) -> bytes:
-        raw = to_bytes(key, self._key_serde)
-        if raw is None:
-            raise InputError("a session store has no null key", store=self.name)
-        return raw
-
     def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> engine.SessionStore:
         del semantics  # there is one
         self._clock = StoreClock(backend, self.name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, InputError
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
@@ -155,6 +155,17 @@ class StateStore(ABC, Generic[Engine]):
 
     def _not_open(self) -> ConfigurationError:
         return ConfigurationError("the store is not open", store=self.name, next_step="init() it first")
+
+    def _raw_key(self, key: Any) -> bytes:
+        """The bytes of a key.
+
+        Raises:
+            InputError: The key is null.
+        """
+        raw = to_bytes(key, self._key_serde)
+        if raw is None:
+            raise InputError("a store has no null key", store=self.name)
+        return raw
 
     def _raw_prefix(self, prefix: Any) -> bytes:
         """The bytes of a prefix: bytes as they are, else by the key serde."""

@@ -147,12 +147,6 @@ class WindowStore(StateStore[engine.WindowStore]):
         """What a reader gets of a row."""
         return from_bytes(row.row, self._value_serde)
 
-    def _raw_key(self, key: Any) -> bytes:
-        raw = to_bytes(key, self._key_serde)
-        if raw is None:
-            raise InputError("a window store has no null key", store=self.name)
-        return raw
-
     def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> engine.WindowStore:
         del semantics  # there is one
         self._clock = StoreClock(backend, self.name)

@@ -111,7 +111,7 @@ def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.
         return column
     try:
         return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except pa.ArrowException as error:
         what = f"the column {field.name} does not fit the topic archive: {error}"
         step = f"make it {field.type}, or archive the topic anew with {column.type}"
         raise ConfigurationError(what, column=field.name, next_step=step) from error

@@ -89,9 +89,10 @@ def test_a_commit_exports_its_run_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(collected(reader)["dropped-records-total"].values()) == [1]
 
 
-def test_without_an_sdk_nothing_happens() -> None:
+def test_without_an_sdk_there_is_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
     export("job", staged(), NoOpMeterProvider())
     export("job", staged())
+    assert caplog.records == []
 
 
 def test_an_exporter_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:

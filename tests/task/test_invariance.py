@@ -25,13 +25,14 @@ SEED = int(os.environ.get("SURFACE_SEED", "1"))
 INPUT = surface_records(SEED, RECORDS)
 TIMES = sorted({time for rows in INPUT.values() for _, _, time in rows})
 
+Records = dict[str, list[tuple[Any, Any, int]]]
 Result = tuple[dict[str, list[Any]], dict[str, dict[str, list[tuple[bytes, bytes]]]]]
 
 
-def replayed(directory: Path, cuts: Sequence[int], **settings: Any) -> Result:
+def replayed(directory: Path, cuts: Sequence[int], records: Records = INPUT, **settings: Any) -> Result:
     """What is published in the end, by topic, and all state, by task and family."""
     pipeline = Pipeline(directory, surface(), "surface", **settings)
-    for topic, rows in INPUT.items():
+    for topic, rows in records.items():
         pipeline.archive(topic, rows, TYPES, PARTITIONS)
     for cut in [*cuts, None]:
         pipeline.run(cut)
@@ -76,7 +77,17 @@ def test_every_operator_says_something(whole: Result) -> None:
 )
 def test_the_same_bytes(folder: Path, whole: Result, slices: int, settings: dict[str, Any]) -> None:
     cuts = [TIMES[number * len(TIMES) // slices] for number in range(1, slices)]
-    published, state = replayed(folder, cuts, **settings)
+    assert_same(replayed(folder, cuts, **settings), whole)
+
+
+def test_a_thousand_records_a_batch_in_all_memory(folder: Path) -> None:
+    many = surface_records(SEED, 5_000)
+    whole = replayed(folder / "whole", [], many)
+    assert_same(replayed(folder / "cut", [], many, batch_records=1_000, memory_budget_bytes=1 << 40), whole)
+
+
+def assert_same(result: Result, whole: Result) -> None:
+    published, state = result
     assert [topic for topic in published if published[topic] != whole[0][topic]] == []
     differing = [
         (task, family)
