@@ -1,0 +1,82 @@
+"""Hindstream itself: one slice through all phases on Spark, as ``hindstream run`` does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from benchmarks.contestants.contestant import Contestant
+from benchmarks.works import ANSWER, WORKS, job
+from spark_jobs.pipeline import run_slice
+from statelib.commits import NothingToDo, topic_path
+from statelib.config import load_settings
+from statelib.storage import Storage
+from statelib.topics.archive import TopicArchive
+
+if TYPE_CHECKING:
+    from benchmarks.dataset import Dataset
+    from benchmarks.works import Work
+
+MASTER = os.environ.get("BENCHMARK_SPARK_MASTER", "local[2]")
+
+
+class Hindstream(Contestant):
+    """The whole run protocol: plan, replay, audit, commit, publish, maintain, report; state is checkpointed."""
+
+    name = "hindstream"
+    title = "Hindstream"
+    settings = (
+        f"one slice through all phases of a run on Spark {MASTER}, with checkpointed state (RocksDB), an audit by "
+        "Great Expectations and a report; settings as they come"
+    )
+    is_exact = True
+    agrees = tuple(WORKS)
+
+    def lay_out(self, work: Work, dataset: Dataset, output: Path) -> None:
+        """A warehouse of its own; the files are the same ones."""
+        shutil.copytree(dataset.folder / "topics", output / "warehouse" / "topics", copy_function=os.link)
+
+    def command(self, work: Work, dataset: Dataset, output: Path) -> list[str]:
+        """See `main`."""
+        return self.module(work.name, output)
+
+    def answer(self, work: Work, output: Path) -> pa.Table:
+        """What is published."""
+        archive = TopicArchive.open_if_present(Storage(str(output / "warehouse")).uri(topic_path(ANSWER)))
+        if archive is None:  # no window of the small dataset has closed yet
+            return work.answer.empty_table()
+        rows = pa.concat_tables([archive.reader(p).read_all() for p in range(archive.partitions)])
+        columns = {"timestamp": rows["timestamp"].cast(pa.int64()), "key": rows["key"]}
+        for name in ("key", "value"):
+            if pa.types.is_struct(rows[name].type):
+                fields = rows[name].combine_chunks()
+                columns |= {field.name: fields.field(field.name) for field in fields.type}
+        return pa.table({name: columns[name] for name in work.answer.names}).cast(work.answer)
+
+
+def main(work: str, output: str) -> None:
+    """Runs one slice over the topics in ``output``; what it cost by phase goes into ``phases.json`` there."""
+    folder = Path(output)
+    places = {"warehouse": str(folder / "warehouse"), "state_dir": str(folder / "state"), "spark_master": MASTER}
+    result = run_slice(job(work), load_settings(places, environ={}))
+    if isinstance(result, NothingToDo):
+        raise SystemExit(str(result))
+    tasks = [task.seconds for task in result.staged.tasks]
+    phases = sorted({phase for task in tasks for phase in task})
+    figures = {
+        "records": result.plan.records,
+        "phases": result.seconds,
+        "tasks": {phase: sum(task.get(phase, 0.0) for task in tasks) for phase in phases},
+        "peak_memory_bytes": max(task.peak_memory_bytes for task in result.staged.tasks),
+    }
+    (folder / "phases.json").write_text(json.dumps(figures), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

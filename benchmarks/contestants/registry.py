@@ -1,0 +1,7 @@
+"""Who takes part, in the order in which they run: Hindstream first, since the others' answers are held against its."""
+
+from benchmarks.contestants.contestant import Contestant
+from benchmarks.contestants.floor import Floor
+from benchmarks.contestants.hindstream import Hindstream
+
+CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor())
