@@ -35,10 +35,8 @@ def main() -> None:
         contestants = [c for c in CONTESTANTS if c.name in {*only, "hindstream"}]
         measured = runner.run(contestants, [WORKS[name] for name in works], repeats)
     for one in measured:
-        print(
-            f"{one.work} {one.contestant:12} net {one.net_us:7.3f} gross {one.gross_us:7.3f} us/record, {one.peak_memory_bytes >> 20} MiB",
-            one.details,
-        )
+        figures = f"net {one.net_us:7.3f} gross {one.gross_us:7.3f} us/record"
+        print(f"{one.work} {one.contestant:12} {figures}, {one.peak_memory_bytes >> 20} MiB", one.details)
     result = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},

@@ -4,12 +4,7 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-
-from benchmarks.generate import Parameters, generate
-from statelib.commits.archives import open_archive
-from statelib.storage import Storage
 
 # In a process of its own: to measure is to become the parent of orphans.
 MEASURE = """
@@ -50,18 +45,3 @@ def test_cpu_time_of_any_descendant_is_counted(code) -> None:
 
 def test_memory_of_any_descendant_is_counted() -> None:
     assert measured(NESTED)["peak_memory_bytes"] > measured(BUSY)["peak_memory_bytes"] + (50 << 20)
-
-
-def test_generated_topics_are_as_their_parameters_say(tmp_path) -> None:
-    parameters = Parameters(records=20_000, keys=50, partitions=3, hours=48)
-    one, other = Storage(str(tmp_path / "one")), Storage(str(tmp_path / "other"))
-    assert generate(one, parameters) == generate(other, parameters) == 50 * 48
-    tables = [open_archive(one, "flights").reader(p).read_all() for p in range(3)]
-    assert sum(table.num_rows for table in tables) == 20_000
-    ids = np.concatenate([table["value"].combine_chunks().field("flight_id").to_numpy(False) for table in tables])
-    assert len(ids) - len(set(ids)) == 400
-    times = tables[0]["timestamp"].cast("int64").to_numpy()
-    assert (np.diff(times) < 0).mean() > 0.2
-    for p in range(3):
-        again = open_archive(other, "flights").reader(p).read_all()
-        assert again.equals(tables[p])
