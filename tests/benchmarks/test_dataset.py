@@ -8,7 +8,7 @@ from benchmarks.dataset import CLICKS, RATES, Dataset, Parameters
 from statelib.commits.archives import open_archive
 from statelib.storage import Storage
 
-PARAMETERS = Parameters(records=20_000, campaigns=50, partitions=3)
+PARAMETERS = Parameters(records=20_000, campaigns=50, partitions=3, records_per_second=5.0)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def read(dataset: Dataset, topic: str) -> list[pa.Table]:
 
 def test_equal_parameters_make_equal_topics(dataset, tmp_path) -> None:
     other = Dataset.generate(tmp_path / "other", PARAMETERS)
-    assert (dataset.clicks, dataset.rates) == (other.clicks, other.rates) == (20_000, 50 * 11)
+    assert (dataset.clicks, dataset.rates) == (other.clicks, other.rates) == (20_000, 50 * 8)
     for topic in (CLICKS, RATES):
         assert all(a.equals(b) for a, b in zip(read(dataset, topic), read(other, topic), strict=True))
 
