@@ -1,7 +1,9 @@
 """Who takes part, in the order in which they run: Hindstream first, since the others' answers are held against its."""
 
 from benchmarks.contestants.contestant import Contestant
+from benchmarks.contestants.duckdb import DuckDB
 from benchmarks.contestants.floor import Floor
 from benchmarks.contestants.hindstream import Hindstream
+from benchmarks.contestants.polars import Polars
 
-CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor())
+CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor(), DuckDB(), Polars())

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from benchmarks.answers import by_key, differences
+from benchmarks.contestants.registry import CONTESTANTS
+from benchmarks.contestants.script import Script
+from benchmarks.dataset import Dataset, Parameters
+from benchmarks.works import WORKS
+from tests.benchmarks import reference
+
+# Two hours and 50 keys: records come late, repeats come too late, rates change, windows close.
+PARAMETERS = Parameters(records=20_000, campaigns=50, partitions=3, records_per_second=3.0, very_late=0.01)
+SCRIPTS = [c for c in CONTESTANTS if isinstance(c, Script)]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory) -> Dataset:
+    return Dataset.generate(tmp_path_factory.mktemp("dataset") / "one", PARAMETERS)
+
+
+def test_the_dataset_has_what_tells_right_from_wrong(dataset) -> None:
+    rows = {work: len(reference.answer(work, dataset)) for work in WORKS}
+    distinct = round(PARAMETERS.records * (1 - PARAMETERS.redelivered))
+    assert distinct + 50 < rows["W1"] < PARAMETERS.records - 50
+    assert 2_000 < rows["W4"] == rows["W3"]
+    assert sum(reference.answer("W3", dataset)["clicks"].to_pylist()) < PARAMETERS.records - 100
+
+
+@pytest.mark.parametrize(
+    ("contestant", "work"), [pytest.param(c, w, id=f"{c.name}-{w}") for c in SCRIPTS for w in c.agrees]
+)
+def test_answers_agree(contestant, work, dataset, tmp_path) -> None:
+    contestant.build()
+    subprocess.run(contestant.command(WORKS[work], dataset, tmp_path), check=True, env=dict(os.environ))
+    answer = contestant.answer(WORKS[work], tmp_path)
+    expected = by_key(reference.answer(work, dataset))
+    assert differences(WORKS[work], answer, expected, is_exact=contestant.is_exact) == []
