@@ -52,11 +52,14 @@ class Hindstream(Contestant):
         if archive is None:  # no window of the small dataset has closed yet
             return work.answer.empty_table()
         rows = pa.concat_tables([archive.reader(p).read_all() for p in range(archive.partitions)])
-        columns = {"timestamp": rows["timestamp"].cast(pa.int64()), "key": rows["key"]}
+        columns = {"timestamp": rows["timestamp"], "key": rows["key"]}
         for name in ("key", "value"):
             if pa.types.is_struct(rows[name].type):
                 fields = rows[name].combine_chunks()
                 columns |= {field.name: fields.field(field.name) for field in fields.type}
+        for name, column in columns.items():
+            if pa.types.is_timestamp(column.type):  # the bounds of windows are in microseconds
+                columns[name] = column.cast(pa.timestamp("ms", "UTC"))
         return pa.table({name: columns[name] for name in work.answer.names}).cast(work.answer)
 
 
