@@ -91,12 +91,15 @@ def binary_array(offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDA
     return pa.Array.from_buffers(pa.binary(), len(valid), buffers)
 
 
-def spans_of(array: pa.BinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+def spans_of(
+    array: pa.BinaryArray | pa.LargeBinaryArray,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """(bytes, int64[n] start, int64[n] length) of a binary array's values; null values have length 0."""
     _, offset_buffer, data_buffer = array.buffers()
     if len(array) == 0:
         return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
-    offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    kind = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    offsets = np.frombuffer(offset_buffer, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     length = np.diff(offsets)
     if array.null_count:

@@ -172,6 +172,20 @@ def _rehash(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
             new[slot] = word
 
 
+@compiled(nothing(Int64s, Int64s, Int64sOut))
+def _rehash_kept(old: NDArray[np.int64], renumbered: NDArray[np.int64], new: NDArray[np.int64]) -> None:
+    """As `_rehash`, of the keys that have a new code (not `ABSENT`), by old code."""
+    mask = len(new) - 1
+    for word in old:
+        if word != _EMPTY:
+            code = renumbered[word & _CODE_MASK]
+            if code != ABSENT:
+                slot = (word >> 32) & mask
+                while new[slot] != _EMPTY:
+                    slot = (slot + 1) & mask
+                new[slot] = (word >> 32 << 32) | code
+
+
 @compiled(nothing(Int64s, Bytes, Int64s, Int64sOut, BytesOut))
 def _copy_keys(
     codes: NDArray[np.int64],
@@ -268,6 +282,22 @@ class KeyTable:
             _rehash(self._slots, slots)
             self._slots = slots
             self._offsets = np.concatenate([self.offsets, np.empty(size // 2 - self._known, dtype=np.int64)])
+
+    def keep(self, codes: NDArray[np.int64]) -> None:
+        """Forgets all keys but those of ``codes`` (int64, each once), which become 0, 1, 2, ... in this order.
+
+        The room stays as it is: who forgets keys is about to learn others.
+        """
+        spans = np.zeros(len(codes) + 1, dtype=np.int64)
+        np.cumsum(self._offsets[codes + 1] - self._offsets[codes], out=spans[1:])
+        arena = np.empty_like(self._arena)
+        _copy_keys(codes, self._arena, self._offsets, spans, arena)
+        renumbered = np.full(self._known, ABSENT)
+        renumbered[codes] = np.arange(len(codes))
+        slots = np.full_like(self._slots, _EMPTY)
+        _rehash_kept(self._slots, renumbered, slots)
+        self._offsets[: len(spans)] = spans
+        self._arena, self._slots, self._known = arena, slots, len(codes)
 
     def take(self, codes: NDArray[np.int64]) -> pa.BinaryArray | pa.LargeBinaryArray:
         """The keys of ``codes`` (int64), null for `NULL_KEY`; large_binary beyond 2 GiB.

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["by_key", "by_key_value", "by_id"]
 
+_FORGET_FROM = 1 << 16
+_FORGET_FACTOR = 4
+
 
 @dataclass(frozen=True, slots=True)
 class DeduplicateSpec:
@@ -119,6 +122,7 @@ class Deduplicate:
             *self._working_set.columns,
             forwarded,
         )
+        self._forget_expired()
         metrics = self._context.metrics
         null, kept = int((codes == NULL_KEY).sum()), int(forwarded.sum())
         metrics.records_in += len(batch)
@@ -134,9 +138,21 @@ class Deduplicate:
         expired = self._store.remove_expired(horizon, write)
         self._context.metrics.count("expired-entries", expired)
         codes, entries = self._working_set.changed_since(horizon)
-        self._store.store(self._id_table.take(codes).to_pylist(), entries, write)
+        self._store.store(self._id_table.take(codes), entries, write)
         self._working_set = _WorkingSet()
         self._own_ids.clear()
+
+    def _forget_expired(self) -> None:
+        """Drops ids whose entries have expired from the working set, whenever it has grown to several times its size.
+
+        An expired entry is as good as none, here and in the store.
+        """
+        ids, entries = self._own_ids, self._working_set
+        if len(ids) >= max(_FORGET_FROM, _FORGET_FACTOR * entries.kept):
+            alive = entries.alive(self._stream_time - self._spec.interval_ms)
+            if len(alive) < len(ids):
+                ids.keep(alive)
+            entries.keep(alive)
 
     def memory_bytes(self) -> int:
         """The entries and, unless they are the record keys, the ids."""
@@ -178,6 +194,8 @@ class _WorkingSet:
         self._stored = np.empty(0, dtype=np.int64)  # the timestamps that the store has
         self._looked_up = np.empty(0, dtype=np.bool_)
         self._in_store: int | None = None  # how many entries are still to be found in the store, roughly
+        self.kept = 0
+        """How many ids there were when expired ones were last dropped."""
 
     @property
     def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -213,6 +231,18 @@ class _WorkingSet:
         codes = np.flatnonzero((self._timestamps >= horizon_ms) & (self._timestamps != self._stored))
         places = self._places[codes]
         return codes, Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
+
+    def alive(self, horizon_ms: int) -> NDArray[np.int64]:
+        """The codes whose entries are from ``horizon_ms`` on."""
+        return np.flatnonzero(self._timestamps >= horizon_ms)
+
+    def keep(self, codes: NDArray[np.int64]) -> None:
+        """Forgets all codes but these, which become 0, 1, 2, ... in this order."""
+        self.kept = kept = len(codes)
+        columns = (self._timestamps, self._places, self._offsets, self._stored, self._looked_up)
+        for column, nothing in zip(columns, (NO_ENTRY, 0, 0, NO_ENTRY, False), strict=True):
+            column[:kept] = column[codes]
+            column[kept:] = nothing
 
     def memory_bytes(self) -> int:
         """Size of the columns."""

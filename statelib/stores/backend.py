@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from statelib.stores.byte_columns import Column
+
 
 @dataclass(slots=True)
 class WriteBatch:
@@ -21,6 +23,8 @@ class WriteBatch:
     """(family, key, value); value None deletes the key."""
     ranges: list[tuple[str, bytes, bytes]] = field(default_factory=list)
     """(family, first key, end key, exclusive) to delete; carried out before ``operations``."""
+    columns: list[tuple[str, Column, Column]] = field(default_factory=list)
+    """(family, keys, values) to put; carried out after ``operations``."""
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
         """Sets ``key`` to ``value``."""
@@ -30,12 +34,23 @@ class WriteBatch:
         """Removes ``key``, if it is there."""
         self.operations.append((family, key, None))
 
+    def put_columns(self, family: str, keys: Column, values: Column) -> None:
+        """Sets many keys, each once, after all puts and deletes: a tenth of the work where there are many.
+
+        Args:
+            family: Of the backend.
+            keys: Binary, without nulls, in any order.
+            values: As many.
+        """
+        if len(keys):
+            self.columns.append((family, keys, values))
+
     def delete_range(self, family: str, first: bytes, end: bytes) -> None:
         """Removes all keys from ``first`` (inclusive) to ``end`` (exclusive); carried out before puts and deletes."""
         self.ranges.append((family, first, end))
 
     def __len__(self) -> int:
-        return len(self.operations) + len(self.ranges)
+        return len(self.operations) + len(self.ranges) + sum(len(keys) for _, keys, _ in self.columns)
 
 
 def end_of_prefix(prefix: bytes) -> bytes | None:

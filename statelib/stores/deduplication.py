@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from statelib.batch import NO_OFFSET
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.stores.backend import WriteBatch
+from statelib.stores.byte_columns import empty_values, joined, packed, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 _VALUE = np.dtype([("version", "u1"), ("timestamp", ">i8"), ("offset", ">i8"), ("source", ">i2"), ("partition", ">i4")])
@@ -94,7 +97,7 @@ class DeduplicationStore:
         if before is not None:
             write.delete(self._index, _TIME.pack(before.timestamp) + id_bytes)
         columns = (np.array([value]) for value in (entry.timestamp, entry.offset, entry.source, entry.partition))
-        self.store([id_bytes], Entries(*columns), write)
+        self.store(pa.array([id_bytes], pa.binary()), Entries(*columns), write)
         self._backend.write(write)
 
     def expire(self, before_ms: int) -> int:
@@ -127,11 +130,10 @@ class DeduplicationStore:
         pairs = list(self._backend.scan(self._entries))
         return [id_bytes for id_bytes, _ in pairs], self._decode([value for _, value in pairs])
 
-    def store(self, ids: Sequence[bytes], entries: Entries, write: WriteBatch) -> None:
+    def store(self, ids: Column, entries: Entries, write: WriteBatch) -> None:
         """Adds new entries to ``write``; none of ``ids`` may have one, unless ``write`` removes it before."""
-        for id_bytes, value in zip(ids, self._encode(entries), strict=True):
-            write.put(self._entries, id_bytes, value)
-            write.put(self._index, value[1:9] + id_bytes, b"")
+        write.put_columns(self._entries, ids, packed(_encode(entries)))
+        write.put_columns(self._index, joined(times(entries.timestamp), ids), empty_values(len(entries)))
 
     def remove_expired(self, before_ms: int, write: WriteBatch) -> int:
         """Adds to ``write`` the removal of all entries with a timestamp below ``before_ms``; gives their number."""
@@ -145,16 +147,6 @@ class DeduplicationStore:
         if expired:
             write.delete_range(self._index, b"", end)
         return expired
-
-    def _encode(self, entries: Entries) -> list[bytes]:
-        rows = np.empty(len(entries), _VALUE)
-        rows["version"] = FORMAT_VERSION
-        rows["timestamp"] = entries.timestamp
-        rows["offset"] = entries.offset
-        rows["source"] = entries.source
-        rows["partition"] = entries.partition
-        data = rows.tobytes()
-        return [data[start : start + _VALUE.itemsize] for start in range(0, len(data), _VALUE.itemsize)]
 
     def _decode(self, values: Sequence[bytes]) -> Entries:
         for value in values:
@@ -172,3 +164,13 @@ class DeduplicationStore:
                 )
         rows = np.frombuffer(b"".join(values), _VALUE)
         return Entries(*(rows[name].astype(np.int64) for name in ("timestamp", "offset", "source", "partition")))
+
+
+def _encode(entries: Entries) -> NDArray[np.void]:
+    rows = np.empty(len(entries), _VALUE)
+    rows["version"] = FORMAT_VERSION
+    rows["timestamp"] = entries.timestamp
+    rows["offset"] = entries.offset
+    rows["source"] = entries.source
+    rows["partition"] = entries.partition
+    return rows

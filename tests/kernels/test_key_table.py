@@ -88,6 +88,20 @@ def test_clear_starts_over() -> None:
     assert table.encode(pa.array(["9"])).tolist() == [0]
 
 
+@given(st.lists(st.binary(max_size=9), unique=True), st.data())
+def test_kept_keys_get_new_codes_and_others_are_forgotten(keys: list[bytes], data: st.DataObject) -> None:
+    table = KeyTable()
+    table.encode(pa.array(keys, pa.binary()))
+    kept = data.draw(st.lists(st.sampled_from(range(len(keys))), unique=True) if keys else st.just([]))
+    table.keep(np.array(kept, np.int64))
+    assert len(table) == len(kept)
+    assert table.take(np.arange(len(kept))).to_pylist() == [keys[code] for code in kept]
+    expected = [kept.index(code) if code in kept else ABSENT for code in range(len(keys))]
+    assert table.find(pa.array(keys, pa.binary())).tolist() == expected
+    again = table.encode(pa.array(keys, pa.binary()))
+    assert table.take(again).to_pylist() == keys
+
+
 def test_a_code_of_another_table_is_refused() -> None:
     table = KeyTable()
     table.encode(pa.array([b"a"]))

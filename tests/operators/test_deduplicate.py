@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from statelib.batch import NO_OFFSET, Windows
 from statelib.errors import ConfigurationError
+from statelib.operators import deduplicate
 from statelib.operators.deduplicate import DeduplicateSpec, Kind
 from statelib.operators.mapping import mapper
 from statelib.stores.rocksdb import RocksDbBackend
@@ -79,9 +80,14 @@ def model(kind: Kind, interval_ms: int, records: list[Record]) -> list[int]:
 def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], interval_ms: int, cuts: list[int]) -> None:
     expected = model(kind, interval_ms, records)
     contents = []
-    for where, flush_every in [([], 0), (cuts, 0), (cuts, 1), (range(40), 1), (range(40), 3)]:
+    for where, flush_every, forget_from in [
+        ([], 0, 1 << 16), (cuts, 0, 1), (cuts, 1, 2), (range(40), 1, 1), (range(40), 3, 1), (range(40), 5, 4),
+    ]:  # fmt: skip
         run = task(kind, interval_ms)
-        results = run.run(records, list(where), flush_every=flush_every)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deduplicate, "_FORGET_FROM", forget_from)
+            patch.setattr(deduplicate, "_FORGET_FACTOR", 1)
+            results = run.run(records, list(where), flush_every=flush_every)
         assert np.concatenate([result.sequence for result in results]).tolist() == expected
         kept = [value for result in results for value in result.value.to_pylist()]
         assert kept == [records[row].value for row in expected]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +75,7 @@ def test_batch_writes_are_read_by_point() -> None:
     store.put(b"a", Entry(1, 5))
     _, entries = store.load([b"a"])
     write = WriteBatch()
-    store.store([b"b", b"c"], entries.take(np.array([0, 0])), write)
+    store.store(pa.array([b"b", b"c"], pa.binary()), entries.take(np.array([0, 0])), write)
     backend.write(write)
     assert store.fetch(b"c") == Entry(1, 5)
     assert store.approximate_len() >= 1

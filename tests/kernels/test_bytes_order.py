@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.arrow_buffers import spans_of
+from statelib.kernels.bytes_order import sort_order
+
+PIECES = st.sampled_from([b"", b"\x00", b"\xff", b"a", b"campaign", b"12345678", b"\x00\x00\x00\x00\x00\x00\x00\x00"])
+KEYS = st.lists(PIECES, max_size=5).map(b"".join)
+
+
+@given(st.lists(KEYS | st.binary(max_size=20)))
+def test_sorts_as_python_does(keys) -> None:
+    order = sort_order(*spans_of(pa.array(keys, pa.binary())))
+    assert sorted(order.tolist()) == list(range(len(keys)))
+    assert [keys[i] for i in order] == sorted(keys)
+
+
+def test_a_slice_and_large_binary() -> None:
+    keys = pa.array([b"x", b"b", b"a", b"ab"], pa.large_binary())[1:]
+    assert sort_order(*spans_of(keys)).tolist() == [1, 2, 0]
