@@ -4,6 +4,7 @@ from benchmarks.contestants.contestant import Contestant
 from benchmarks.contestants.duckdb import DuckDB
 from benchmarks.contestants.floor import Floor
 from benchmarks.contestants.hindstream import Hindstream
+from benchmarks.contestants.kafka_streams import KafkaStreams
 from benchmarks.contestants.polars import Polars
 
-CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor(), DuckDB(), Polars())
+CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor(), KafkaStreams(), DuckDB(), Polars())
