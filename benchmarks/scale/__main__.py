@@ -1,0 +1,64 @@
+"""``python -m benchmarks.scale``: memory, state, small slices, growth and start, each against its target."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.scale.measurement import Measurement
+from benchmarks.scale.memory import Memory
+
+MEASUREMENTS: tuple[Measurement, ...] = (Memory(),)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    names = [measurement.name for measurement in MEASUREMENTS]
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", choices=[*names, []], help=f"of {', '.join(names)}; none: all"
+    )
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME.SIZE=N", help="other sizes: memory.records=200000"
+    )
+    parser.add_argument("--output", type=Path, default=Path("scale.json"), help="where the figures go, as JSON")
+    arguments = parser.parse_args()
+    chosen = [resized(m, arguments.set) for m in MEASUREMENTS if m.name in (arguments.names or names)]
+    results, missed = [], 0
+    for measurement in chosen:
+        print(measurement.name, *(f"{name}={value}" for name, value in asdict(measurement).items()), flush=True)
+        with tempfile.TemporaryDirectory(prefix="hindstream-scale-") as folder:
+            for figure in measurement.figures(Path(folder)):
+                print(f"  {figure}", flush=True)
+                results.append({"measurement": measurement.name, **figure.as_json()})
+                missed += figure.is_met is False
+    document = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
+        "sizes": {measurement.name: asdict(measurement) for measurement in chosen},
+        "figures": results,
+    }
+    arguments.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    targets = [result for result in results if result["is_met"] is not None]
+    print(f"{len(targets) - missed} of {len(targets)} targets met, {missed} missed")
+
+
+def resized(measurement: Measurement, assignments: list[str]) -> Measurement:
+    """The measurement with the sizes that ``assignments`` give it: ``memory.records=200000``."""
+    types = {field.name: type(getattr(measurement, field.name)) for field in fields(measurement)}
+    changes = {}
+    for assignment in assignments:
+        place, _, value = assignment.partition("=")
+        name, _, size = place.partition(".")
+        if name == measurement.name:
+            changes[size] = types[size](value)
+    return replace(measurement, **changes)
+
+
+if __name__ == "__main__":
+    main()

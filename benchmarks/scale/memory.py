@@ -1,0 +1,116 @@
+"""A task whose live keys do not fit its memory budget: what it needs, that its answer is the same, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from benchmarks.dataset import Dataset, Parameters
+from benchmarks.scale.measurement import Figure, Measurement
+from benchmarks.scale.processes import in_fresh_process, peak_resident_bytes, resident_bytes
+from benchmarks.scale.replays import Replays
+from benchmarks.works import DEDUPLICATION_INTERVAL, GRACE, WINDOW, job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What one run took; `answer` describes its files, their content's SHA-256 included."""
+
+    peak_bytes: int
+    imported_bytes: int
+    cpu_seconds: float
+    wall_seconds: float
+    spill_seconds: float
+    state_bytes: int
+    answer: list[tuple[int, int, int, str | None]]
+
+
+@dataclass
+class Memory(Measurement):
+    """One task; the work takes place in a process of its own, of which the peak is read at the end.
+
+    Attributes:
+        records: Of ``clicks``.
+        live_keys: Ids within the interval (W1), windows that are still open (W3).
+        budget_mib: ``memory_budget_bytes`` of the task.
+        allowance_mib: What the process may need beyond its budget.
+        unbounded_mib: Budget of the run that it is compared with, which fits it.
+    """
+
+    name: ClassVar[str] = "memory"
+
+    records: int = 20_000_000
+    live_keys: int = 5_000_000
+    budget_mib: int = 256
+    allowance_mib: int = 200
+    unbounded_mib: int = 1 << 20
+
+    def figures(self, folder: Path) -> Iterator[Figure]:
+        """See `Measurement`."""
+        for work, parameters in (("W1", self._ids()), ("W3", self._windows())):
+            data = folder / f"{work}-data"
+            in_fresh_process(partial(Dataset.generate, data, parameters))
+            bounded, unbounded = (
+                in_fresh_process(_run, work, data, folder / f"{work}-{budget}", budget * _MIB)
+                for budget in (self.budget_mib, self.unbounded_mib)
+            )
+            size = f"{work}, {self.records:,} records, {self.live_keys:,} live keys, budget {self.budget_mib} MiB"
+            yield from self._compared(size, bounded, unbounded)
+
+    def _compared(self, size: str, bounded: _Run, unbounded: _Run) -> Iterator[Figure]:
+        mib = {
+            "imports alone": bounded.imported_bytes / _MIB,
+            "without a bound": unbounded.peak_bytes / _MIB,
+            "state": bounded.state_bytes / _MIB,
+        }
+        limit = self.budget_mib + self.allowance_mib
+        yield Figure(f"peak memory: {size}", bounded.peak_bytes / _MIB, "MiB", at_most=limit, details=mib)
+        same = bounded.answer == unbounded.answer and bool(bounded.answer)
+        yield Figure(f"answer equal to that of the run in memory: {size}", float(same), at_least=1)
+        runs = {"bounded": bounded, "in memory": unbounded}
+        details = {
+            f"{name}, {key.replace('_', ' ')}": value
+            for name, run in runs.items()
+            for key, value in asdict(run).items()
+            if key.endswith("_seconds")
+        }
+        ratio = bounded.cpu_seconds / unbounded.cpu_seconds
+        yield Figure(f"CPU of the run in memory: {size}", ratio, "times", at_most=2, details=details)
+
+    def _ids(self) -> Parameters:
+        per_second = self.live_keys / DEDUPLICATION_INTERVAL.total_seconds()
+        return Parameters(records=self.records, partitions=1, records_per_second=per_second)
+
+    def _windows(self) -> Parameters:
+        """Keys so many and even that hardly two records meet in a window; rates, which nobody reads, hardly change."""
+        per_second = self.live_keys / (WINDOW + GRACE).total_seconds()
+        return Parameters(
+            records=self.records,
+            partitions=1,
+            records_per_second=per_second,
+            campaigns=10 * self.live_keys,
+            zipf=0,
+            rate_minutes=1e6,
+        )
+
+
+def _run(work: str, data: Path, folder: Path, budget_bytes: int) -> _Run:
+    imported = resident_bytes()
+    done = Replays(folder, job(work), Dataset.open(data), memory_budget_bytes=budget_bytes).run()
+    tasks, cost = done.staged.tasks, done.costs["replay"]
+    return _Run(
+        peak_bytes=peak_resident_bytes(),
+        imported_bytes=imported,
+        cpu_seconds=cost.cpu_seconds,
+        wall_seconds=cost.wall_seconds,
+        spill_seconds=sum(task.seconds.get("spill", 0.0) for task in tasks),
+        state_bytes=sum(task.state.size_bytes for task in tasks),
+        answer=[(s.file.partition, s.file.first_offset, s.file.rows, s.file.sha256) for t in tasks for s in t.sinks],
+    )
