@@ -5,6 +5,7 @@ from benchmarks.contestants.duckdb import DuckDB
 from benchmarks.contestants.floor import Floor
 from benchmarks.contestants.hindstream import Hindstream
 from benchmarks.contestants.kafka_streams import KafkaStreams
+from benchmarks.contestants.kafka_streams_broker import KafkaStreamsBroker
 from benchmarks.contestants.polars import Polars
 
-CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor(), KafkaStreams(), DuckDB(), Polars())
+CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor(), KafkaStreams(), KafkaStreamsBroker(), DuckDB(), Polars())

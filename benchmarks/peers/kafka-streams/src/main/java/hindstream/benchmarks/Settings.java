@@ -2,6 +2,8 @@ package hindstream.benchmarks;
 
 import java.nio.file.Path;
 import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.streams.StreamsConfig;
 
 /** How the application is set up. */
@@ -17,6 +19,17 @@ final class Settings {
     settings.put(StreamsConfig.STATE_DIR_CONFIG, state.toString());
     settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
     settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, CACHE_BYTES);
+    return settings;
+  }
+
+  static Properties application(Path state, String bootstrapServers) {
+    Properties settings = common(state);
+    settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers);
+    settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, "2");
+    settings.put(ConsumerConfig.MAX_POLL_RECORDS_CONFIG, "10000");
+    settings.put(ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, "8388608");
+    settings.put(ProducerConfig.BATCH_SIZE_CONFIG, "262144");
+    settings.put(ProducerConfig.LINGER_MS_CONFIG, "100");
     return settings;
   }
 }

@@ -1,0 +1,45 @@
+"""Kafka Streams 4.3.0 as an application over a real broker, which holds the topics."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from benchmarks.contestants.kafka_streams import KafkaStreams, inputs, java
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.dataset import Dataset
+    from benchmarks.works import Work
+
+
+class KafkaStreamsBroker(KafkaStreams):
+    """Starts the broker, runs the application from the first record to the last, reads its answer, stops both."""
+
+    name = "kafka-streams-broker"
+    title = "Kafka Streams with a broker"
+    settings = (
+        "4.3.0, one broker in KRaft mode, an application of two threads, at least once; both processes, the reading of "
+        "the answer and the stop are measured; the topics lie in the broker before"
+    )
+
+    def prepare(self, dataset: Dataset) -> None:
+        """The folder of a broker that has the topics."""
+        super().prepare(dataset)
+        if not _broker(dataset).exists():
+            arguments = (inputs(dataset), _broker(dataset), dataset.parameters.partitions)
+            subprocess.run(java("Produce", *arguments), check=True)
+
+    def lay_out(self, work: Work, dataset: Dataset, output: Path) -> None:
+        """A copy of the broker's folder: it writes into it."""
+        shutil.copytree(_broker(dataset), output / "broker")
+
+    def command(self, work: Work, dataset: Dataset, output: Path) -> list[str]:
+        """See ``Application.java``."""
+        return java("Application", work.name, output, dataset.parameters.partitions)
+
+
+def _broker(dataset: Dataset) -> Path:
+    return dataset.folder / "kafka-broker"
