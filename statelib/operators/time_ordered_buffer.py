@@ -331,8 +331,7 @@ class TimeOrderedBuffer:
             counted_bytes=slots["bytes"],
             row=serde_for(struct.type).serialize(struct),
         )
-        stored_times = [None if time == NOT_STORED else time for time in slots["stored_time"].tolist()]
-        self._store.store(buffered, stored_times, rows.schema, write)
+        self._store.store(buffered, slots["stored_time"], rows.schema, write)
         self._newest_stored = max(self._newest_stored, int(slots["time"].max()))
 
     def _stored_rows(self, slots: NDArray[Any], pool: RowPool) -> pa.RecordBatch:

@@ -76,6 +76,9 @@ class Backend(Protocol):
         What is written after the scan began does not show in it.
         """
 
+    def count(self, family: str, first: bytes = b"") -> int:
+        """How many keys there are from ``first`` on, without reading what they hold."""
+
     def is_empty(self, family: str) -> bool:
         """Whether the family has no key: look-ups in it can be skipped."""
 

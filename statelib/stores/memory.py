@@ -75,6 +75,11 @@ class MemoryBackend:
         self._scans.add(scan)
         return scan
 
+    def count(self, family: str, first: bytes = b"") -> int:
+        """See `Backend`."""
+        entries = self._map(family)
+        return len(entries) - int(entries.bisect_left(first))
+
     def is_empty(self, family: str) -> bool:
         """See `Backend`."""
         return not self._map(family)

@@ -175,6 +175,22 @@ class RocksDbBackend:
         self._scans.add(scan)
         return scan
 
+    def count(self, family: str, first: bytes = b"") -> int:
+        """See `Backend`."""
+        database = self._family(family)
+        if database is None:
+            return 0
+        count = 0
+        with _mapped_errors(self._path):
+            native = database.iter()
+            native.seek(first)
+            valid, step = native.valid, native.next
+            while valid():
+                count += 1
+                step()
+            native.status()
+        return count
+
     def is_empty(self, family: str) -> bool:
         """See `Backend`."""
         database = self._family(family)

@@ -144,7 +144,7 @@ class SessionStore:
     def count_from(self, first_end_ms: int) -> int:
         """How many sessions there are that end at ``first_end_ms`` or later."""
         first = encode_end_key(max(first_end_ms, self.last_expired_end + 1, 0))
-        return sum(1 for _ in self._backend.scan(self._by_end, first))
+        return self._backend.count(self._by_end, first)
 
     def all(self) -> Iterator[SessionRow]:
         """All sessions within retention, in the order in which they are stored."""

@@ -146,7 +146,7 @@ class HeldStore:
 
     def count(self) -> int:
         """How many there are."""
-        return sum(1 for _ in self._backend.scan(self._name, FIRST_HELD_KEY))
+        return self._backend.count(self._name, FIRST_HELD_KEY)
 
     def store(self, added: Sequence[HeldRow], removed: Sequence[HeldRow], schema: pa.Schema, write: WriteBatch) -> None:
         """Adds what has changed to ``write``.

@@ -9,8 +9,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+import pyarrow as pa
+
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
+from statelib.kernels.suppression_layout import NOT_STORED
+from statelib.stores.byte_columns import empty_values, joined, times
 from statelib.stores.header import Header
 from statelib.stores.suppression_codec import (
     FORMAT_VERSION,
@@ -29,7 +34,7 @@ from statelib.stores.suppression_codec import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, WriteBatch
 
@@ -105,25 +110,24 @@ class SuppressionBufferStore:
             found = [(key, value) for key, value in pairs if value is not None]
             yield decode([key for key, _ in found], [value for _, value in found], self._suffix_words, self._name)
 
-    def store(
-        self, rows: BufferedRows, stored_times: Sequence[int | None], schema: pa.Schema, write: WriteBatch
-    ) -> None:
+    def store(self, rows: BufferedRows, stored_time: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
         """Adds keys that are new or have changed to ``write``.
 
         Args:
             rows: After all changes.
-            stored_times: The buffer time under which the store has each, ms; None: it does not have it.
+            stored_time: int64, the buffer time under which the store has each, ms; `NOT_STORED`: it does not have it.
             schema: The types of a row.
             write: The batch.
         """
         self.header.write(schema, write)
-        columns = (encode_keys(rows, self._suffix_words), encode_values(rows), rows.time.tolist(), stored_times)
-        for raw_key, raw_value, time_ms, stored_ms in zip(*columns, strict=True):
-            write.put(self._rows, raw_key, raw_value)
-            if stored_ms != time_ms:
-                if stored_ms is not None:
-                    write.delete(self._by_time, encode_time_key(stored_ms, raw_key))
-                write.put(self._by_time, encode_time_key(time_ms, raw_key), b"")
+        raw_keys = encode_keys(rows, self._suffix_words)
+        write.put_columns(self._rows, raw_keys, encode_values(rows))
+        indexed = np.flatnonzero(rows.time != stored_time)
+        index_keys = joined(times(rows.time[indexed]), raw_keys.take(pa.array(indexed)))
+        write.put_columns(self._by_time, index_keys, empty_values(len(indexed)))
+        moved = indexed[stored_time[indexed] != NOT_STORED]
+        for raw_key, stored_ms in zip(raw_keys.take(pa.array(moved)).to_pylist(), stored_time[moved], strict=True):
+            write.delete(self._by_time, encode_time_key(int(stored_ms), raw_key))
 
     def remove(self, raw_keys: Sequence[bytes], stored_times: Sequence[int], write: WriteBatch) -> None:
         """Adds the removal of keys to ``write``, given the buffer times (ms) under which they are stored."""

@@ -40,15 +40,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import buffer_keys
+from statelib.stores.byte_columns import joined, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 2
 TOTALS_KEY = b"\x00\x00"
@@ -114,20 +116,15 @@ class BufferedRows:
         )
 
 
-def encode_keys(rows: BufferedRows, suffix_words: int) -> list[bytes]:
+def encode_keys(rows: BufferedRows, suffix_words: int) -> Column:
     """The keys in the main family."""
-    raw: list[bytes] = buffer_keys(rows.key, rows.start, rows.end, suffix_words).to_pylist()
-    return raw
+    return buffer_keys(rows.key, rows.start, rows.end, suffix_words)
 
 
-def encode_values(rows: BufferedRows) -> list[bytes]:
+def encode_values(rows: BufferedRows) -> Column:
     """The values in the main family."""
-    heads = np.stack([rows.time, rows.updated, rows.end, rows.counted_bytes], axis=1).astype(">i8")
-    kind = pa.large_binary()
-    head = pa.Array.from_buffers(pa.binary(_HEAD_BYTES), len(rows), [None, pa.py_buffer(heads.tobytes())])
-    joined = pc.binary_join_element_wise(head.cast(kind), rows.row.cast(kind), pa.scalar(b"", kind))
-    raw: list[bytes] = joined.to_pylist()
-    return raw
+    heads = np.stack([rows.time, rows.updated, rows.end, rows.counted_bytes], axis=1)
+    return joined(packed(heads.astype(">i8")), rows.row)
 
 
 def decode(raw_keys: Sequence[bytes], raw_values: Sequence[bytes], suffix_words: int, store: str) -> BufferedRows:

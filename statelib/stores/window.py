@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
+from statelib.stores.byte_columns import empty_values
 from statelib.stores.header import Header
 from statelib.stores.window_codec import (
     FORMAT_VERSION,
@@ -20,14 +22,16 @@ from statelib.stores.window_codec import (
     decode_start_key,
     decode_value,
     encode_key,
+    encode_keys,
     encode_start_key,
+    encode_start_keys,
     encode_value,
+    encode_values,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
@@ -63,6 +67,17 @@ class WindowChanges:
     timestamp: NDArray[np.int64]
     rows: pa.Array
     stored: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def filter(self, keep: NDArray[np.bool_]) -> WindowChanges:
+        """Those for which ``keep`` is true."""
+        if keep.all():
+            return self
+        chosen = pa.array(keep)
+        keys, rows = self.keys.filter(chosen), self.rows.filter(chosen)
+        return WindowChanges(keys, self.start[keep], self.timestamp[keep], rows, self.stored[keep])
 
 
 class WindowStore:
@@ -150,7 +165,7 @@ class WindowStore:
     def count_from(self, first_start_ms: int) -> int:
         """How many windows there are that start at ``first_start_ms`` or later."""
         first = encode_start_key(max(first_start_ms, self.last_expired_start + 1, 0))
-        return sum(1 for _ in self._backend.scan(self._by_start, first))
+        return self._backend.count(self._by_start, first)
 
     def put(self, key: bytes, start_ms: int, row: bytes | None, timestamp_ms: int, write: WriteBatch) -> None:
         """Sets a window, or removes it (``row`` None). A window out of retention is refused and counted."""
@@ -212,21 +227,17 @@ class WindowStore:
         """
         self.header.write(schema, write)
         self.expire(write)
-        columns = (
-            changes.keys.to_pylist(),
-            changes.start.tolist(),
-            changes.timestamp.tolist(),
-            changes.rows.to_pylist(),
-            changes.stored.tolist(),
+        there = changes.timestamp != NO_TIMESTAMP
+        written = changes.filter(there)
+        write.put_columns(
+            self._windows, encode_keys(written.keys, written.start), encode_values(written.timestamp, written.rows)
         )
-        for key, start_ms, timestamp_ms, row, stored in zip(*columns, strict=True):
-            if timestamp_ms != NO_TIMESTAMP:
-                write.put(self._windows, encode_key(key, start_ms), encode_value(timestamp_ms, row))
-                if not stored:
-                    write.put(self._by_start, encode_start_key(start_ms, key), b"")
-            elif stored:
-                self._delete(key, start_ms, write)
-                write.delete(self._by_start, encode_start_key(start_ms, key))
+        new = written.filter(~written.stored)
+        write.put_columns(self._by_start, encode_start_keys(new.keys, new.start), empty_values(len(new)))
+        gone = changes.filter(~there & changes.stored)
+        for key, start_ms in zip(gone.keys.to_pylist(), gone.start.tolist(), strict=True):
+            self._delete(key, start_ms, write)
+            write.delete(self._by_start, encode_start_key(start_ms, key))
         self.newest_stored = self.stream_time
 
     def expire(self, write: WriteBatch) -> None:

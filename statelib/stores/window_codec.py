@@ -25,8 +25,17 @@ and the store's header (`statelib.stores.header`) with the types of a row.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from statelib.errors import CorruptedDataError
+from statelib.stores.byte_columns import joined, packed, times
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 
@@ -40,6 +49,13 @@ SUFFIX_BYTES = _SUFFIX.size
 def encode_key(key: bytes, start_ms: int) -> bytes:
     """The key of a window in the main family."""
     return key + _SUFFIX.pack(start_ms, 0)
+
+
+def encode_keys(keys: Column, start: NDArray[np.int64]) -> Column:
+    """As `encode_key`, of many windows."""
+    suffixes = np.zeros(len(start), np.dtype([("start", ">i8"), ("sequence", ">i4")]))
+    suffixes["start"] = start
+    return joined(keys, packed(suffixes))
 
 
 def decode_key(raw: bytes, store: str) -> tuple[bytes, int]:
@@ -59,6 +75,11 @@ def encode_value(timestamp_ms: int, row: bytes) -> bytes:
     return _TIMESTAMP.pack(timestamp_ms) + row
 
 
+def encode_values(timestamp: NDArray[np.int64], rows: Column) -> Column:
+    """As `encode_value`, of many windows."""
+    return joined(times(timestamp), rows)
+
+
 def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
     """(timestamp in ms, row) of a value of the main family.
 
@@ -74,6 +95,11 @@ def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
 def encode_start_key(start_ms: int, key: bytes = b"") -> bytes:
     """The key of a window in the index by start; without ``key``, what comes before all windows of that start."""
     return _START.pack(start_ms) + key
+
+
+def encode_start_keys(keys: Column, start: NDArray[np.int64]) -> Column:
+    """As `encode_start_key`, of many windows."""
+    return joined(times(start), keys)
 
 
 def decode_start_key(raw: bytes, store: str) -> tuple[int, bytes]:

@@ -40,6 +40,7 @@ def test_a_family_that_was_never_written_is_empty(backend: Backend) -> None:
     assert backend.multi_get("f", [b"a", b"b"]) == [None, None]
     assert list(backend.scan("f")) == []
     assert backend.is_empty("f")
+    assert backend.count("f") == 0
     assert backend.approximate_bytes("f") == backend.approximate_keys("f") == 0
 
 
@@ -103,6 +104,7 @@ def test_scan_bounds(backend: Backend) -> None:
     assert keys(b"d", b"a") == ""
     assert keys(reverse=True) == "dcba"
     assert keys(b"b", b"d", reverse=True) == "cb"
+    assert [backend.count("f", first) for first in (b"", b"aa", b"d", b"e")] == [4, 3, 1, 0]
     assert keys(b"", b"cc", reverse=True) == "cba"
 
 
@@ -135,11 +137,12 @@ def test_a_long_scan_is_whole(backend: Backend) -> None:
         lambda backend: backend.multi_get("f", [b"a"]),
         lambda backend: backend.scan("f"),
         lambda backend: backend.is_empty("f"),
+        lambda backend: backend.count("f"),
         lambda backend: backend.approximate_keys("f"),
         lambda backend: backend.approximate_bytes("f"),
         lambda backend: put(backend, a=b"1"),
     ],
-    ids=["get", "multi_get", "scan", "is_empty", "approximate_keys", "approximate_bytes", "write"],
+    ids=["get", "multi_get", "scan", "is_empty", "count", "approximate_keys", "approximate_bytes", "write"],
 )
 def test_use_after_close_is_an_internal_error(backend: Backend, use: Callable[[Backend], object]) -> None:
     put(backend, a=b"1")

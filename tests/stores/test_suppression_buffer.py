@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.stores import suppression_codec
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY
@@ -44,8 +45,8 @@ def stored(backend: MemoryBackend, fill: Callable[[WriteBatch], None]) -> None:
 )
 def test_golden_bytes(words: int, start_ms: int, end_ms: int, raw: str) -> None:
     buffered = [BufferedRow(b"ab", start_ms, end_ms, 7, 8, 9, b"row")]
-    raw_keys = suppression_codec.encode_keys(columns(buffered), words)
-    raw_values = suppression_codec.encode_values(columns(buffered))
+    raw_keys = suppression_codec.encode_keys(columns(buffered), words).to_pylist()
+    raw_values = suppression_codec.encode_values(columns(buffered)).to_pylist()
     assert raw_keys == [bytes.fromhex(raw)]
     assert raw_values == [b"".join(number.to_bytes(8, "big") for number in (7, 8, end_ms, 9)) + b"row"]
     assert list(suppression_codec.decode(raw_keys, raw_values, words, "s")) == buffered
@@ -74,7 +75,7 @@ def test_store() -> None:
     backend = MemoryBackend()
     store = SuppressionBufferStore(backend, "s", suffix_words=1)
     a, b = BufferedRow(b"a", 5, 9, 9, 9, 1, b"A"), BufferedRow(b"b", 0, 4, 4, 9, 1, b"B")
-    stored(backend, lambda write: store.store(columns([a, b]), [None, None], SCHEMA, write))
+    stored(backend, lambda write: store.store(columns([a, b]), np.array([NOT_STORED, NOT_STORED]), SCHEMA, write))
     stored(backend, lambda write: store.store_totals(2, 2, SCHEMA, write))
     assert list(store.all()) == [a, b]
     assert list(store.oldest()) == [b, a]
@@ -82,14 +83,14 @@ def test_store() -> None:
     assert [list(rows) for rows in store.load([b"?", b"a" + (5).to_bytes(8, "big")])] == [[a]]
 
     moved, c = BufferedRow(b"a", 5, 9, 2, 9, 1, b"AA"), BufferedRow(b"c", 0, 4, 4, 9, 1, b"C")
-    stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1), [4], write))
-    stored(backend, lambda write: store.store(columns([moved, c]), [9, None], SCHEMA, write))
+    stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1).to_pylist(), [4], write))
+    stored(backend, lambda write: store.store(columns([moved, c]), np.array([9, NOT_STORED]), SCHEMA, write))
     assert list(store.oldest()) == [moved, c]
     assert [row for rows in store.due(2, 4) for row in rows] == [c]
     assert [row for rows in store.due(-1, 3) for row in rows] == [moved]
     assert SuppressionBufferStore(backend, "s", suffix_words=1).header.schema == SCHEMA
 
-    stored(backend, lambda write: write.delete("s", suppression_codec.encode_keys(columns([moved]), 1)[0]))
+    stored(backend, lambda write: write.delete("s", suppression_codec.encode_keys(columns([moved]), 1)[0].as_py()))
     with pytest.raises(CorruptedDataError, match="not there"):
         list(store.oldest())
 

@@ -33,6 +33,19 @@ def test_golden_bytes() -> None:
     assert window_codec.decode_start_key(bytes.fromhex("00000000000001026162"), "w") == (258, b"ab")
 
 
+def test_many_at_once_are_the_same_bytes() -> None:
+    keys, starts = [b"ab", b"", b"c"], [258, 0, 1 << 40]
+    column, start = pa.array(keys, pa.binary()), np.array(starts)
+    pairs = list(zip(keys, starts, strict=True))
+    assert window_codec.encode_keys(column, start).to_pylist() == [window_codec.encode_key(*pair) for pair in pairs]
+    assert window_codec.encode_values(start, column).to_pylist() == [
+        window_codec.encode_value(time, row) for row, time in pairs
+    ]
+    assert window_codec.encode_start_keys(column, start).to_pylist() == [
+        window_codec.encode_start_key(time, key) for key, time in pairs
+    ]
+
+
 @pytest.mark.parametrize(
     ("decode", "raw"),
     [(window_codec.decode_key, b"short"), (window_codec.decode_value, b"short"), (window_codec.decode_start_key, b"")],
