@@ -98,14 +98,14 @@ WORKS = {
 }
 
 
-def job(name: str) -> Job:
+def job(name: str, *, deduplication_interval: timedelta = DEDUPLICATION_INTERVAL) -> Job:
     """The work ``name`` as a job of Hindstream, audited as a user would."""
     builder = StreamsBuilder(name)
     rates = Materialized.as_(Stores.persistent_versioned_key_value_store("rates-by-campaign", HISTORY_RETENTION))
     table = builder.table(RATES, rates) if WORKS[name].with_rates else None
     stream = builder.stream(CLICKS)
     if name in {"W1", "W4"}:
-        stream = stream.deduplicate_by_key_value("id", DEDUPLICATION_INTERVAL, Deduplicated.as_("clicks-once"))
+        stream = stream.deduplicate_by_key_value("id", deduplication_interval, Deduplicated.as_("clicks-once"))
     if table is not None:
         cost = pc.multiply(pc.field("left", "amount"), pc.field("right", "rate"))
         stream = stream.join(table, {"id": "left.id", "cost": cost}, Joined.as_("clicks-and-rates"))
