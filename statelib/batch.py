@@ -44,6 +44,28 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """What a condensed batch of a windowed table leaves out: how the updates came of which it has only the last ones.
+
+    An aggregation whose only reader wants final results need not pass every update on: see `CondensingOperator`.
+
+    Attributes:
+        sequence: int64, of each update that was made, in order.
+        stream_time: int64, the operator's stream time at each, ms.
+        first: int64, one a record of the batch: which of these updates was the first of its window.
+        last: int64, one a record: which was the last, and is the record.
+    """
+
+    sequence: NDArray[np.int64]
+    stream_time: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A run of records in task order; all columns have the same length.
 
@@ -60,6 +82,7 @@ class Batch:
         is_latest: bool, for the updates of a versioned table: whether no version of the key is younger (Kafka's
             ``Change.isLatest``); None: all are.
         headers: list<struct<key: string, value: binary>> or None.
+        passage: If the batch has only the last update of each window, how all of them came; else None.
     """
 
     key: pa.Array
@@ -71,6 +94,7 @@ class Batch:
     prior: pa.Array | None = None
     headers: pa.Array | None = None
     is_latest: NDArray[np.bool_] | None = None
+    passage: Passage | None = None
 
     def __len__(self) -> int:
         return len(self.timestamp)

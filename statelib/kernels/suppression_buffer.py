@@ -76,6 +76,19 @@ class SuppressionBuffer:
         self._figures["spilled_records"] += records
         self._figures["spilled_bytes"] += size
 
+    def count_all(self, replaced: int, records: tuple[int, int], size: tuple[int, int]) -> None:
+        """Sets the figures of the last put to those of all updates of which it had only the last ones.
+
+        Args:
+            replaced: How many of them replaced a buffered record.
+            records: How many records waited, added up after each update; and the most ever.
+            size: The same in bytes.
+        """
+        self._figures["replaced"] = replaced
+        for name, (total, most) in (("records", records), ("bytes", size)):
+            self._figures[f"sum_{name}"] = total
+            self._figures[f"max_{name}"] = most
+
     @property
     def is_sparse(self) -> bool:
         """Whether it has far more room than it needs: `keep` gives memory back."""

@@ -119,6 +119,26 @@ class HoldingOperator(Operator, Protocol):
 
 
 @runtime_checkable
+class CondensingOperator(Operator, Protocol):
+    """An operator on windows that can leave out what nobody looks at."""
+
+    def condense(self) -> None:
+        """Forwards, from now on, only the last update of each window in a batch, and the `Passage` of all of them.
+
+        Its only reader is a `FinalResultsReader`.
+        """
+
+
+@runtime_checkable
+class FinalResultsReader(Operator, Protocol):
+    """An operator that may do with the last update of each window in a batch, and their `Passage`."""
+
+    @property
+    def takes_condensed(self) -> bool:
+        """Whether it does."""
+
+
+@runtime_checkable
 class RoutingOperator(Operator, Protocol):
     """An operator that does not send everything to all its children."""
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
+    from statelib.batch import Passage, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.time_ordered_buffer import Left
     from statelib.stores.backend import WriteBatch
@@ -136,6 +136,8 @@ class RunningSuppress:
             memory=MemoryBounds(bounds.record_limit, bounds.byte_limit) if spills else None,
             time_is_of_key=spec.suppressed.final_results,
         )
+        self.takes_condensed = spec.suppressed.final_results and spills and not self._as_shipped and not spec.may_repeat
+        """See `FinalResultsReader`: how many records wait meanwhile must not matter."""
         self._metrics.held_before = self._buffer.records
         self._measure()
 
@@ -157,6 +159,8 @@ class RunningSuppress:
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """What leaves the buffer."""
         (given,) = inputs
+        if given.passage is not None:
+            return self._process_condensed(given, given.passage)
         codes = key_codes(given, self._context)
         batch = replace(given, key_code=codes).filter(codes != NULL_KEY)
         self._metrics.records_in += len(given)
@@ -167,15 +171,29 @@ class RunningSuppress:
         stream_time = np.maximum(np.maximum.accumulate(batch.timestamp), self._context.clock())
         rows = _rows_of(batch)
         left, failed = self._buffer.put(self._inputs(batch, rows, uptake), rows)
-        self._context.clocks["stream_time"] = int(stream_time[-1])
-        self._metrics.account("replaced", self._buffer.figure("replaced"))
-        self._metrics.mean("suppression-buffer-count", len(batch), self._buffer.figure("sum_records"))
-        self._metrics.mean("suppression-buffer-size", len(batch), self._buffer.figure("sum_bytes"))
-        self._measure()
+        self._took_up(len(batch), int(stream_time[-1]))
         if failed is not None:
             self._shut_down(int(batch.sequence[failed]) - uptake.first_sequence, uptake)
         self._measure_overtime(left, stream_time[left.trigger])
         return self._emit(left, batch, batch.sequence[left.trigger])
+
+    def _process_condensed(self, batch: Batch, passage: Passage) -> Batch:
+        """As `process`, of a batch that has only the last update of each window."""
+        self._metrics.records_in += len(passage)
+        rows = _rows_of(batch)
+        inputs = self._inputs(batch, rows, None)
+        inputs["timestamp"] = passage.stream_time[passage.last]
+        left, trigger = self._buffer.put_condensed(inputs, rows, passage)
+        self._took_up(len(passage), int(passage.stream_time[-1]))
+        return self._emit(left, batch, passage.sequence[trigger])
+
+    def _took_up(self, records: int, stream_time_ms: int) -> None:
+        """Keeps clock and figures after a put."""
+        self._context.clocks["stream_time"] = stream_time_ms
+        self._metrics.account("replaced", self._buffer.figure("replaced"))
+        self._metrics.mean("suppression-buffer-count", records, self._buffer.figure("sum_records"))
+        self._metrics.mean("suppression-buffer-size", records, self._buffer.figure("sum_bytes"))
+        self._measure()
 
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """Everything that waits: see `HoldingOperator`."""
@@ -206,8 +224,8 @@ class RunningSuppress:
         self._metrics.count("late-record-drop", int(np.count_nonzero(repeats)))
         return batch.filter(~repeats)
 
-    def _inputs(self, batch: Batch, rows: pa.RecordBatch, uptake: Uptake) -> NDArray[Any]:
-        """What the kernel sees of records."""
+    def _inputs(self, batch: Batch, rows: pa.RecordBatch, uptake: Uptake | None) -> NDArray[Any]:
+        """What the kernel sees of records; without ``uptake``, no sizes as shipped."""
         inputs = np.zeros(len(batch), dtype=INPUT)
         inputs["key_code"] = batch.key_code
         inputs["timestamp"] = batch.timestamp
@@ -216,7 +234,7 @@ class RunningSuppress:
             inputs["end"] = batch.windows.end
         inputs["time"] = inputs["end"] if self._spec.suppressed.final_results else batch.timestamp
         inputs["bytes"] = self._record_bytes(inputs["key_code"], rows)
-        if self._as_shipped:
+        if self._as_shipped and uptake is not None:
             topic_bytes = np.array([len(topic.encode()) for topic in self._context.sources] or [0])
             inputs["bytes"] += topic_bytes[uptake.source[batch.sequence - uptake.first_sequence]]
             inputs["old_bytes"], inputs["old_code"] = self._buffer.sizes_of_old_values(rows)

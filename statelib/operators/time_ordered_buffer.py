@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.batch import Passage
     from statelib.operators.base import OperatorContext
 
 _FEW_ROWS = 1 << 12
@@ -167,6 +168,37 @@ class TimeOrderedBuffer:
         if failed is None:
             self._tidy(slots, pool)
         return left, failed
+
+    def put_condensed(
+        self, inputs: NDArray[Any], rows: pa.RecordBatch, passage: Passage
+    ) -> tuple[Left, NDArray[np.int64]]:
+        """As `put`, of the last update of each window; figures are those that all updates would have given.
+
+        Args:
+            inputs: `INPUT`; ``timestamp`` is the stream time at each.
+            rows: The rows of the records.
+            passage: How all updates came. Windows that have left get no updates any more.
+
+        Returns:
+            What leaves; and int64, for each the update that made it leave, among all.
+        """
+        pool = self._pool_for(rows.schema)
+        if self.figure("spilled_records"):
+            self._bring_in(inputs)
+        held = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"])
+        is_new = held == EMPTY
+        held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
+        before = [(self.records, self.figure("max_records")), (self.size, self.figure("max_bytes"))]
+        slots, trigger, _ = self._buffer.put(inputs, pool.append(rows), self._context.keys)
+        left = self._left(slots, trigger, pool)
+        update = np.searchsorted(passage.stream_time, slots["time"] + self._wait_ms)
+        self._buffer.count_all(
+            len(passage) - int(np.count_nonzero(is_new)),
+            _occupancy(*before[0], passage, is_new, update, 1),
+            _occupancy(*before[1], passage, inputs["bytes"] - held_bytes, update, slots["bytes"]),
+        )
+        self._tidy(slots, pool)
+        return left, update
 
     def drain(self) -> Left | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
@@ -368,3 +400,26 @@ class TimeOrderedBuffer:
 def _stored_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of a stored row, given those in memory."""
     return schema.append(schema.field("old").with_name(_PRIOR)) if "old" in schema.names else schema
+
+
+def _occupancy(
+    before: int, most: int, passage: Passage, more: NDArray[Any], gone: NDArray[np.int64], less: NDArray[np.int64] | int
+) -> tuple[int, int]:
+    """How full a buffer is while updates come, given how full it was before.
+
+    Args:
+        before: Records, or bytes.
+        most: The most there has ever been.
+        passage: The updates.
+        more: One a window: what its first update adds.
+        gone: int64, by what leaves: after which update it does.
+        less: What it takes along.
+
+    Returns:
+        The sum of how full it is after each update; and the most ever, which is before anything leaves.
+    """
+    added, taken = (np.zeros(len(passage), dtype=np.int64) for _ in range(2))
+    added[passage.first] = more
+    np.add.at(taken, gone, less)
+    after = before + np.cumsum(added - taken)
+    return int(after.sum()), max(most, int((after + taken).max()))

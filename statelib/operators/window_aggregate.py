@@ -14,21 +14,23 @@ Kafka, and is ``before-first-window`` in the ledger.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP, Batch, Windows
+from statelib.batch import NO_TIMESTAMP, Batch, Passage, Windows
 from statelib.errors import ConfigurationError
-from statelib.kernels.aggregations import latest_timestamp
+from statelib.kernels.aggregations import NO_UPDATE, first_and_last_updates, latest_timestamp
 from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
+from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.clocks import stream_times
 from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
+from statelib.windows import TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import TimeWindows, UnlimitedWindows
+    from statelib.windows import UnlimitedWindows
 
 _COMPACT_FROM_SLOTS = 1 << 14
 
@@ -112,13 +114,20 @@ class RunningWindowAggregate:
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
         )
+        self._condenses = False
         self._start_over()
+
+    def condense(self) -> None:
+        """See `CondensingOperator`. Only numbers, whose results are all of one size, are condensed."""
+        windowed = isinstance(self._windows, TimeWindows) and self._spec.clock == "operator"
+        self._condenses = windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator)
 
     def _start_over(self) -> None:
         """An empty working set."""
         self._slots = WindowSlots()
         self._timestamp = np.empty(0, dtype=np.int64)
         self._stored = np.empty(0, dtype=np.bool_)
+        self._seen = np.empty(0, dtype=np.int64)  # room for a kernel
         self._loaded = 0  # how many slots have been looked up in the store
         self._kept = 0  # how many there were when expired ones were last dropped
 
@@ -128,7 +137,7 @@ class RunningWindowAggregate:
         key_code = batch.key_code
         if key_code is None:
             key_code = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
-        rows, slots = self._accept(batch, key_code, uptake)
+        rows, slots, stream_time = self._accept(batch, key_code, uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
             nothing = pa.nulls(0, self._aggregator.result_type)
@@ -139,15 +148,29 @@ class RunningWindowAggregate:
         result, removed = self._aggregator.walk(rows, slots)
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
-        updates = self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
         store_time = max(self._store.stream_time, int(self._slots.start[slots].max()))
         self._store.stream_time = self._context.clocks["store_time"] = store_time
-        return updates
+        if self._condenses and not _has_nulls(result):
+            first, last = self._first_and_last(slots)
+            kept = result.take(pa.array(last))
+            condensed = self._updates(batch, rows[last], slots[last], kept, timestamp[last], None)
+            return replace(condensed, passage=Passage(batch.sequence[rows], stream_time[rows], first, last))
+        return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+
+    def _first_and_last(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first and the last update of each window that has any, by the last ones."""
+        self._seen = grown(self._seen, len(self._slots), NO_UPDATE)
+        first, last = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
+        found = first_and_last_updates(slots, self._seen, first, last)
+        return first[:found][::-1], last[:found][::-1]
 
     def _accept(
         self, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The (record, window) pairs that are updated, as rows of the batch and slots; accounts for all records."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The (record, window) pairs that are updated, as rows of the batch and slots; accounts for all records.
+
+        And, by record, the operator's stream time.
+        """
         windows = self._windows
         first_start, accepted, expired, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
         clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
@@ -171,7 +194,7 @@ class RunningWindowAggregate:
         self._metrics.count("late-record-drop", int(expired.sum()))
         self._metrics.lateness.observe(lateness[has_key])
         self._forget_expired()
-        return self._slots.find(key_code, first_start, accepted, windows.advance_ms, count)
+        return *self._slots.find(key_code, first_start, accepted, windows.advance_ms, count), clock
 
     def _forget_expired(self) -> None:
         """Drops windows out of retention from the working set, whenever it has doubled."""
@@ -262,5 +285,11 @@ class RunningWindowAggregate:
 
     def memory_bytes(self) -> int:
         """Size of the working set."""
-        arrays = self._timestamp.nbytes + self._stored.nbytes
+        arrays = self._timestamp.nbytes + self._stored.nbytes + self._seen.nbytes
         return int(self._slots.memory_bytes() + arrays + self._aggregator.memory_bytes())
+
+
+def _has_nulls(results: pa.Array) -> bool:
+    """Whether a result, or a field of it, is null."""
+    fields = results.flatten() if pa.types.is_struct(results.type) else [results]
+    return any(field.null_count for field in fields)

@@ -10,7 +10,14 @@ from statelib.batch import Batch, Uptake
 from statelib.errors import HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import HoldingOperator, OperatorContext, RoutingOperator, WindowedOperator
+from statelib.operators.base import (
+    CondensingOperator,
+    FinalResultsReader,
+    HoldingOperator,
+    OperatorContext,
+    RoutingOperator,
+    WindowedOperator,
+)
 from statelib.serdes import serde_for
 from statelib.topology import Processor, Sink, Source, addressed_name
 
@@ -71,6 +78,16 @@ class Graph:
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
             )
             self.operators[processor.name] = processor.spec.build(context)
+        self._condense()
+
+    def _condense(self) -> None:
+        """Spares windowed aggregations the updates that their only reader has no use for."""
+        for name, operator in self.operators.items():
+            readers = [node.name for node in self.nodes if name in node.parents]
+            if isinstance(operator, CondensingOperator) and len(readers) == 1:
+                reader = self.operators.get(readers[0])
+                if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
+                    operator.condense()
 
     def process(
         self,

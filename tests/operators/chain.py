@@ -11,7 +11,7 @@ import pyarrow as pa
 from statelib.batch import Batch, Uptake
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import OperatorContext
+from statelib.operators.base import CondensingOperator, FinalResultsReader, OperatorContext
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -57,6 +57,7 @@ class Chain:
         key_type: Arrow type of the source's keys.
         value_type: Arrow type of the source's values.
         table: Whether the source is a table, whose records carry prior values.
+        condensed: Whether the first operator leaves out what the second one, its only reader, does not need.
     """
 
     specs: Sequence[OperatorSpec]
@@ -65,6 +66,7 @@ class Chain:
     table: bool = False
     semantics: Semantics = "kip"
     backend: Backend = field(default_factory=MemoryBackend)
+    condensed: bool = False
     sequence: int = 0
 
     def __post_init__(self) -> None:
@@ -82,6 +84,12 @@ class Chain:
         self.operators: list[Operator] = [
             spec.build(context) for spec, context in zip(self.specs, self.contexts, strict=True)
         ]
+        if self.condensed:
+            aggregate, reader = self.operators
+            assert isinstance(aggregate, CondensingOperator)
+            assert isinstance(reader, FinalResultsReader)
+            assert reader.takes_condensed
+            aggregate.condense()
 
     def process(self, records: Sequence[Record]) -> list[list[Row]]:
         """One batch through all operators; what each of them forwarded."""
