@@ -10,13 +10,13 @@ import json
 import logging
 import tempfile
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.checks import FILES, files_frame, files_suite, ledger_frame, ledger_suite, topic_suite
 from spark_jobs.command import phase_main
+from spark_jobs.data_docs import FOLDER, add_pages
 from spark_jobs.frames import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
 from spark_jobs.runs import find_plan, open_warehouse
 from spark_jobs.screen import screen_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.checks import Suite
     from spark_jobs.frames import Frame
-    from spark_jobs.validation import Validated
+    from spark_jobs.validation import Validated, Validator
     from statelib.config import Settings
     from statelib.job import Job
     from statelib.manifests import Plan, Staged
@@ -78,9 +78,9 @@ def _audit(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged:
     from spark_jobs.validation import Validator  # noqa: PLC0415  (importing Great Expectations takes two seconds)
 
     started = time.perf_counter()
-    layout = JobLayout(job.name)
-    with _local_folder(warehouse, f"{layout.root}/great_expectations") as folder:
-        validator = Validator(folder)
+    with tempfile.TemporaryDirectory(prefix="hindstream-audit-") as name:
+        site = Path(name).resolve()
+        validator = Validator(site)
         validated: list[Validated] = []
         damage: list[AuditCheck] = []
         try:
@@ -90,13 +90,15 @@ def _audit(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged:
             damage = [
                 AuditCheck(topic=FILES, expectation="can_be_read", parameters={}, success=False, error=str(error))
             ]
-        page = _page(validated, folder)
+        validator.write_docs()
+        page = _page(validator, validated)
+        add_pages(warehouse, job.name, site)
     checks = (*(check for part in validated for check in part.checks), *damage)
     return Audit(
         run_id=plan.run_id,
         success=all(check.success for check in checks),
         checks=checks,
-        data_docs=f"great_expectations/{page}" if page else None,
+        data_docs=f"{FOLDER}/{page.relative_to(site).as_posix()}" if page else None,
         seconds=time.perf_counter() - started,
     )
 
@@ -132,7 +134,7 @@ def _audited_topic(
         if suspects is not None:
             note = f"Run over {len(suspects):,} of {rows:,} rows: those that can fail one of these checks."
             yield replace(suite, checks=screened, note=note), pandas_frame([suspects], schema)
-            on_spark = replace(suite, checks=others, part="all rows")
+            on_spark = replace(suite, checks=others, part="all-rows")
     if on_spark.checks:
         frame = spark_frame(spark_session(settings), warehouse, topic, schema, files)
         yield on_spark, frame
@@ -153,30 +155,11 @@ def _schemas(job: Job, settings: Settings, warehouse: Storage, plan: Plan, stage
     return schemas
 
 
-def _page(validated: Sequence[Validated], folder: Path) -> str | None:
-    """The page to look at, below ``folder``: that of the first table that failed, else of the first."""
+def _page(validator: Validator, validated: Sequence[Validated]) -> Path | None:
+    """The page to look at: that of the first table that failed, else of the first."""
     failed = [part for part in validated if not all(check.success for check in part.checks)]
-    page = next((part.page for part in failed or validated), None)
-    return str(page.relative_to(folder.resolve())) if page else None
-
-
-@contextmanager
-def _local_folder(warehouse: Storage, path: str) -> Iterator[Path]:
-    """The folder ``path`` on local disk; for a warehouse elsewhere, a copy that is uploaded at the end."""
-    local = warehouse.local_path(path)
-    if local is not None:
-        yield local
-        return
-    with tempfile.TemporaryDirectory(prefix="hindstream-audit-") as name:
-        folder = Path(name).resolve()
-        known = {entry.path: entry for entry in warehouse.list(path)}
-        for entry in known.values():
-            warehouse.download(entry.path, folder / entry.path.removeprefix(f"{path}/"))
-        downloaded = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
-        yield folder
-        for file in sorted(folder.rglob("*")):
-            if file.is_file() and downloaded.get(file) != file.stat().st_mtime_ns:
-                warehouse.upload(file, f"{path}/{file.relative_to(folder)}")
+    shown = next(iter(failed or validated), None)
+    return validator.page(shown) if shown else None
 
 
 def _failure(job: Job, warehouse: Storage, audit: Audit) -> InputError:

@@ -76,8 +76,8 @@ class Suite:
 
     @property
     def title(self) -> str:
-        """In Data Docs; the same in every run."""
-        return f"{self.name} ({self.part})" if self.part else self.name
+        """In Data Docs and in their paths (no topic's name has a ``~``); the same in every run."""
+        return f"{self.name}~{self.part}" if self.part else self.name
 
 
 def topic_suite(job: Job, topic: str, schema: pa.Schema) -> Suite:

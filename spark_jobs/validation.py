@@ -1,4 +1,4 @@
-"""Great Expectations, kept quiet and on disk: runs a suite over a frame, with a page in Data Docs."""
+"""Great Expectations, kept quiet and in memory: runs suites over frames, and writes their pages of Data Docs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells n
 logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import logs hundreds of lines
 
 import great_expectations as gx  # noqa: E402
-from great_expectations.checkpoint.actions import UpdateDataDocsAction  # noqa: E402
-from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: E402
+from great_expectations.data_context.types.base import (  # noqa: E402
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
-    from great_expectations.data_context.data_context.file_data_context import FileDataContext
+    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.data_context.types.resource_identifiers import ValidationResultIdentifier
 
     from spark_jobs.checks import Check, Suite
     from spark_jobs.frames import Frame
@@ -43,22 +47,35 @@ class Validated:
 
     Attributes:
         checks: In the order of the suite.
-        page: The page in Data Docs.
+        identifier: Great Expectations' own, by which `Validator.page` finds the page.
     """
 
     checks: tuple[AuditCheck, ...]
-    page: Path | None
+    identifier: ValidationResultIdentifier
 
 
 class Validator:
-    """A file-backed context of Great Expectations in ``folder``, made if absent."""
+    """A context of Great Expectations for the suites of one run.
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._context: FileDataContext = gx.get_context(mode="file", project_root_dir=folder)
-        if not self._context.variables.progress_bars:
-            self._context.variables.progress_bars = ProgressBarsConfig(globally=False)
-            self._context.variables.save()
+    Args:
+        site: The folder in which `write_docs` builds Data Docs: that run's and nothing else, since whatever it has no
+            results of is removed there.
+    """
+
+    def __init__(self, site: Path) -> None:
+        config = DataContextConfig(
+            store_backend_defaults=InMemoryStoreBackendDefaults(),
+            data_docs_sites={
+                "audit": {
+                    "class_name": "SiteBuilder",
+                    "show_how_to_buttons": False,  # how to edit suites: here they come from the job
+                    "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)},
+                }
+            },
+            progress_bars=ProgressBarsConfig(globally=False),
+            analytics_enabled=False,
+        )
+        self._context: EphemeralDataContext = gx.get_context(mode="ephemeral", project_config=config)
 
     def validate(self, suite: Suite, frame: Frame, *, run: str) -> Validated:
         """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs."""
@@ -78,7 +95,6 @@ class Validator:
             gx.Checkpoint(
                 name=suite.title,
                 validation_definitions=[definition],
-                actions=[UpdateDataDocsAction(name="data docs")],
                 result_format={
                     "result_format": "SUMMARY",
                     "unexpected_index_column_names": list(suite.place),
@@ -88,7 +104,17 @@ class Validator:
         )
         outcome = checkpoint.run(batch_parameters={"dataframe": frame.data}, run_id=gx.RunIdentifier(run_name=run))
         ((identifier, result),) = outcome.run_results.items()
-        return Validated(_audit_checks(suite, frame, result), self._page(identifier))
+        return Validated(_audit_checks(suite, frame, result), identifier)
+
+    def write_docs(self) -> None:
+        """Writes a page for everything validated so far, and an index of them."""
+        self._context.build_data_docs()
+
+    def page(self, validated: Validated) -> Path | None:
+        """The page that `write_docs` has written; None: it could not be rendered."""
+        (site,) = self._context.get_docs_sites_urls(resource_identifier=validated.identifier)
+        address = site["site_url"]
+        return Path(unquote(urlsplit(address).path)) if address else None
 
     def _batch_definition(self, name: str, engine: str) -> BatchDefinition[Any]:
         # A data source of its own for each table: adding one again drops all its assets.
@@ -99,11 +125,6 @@ class Validator:
         else:
             source = sources.add_or_update_pandas(source_name)
         return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("staged")  # type: ignore[no-any-return]
-
-    def _page(self, identifier: Any) -> Path | None:
-        sites = self._context.get_docs_sites_urls(resource_identifier=identifier)
-        address = sites[0]["site_url"] if sites else None
-        return Path(unquote(urlsplit(address).path)) if address else None
 
 
 def _audit_checks(suite: Suite, frame: Frame, result: ExpectationSuiteValidationResult) -> tuple[AuditCheck, ...]:

@@ -16,7 +16,6 @@ from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.errors import ConfigurationError, InputError
 from statelib.job import Job, expect
-from statelib.storage import Storage
 from tests.spark_jobs.orders import archive_orders, make_settings, orders
 from tests.spark_jobs.orders_job import SINK
 
@@ -166,19 +165,6 @@ def test_records_in_quarantine_are_part_of_the_ledger(tmp_path: Path, spark: obj
     files = [sink.file for outcome in staged.tasks for sink in outcome.sinks if sink.topic == "orders-quarantine"]
     assert sum(file.rows for file in files) == 2
     assert audit.run(orders_job, settings).success
-
-
-def test_a_warehouse_elsewhere_gets_a_copy_of_the_folder() -> None:
-    warehouse = Storage("memory://")
-    for n in (1, 2):
-        with audit._local_folder(warehouse, "jobs/j/great_expectations") as folder:
-            assert [file.name for file in sorted(folder.rglob("*.txt"))] == [f"{m}.txt" for m in range(1, n)]
-            (folder / "docs").mkdir(exist_ok=True)
-            (folder / "docs" / f"{n}.txt").write_text("page")
-    assert [entry.path for entry in warehouse.list("jobs")] == [
-        "jobs/j/great_expectations/docs/1.txt",
-        "jobs/j/great_expectations/docs/2.txt",
-    ]
 
 
 def test_many_rows_are_screened(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
