@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.checks import FILES, files_frame, files_suite, ledger_frame, ledger_suite, topic_suite
 from spark_jobs.command import phase_main
-from spark_jobs.data_docs import FOLDER, add_pages
+from spark_jobs.data_docs import keep_site
 from spark_jobs.frames import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
 from spark_jobs.runs import find_plan, open_warehouse
 from spark_jobs.screen import screen_of
@@ -92,13 +92,13 @@ def _audit(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged:
             ]
         validator.write_docs()
         page = _page(validator, validated)
-        add_pages(warehouse, job.name, site)
+        folder = keep_site(warehouse, job.name, plan.run_id, site)
     checks = (*(check for part in validated for check in part.checks), *damage)
     return Audit(
         run_id=plan.run_id,
         success=all(check.success for check in checks),
         checks=checks,
-        data_docs=f"{FOLDER}/{page.relative_to(site).as_posix()}" if page else None,
+        data_docs=f"{folder}/{page.relative_to(site).as_posix()}" if page else None,
         seconds=time.perf_counter() - started,
     )
 

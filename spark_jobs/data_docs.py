@@ -1,14 +1,14 @@
-"""Keeps the pages of Data Docs that audits make: one site a job.
+"""Keeps the pages of Data Docs that audits make: a site a run.
 
 ::
 
-    jobs/<job>/great_expectations/index.html                                   what the newest run validated
-                                 /expectations/<suite>.html                    what was expected then
-                                 /validations/<suite>/<run id>/<time>/*.html   a page a validation, of every run
-                                 /static/                                      styles, fonts and images of all pages
+    jobs/<job>/great_expectations/<run id>/index.html                            what the run has validated
+                                          /expectations/<suite>.html             what was expected
+                                          /validations/<suite>/**/*.html         what was found
 
-Great Expectations removes from a site what it has no results of, and reads all former results for the index. So each
-audit builds a site of its own, of one run, whose pages are added here: its cost does not grow with the former runs.
+Great Expectations' own way, one site for ever, reads all former results for its index after each suite, and removes
+the pages of which it has no results. So each audit builds a site of its own, whose cost does not grow with the former
+runs.
 """
 
 from __future__ import annotations
@@ -22,23 +22,18 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
-FOLDER = "great_expectations"
-"""Of the site, below the job's."""
-
-_STATIC = "static"
+_UNUSED = "static"
+"""4 MB of images and fonts that no page shows: styles are in the pages."""
 
 
-def add_pages(warehouse: Storage, job: str, site: Path) -> None:
-    """Adds the pages of ``site``, a local folder with those of one run, to the job's.
+def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
+    """Keeps the pages of ``site``, a local folder that Great Expectations has built, as those of a run.
 
-    Args:
-        warehouse: Root of all durable data.
-        job: The job's name.
-        site: As Great Expectations builds it.
+    Returns:
+        The site's folder, below the job's.
     """
-    root = f"{JobLayout(job).root}/{FOLDER}"
-    stored = {entry.path: entry.size_bytes for entry in warehouse.list(f"{root}/{_STATIC}")}
-    for file in sorted(path for path in site.rglob("*") if path.is_file()):
-        path = f"{root}/{file.relative_to(site).as_posix()}"
-        if stored.get(path) != file.stat().st_size:  # what is static is the same in every run
-            warehouse.upload(file, path)
+    folder = f"great_expectations/{run_id}"
+    for file in sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file()):
+        if file.parts[0] != _UNUSED:
+            warehouse.upload(site / file, f"{JobLayout(job).root}/{folder}/{file.as_posix()}")
+    return folder
