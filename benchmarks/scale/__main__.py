@@ -13,8 +13,10 @@ from pathlib import Path
 
 from benchmarks.scale.measurement import Measurement
 from benchmarks.scale.memory import Memory
+from benchmarks.scale.slices import Slices
+from benchmarks.scale.start import Start
 
-MEASUREMENTS: tuple[Measurement, ...] = (Memory(),)
+MEASUREMENTS: tuple[Measurement, ...] = (Start(), Memory(), Slices())
 
 
 def main() -> None:

@@ -104,13 +104,13 @@ class Memory(Measurement):
 def _run(work: str, data: Path, folder: Path, budget_bytes: int) -> _Run:
     imported = resident_bytes()
     done = Replays(folder, job(work), Dataset.open(data), memory_budget_bytes=budget_bytes).run()
-    tasks, cost = done.staged.tasks, done.costs["replay"]
+    tasks, cost = done.staged.tasks, done.phases["replay"]
     return _Run(
         peak_bytes=peak_resident_bytes(),
         imported_bytes=imported,
         cpu_seconds=cost.cpu_seconds,
         wall_seconds=cost.wall_seconds,
         spill_seconds=sum(task.seconds.get("spill", 0.0) for task in tasks),
-        state_bytes=sum(task.state.size_bytes for task in tasks),
+        state_bytes=done.state_bytes,
         answer=[(s.file.partition, s.file.first_offset, s.file.rows, s.file.sha256) for t in tasks for s in t.sinks],
     )

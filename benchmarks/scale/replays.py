@@ -1,7 +1,4 @@
-"""Slices of a job through all phases of a run but audit and report, in this process and without Spark.
-
-What is left is what grows, or must not: the tasks and the run protocol. The audit's verdict is recorded unseen.
-"""
+"""Slices of a job through the phases of a run, in this process and without Spark: what is left must not grow."""
 
 from __future__ import annotations
 
@@ -10,31 +7,31 @@ import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.scale.processes import read_bytes
 from statelib.commits import CommitLog, NothingToDo, commit, maintain, plan, publish, record_audit, stage
+from statelib.config import load_settings
 from statelib.manifests import Audit, Staged
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from benchmarks.dataset import Dataset
-    from statelib.commits.plan import EndOffsets
     from statelib.job import Job
-
-KEPT_COMMITS = 10
-"""As many as the setting ``keep_commits`` keeps by default."""
+    from statelib.manifests import Plan
 
 
-@dataclass(slots=True)
-class Cost:
-    """Seconds of a phase: of the wall clock, and of this process' threads."""
+@dataclass(frozen=True, slots=True)
+class PhaseCost:
+    """Of a phase, over all threads of this process; what was read from files need not have come from a disk."""
 
     wall_seconds: float
     cpu_seconds: float
+    read_bytes: int
 
 
 @dataclass(slots=True)
@@ -42,31 +39,29 @@ class Slice:
     """A slice that was replayed, committed, published and maintained.
 
     Attributes:
-        records: Taken up from the sources.
+        plan: What it was to do.
         staged: What its tasks made.
-        costs: By phase: plan, replay, stage, commit, publish, maintain.
+        phases: What each phase cost.
     """
 
-    records: int = 0
+    plan: Plan
     staged: Staged | None = None
-    costs: dict[str, Cost] = field(default_factory=dict)
+    phases: dict[str, PhaseCost] = field(default_factory=dict)
 
     @property
     def cpu_seconds(self) -> float:
         """Of all phases."""
-        return sum(cost.cpu_seconds for cost in self.costs.values())
+        return sum(cost.cpu_seconds for cost in self.phases.values())
 
     @property
     def wall_seconds(self) -> float:
         """Of all phases."""
-        return sum(cost.wall_seconds for cost in self.costs.values())
+        return sum(cost.wall_seconds for cost in self.phases.values())
 
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Adds what the context costs to ``phase``."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        yield
-        self.costs[phase] = Cost(time.perf_counter() - wall, time.process_time() - cpu)
+    @property
+    def state_bytes(self) -> int:
+        """Of all tasks, after the slice."""
+        return sum(task.state.size_bytes for task in self.staged.tasks)
 
 
 class Replays:
@@ -76,41 +71,75 @@ class Replays:
         folder: For the warehouse and the state.
         job: What to run.
         dataset: Its topics; the files are linked. None: the warehouse has them already.
-        settings: Of `TaskSettings`.
+        is_audited: Whether runs are audited and reported; else a verdict is recorded unseen.
+        task_settings: Of `TaskSettings`.
     """
 
-    def __init__(self, folder: Path, job: Job, dataset: Dataset | None = None, **settings: Any) -> None:
-        self.folder, self.job = folder, job
+    def __init__(
+        self, folder: Path, job: Job, dataset: Dataset | None = None, *, is_audited: bool = False, **task_settings: Any
+    ) -> None:
+        self.job = job
         root = folder / "warehouse"
         if dataset is not None:
             shutil.copytree(dataset.folder / "topics", root / "topics", copy_function=os.link)
         self.warehouse = Storage(str(root))
-        self.settings = TaskSettings(str(root), str(folder / "state"), **settings)
+        self.settings = TaskSettings(str(root), str(folder / "state"), **task_settings)
+        self._is_audited = is_audited
 
-    def stages(self, planned) -> Stages:
+    def run(self, *, until_ms: int | None = None) -> Slice:
+        """The slice up to ``until_ms``, or to the end of the topics."""
+        phases: dict[str, PhaseCost] = {}
+        warehouse, name = self.warehouse, self.job.name
+        with _timed("plan", phases):
+            planned = plan(self.job, warehouse, now_ms=0, until_ms=until_ms)
+        if isinstance(planned, NothingToDo):
+            raise SystemExit(str(planned))
+        with _timed("replay", phases):
+            staged = stage(
+                warehouse,
+                planned,
+                replay_here(self.stages(planned), planned, attempt="a", clock=time.process_time),
+            )
+        with _timed("audit", phases):
+            self._audit(planned)
+        with _timed("commit", phases):
+            commit(warehouse, planned, now_ms=0)
+        with _timed("publish", phases):
+            publish(warehouse, name)
+        with _timed("maintain", phases):
+            maintain(warehouse, name, keep_commits=self._job_settings().keep_commits)
+        if self._is_audited:
+            with _timed("report", phases):
+                self._report(planned)
+        return Slice(planned, staged, phases)
+
+    def stages(self, planned: Plan) -> Stages:
         """The work of a planned run."""
         log = CommitLog(self.warehouse, self.job.name)
         previous = log.read(planned.commit - 1) if planned.commit > 1 else None
         return Stages(self.job.topology, planned, previous, self.warehouse, self.settings)
 
-    def run(self, *, until_ms: int | None = None, end_offsets: EndOffsets | None = None) -> Slice:
-        """The slice up to ``until_ms``, or ``end_offsets``, or the end of the topics."""
-        done, warehouse, name = Slice(), self.warehouse, self.job.name
-        with done.timed("plan"):
-            planned = plan(self.job, warehouse, now_ms=0, until_ms=until_ms, end_offsets=end_offsets)
-        if isinstance(planned, NothingToDo):
-            raise SystemExit(str(planned))
-        done.records = planned.records
-        with done.timed("replay"):
-            staged = replay_here(self.stages(planned), planned, attempt="a", clock=time.process_time)
-        with done.timed("stage"):
-            done.staged = stage(warehouse, planned, staged)
-            verdict = Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0)
-            record_audit(warehouse, planned, verdict)
-        with done.timed("commit"):
-            commit(warehouse, planned, now_ms=0)
-        with done.timed("publish"):
-            publish(warehouse, name)
-        with done.timed("maintain"):
-            maintain(warehouse, name, keep_commits=KEPT_COMMITS)
-        return done
+    def _audit(self, planned: Plan) -> None:
+        if self._is_audited:
+            from spark_jobs import audit  # noqa: PLC0415 - brings Spark and Great Expectations
+
+            audit.run(self.job, self._job_settings(), planned.run_id)
+            return
+        verdict = Audit(run_id=planned.run_id, success=True, checks=(), data_docs=None, seconds=0)
+        record_audit(self.warehouse, planned, verdict)
+
+    def _report(self, planned: Plan) -> None:
+        from spark_jobs import report  # noqa: PLC0415
+
+        report.run(self.job, self._job_settings(), planned.run_id)
+
+    def _job_settings(self):
+        places = {"warehouse": self.settings.warehouse, "state_dir": self.settings.state_dir, "audit_engine": "pandas"}
+        return load_settings(places, environ={})
+
+
+@contextmanager
+def _timed(phase: str, phases: dict[str, PhaseCost]) -> Iterator[None]:
+    wall, cpu, read = time.perf_counter(), time.process_time(), read_bytes()
+    yield
+    phases[phase] = PhaseCost(time.perf_counter() - wall, time.process_time() - cpu, read_bytes() - read)
