@@ -23,13 +23,13 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
-from statelib.topics.files import files_from_log
-from statelib.topics.reader import PartitionReader, files_in_range
+from statelib.topics.file_index import FileIndex
+from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from statelib.topics.files import ArchiveFile
     from statelib.topics.writer import FileLimits
@@ -199,25 +199,29 @@ class TopicArchive:
     def files(self, partition: int, start_offset: int = 0, end_offset: int | None = None) -> list[ArchiveFile]:
         """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
         self._check_partition(partition)
-        return files_in_range(self._files.get(partition, []), start_offset, end_offset)
+        return self._files.in_range(partition, start_offset, end_offset)
+
+    def files_reaching(self, partition: int, timestamp_ms: int) -> Iterator[ArchiveFile]:
+        """The files that may hold a record with this timestamp or a later one, ascending by offset."""
+        self._check_partition(partition)
+        return self._files.reaching(partition, timestamp_ms)
 
     def start_offsets(self) -> dict[int, int]:
         """By partition, the first offset that the archive holds; where it holds none, 0."""
-        return {p: min((f.first_offset for f in self.files(p)), default=0) for p in range(self.partitions)}
+        return {partition: self._files.start_offset(partition) for partition in range(self.partitions)}
 
     def end_offsets(self) -> dict[int, int]:
         """By partition, the offset after the last one that the archive holds; where it holds none, 0."""
-        return {p: max((f.last_offset + 1 for f in self.files(p)), default=0) for p in range(self.partitions)}
+        return {partition: self._files.end_offset(partition) for partition in range(self.partitions)}
 
     @property
     def rows(self) -> int:
         """Number of records."""
-        return sum(file.rows for files in self._files.values() for file in files)
+        return self._files.rows
 
     def max_timestamp_ms(self) -> int | None:
         """The largest timestamp that is known from statistics; None: there is none."""
-        known = [f.max_timestamp_ms for files in self._files.values() for f in files if f.max_timestamp_ms is not None]
-        return max(known, default=None)
+        return self._files.max_timestamp_ms()
 
     def last_transaction(self, app_id: str) -> int | None:
         """The version that ``app_id`` committed last; None: it has committed nothing."""
@@ -260,8 +264,9 @@ class TopicArchive:
     ) -> bool:
         """Makes files part of the topic, once: in one Delta commit with the application transaction.
 
-        A commit that lost a race looks again at what is there before it tries again, so that neither a repeat, nor two
-        writers at once, nor a commit that landed but was reported failed can put records into the topic twice.
+        It adds to this version or not at all. A commit that lost a race, because there is a newer one, looks again at
+        what is there before it tries again, so that neither a repeat, nor two writers at once, nor a commit that landed
+        but was reported failed can put records into the topic twice.
 
         Args:
             files: As `PartitionWriter.close` describes them; may be empty.
@@ -287,18 +292,19 @@ class TopicArchive:
         ]  # fmt: skip
         transaction = CommitProperties(app_transactions=[Transaction(app_id, app_version)], max_commit_retries=0)
         lost: Exception | None = None
+        newest = self
         for _ in range(_COMMIT_TRIES):
-            table = _load(self.uri, None, self._options)
-            newest = TopicArchive(table, self.uri, self._options)
             if newest.has_committed(app_id, app_version):
                 return False
             _check_follows(newest, files)
+            table = newest._table
             try:
                 table.create_write_transaction(
                     actions, "append", table.schema(), partition_by=["partition"], commit_properties=transaction
                 )
             except CommitFailedError as error:
                 lost = error
+                newest = newest.refresh()
             except (DeltaError, OSError) as error:
                 raise _store_error("commit to the topic archive", self.uri, self._options, error) from None
             else:
@@ -316,9 +322,9 @@ class TopicArchive:
             raise _store_error("checkpoint the topic archive", self.uri, self._options, error) from None
 
     @cached_property
-    def _files(self) -> dict[int, list[ArchiveFile]]:
-        """All files, by partition."""
-        return files_from_log(pa.table(self._table.get_add_actions(flatten=True)), topic=self.topic, uri=self.uri)
+    def _files(self) -> FileIndex:
+        """All files."""
+        return FileIndex(pa.table(self._table.get_add_actions(flatten=True)), topic=self.topic, uri=self.uri)
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self.partitions:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
-
-from statelib.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_ISO_MS = -62_135_596_800_000  # 0001-01-01
@@ -59,56 +56,3 @@ def iso_timestamp(timestamp_ms: int) -> str:
     """Milliseconds since 1970 as ISO 8601 in UTC, such as ``2013-01-01T05:15:00.000Z``; years 1 to 9999."""
     text = (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
-
-
-def files_from_log(add_actions: pa.Table, *, topic: str, uri: str) -> dict[int, list[ArchiveFile]]:
-    """What a Delta log says of a topic's files, by partition.
-
-    Args:
-        add_actions: As deltalake's ``get_add_actions(flatten=True)`` gives them.
-        topic: For messages.
-        uri: The table's root, for messages.
-
-    Raises:
-        InputError: A file lacks statistics of its offsets, so it was not written as a topic archive's.
-    """
-    rows = zip(
-        add_actions["path"].to_pylist(),
-        add_actions["size_bytes"].to_pylist(),
-        *(
-            _integers(add_actions, name)
-            for name in (
-                "partition.partition", "num_records", "min.offset", "max.offset", "min.timestamp", "max.timestamp",
-            )
-        ),
-        strict=True,
-    )  # fmt: skip
-    files: dict[int, list[ArchiveFile]] = {}
-    for path, size, partition, records, first, last, least, most in rows:
-        if partition is None or records is None or first is None or last is None:
-            what = "a file of the topic archive has no statistics of its offsets in the Delta log"
-            step = "archive the topic again: other writers' files cannot be added to a topic archive"
-            raise InputError(what, topic=topic, file=f"{uri}/{path}", next_step=step)
-        file = ArchiveFile(
-            path=path,
-            partition=partition,
-            rows=records,
-            size_bytes=size,
-            first_offset=first,
-            last_offset=last,
-            min_timestamp_ms=least,
-            max_timestamp_ms=most,
-        )
-        files.setdefault(partition, []).append(file)
-    return files
-
-
-def _integers(table: pa.Table, name: str) -> list[int | None]:
-    """A column as integers, timestamps as milliseconds; all None if no file has that statistic."""
-    if name not in table.column_names:
-        return [None] * table.num_rows
-    column = table[name]
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
-    values: list[int | None] = column.cast(pa.int64()).to_pylist()
-    return values

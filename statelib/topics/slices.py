@@ -94,9 +94,7 @@ def cut_at(archive: TopicArchive, until_ms: int) -> dict[int, int]:
 
 
 def _cut_partition(archive: TopicArchive, partition: int, until_ms: int, end_offset: int) -> int:
-    for file in archive.files(partition):
-        if file.max_timestamp_ms is not None and file.max_timestamp_ms < until_ms:
-            continue
+    for file in archive.files_reaching(partition, until_ms):
         offset = _first_at_or_after(archive, file, until_ms)
         if offset is not None:
             return offset

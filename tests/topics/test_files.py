@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from statelib.errors import InputError
-from statelib.topics.files import ArchiveFile, files_from_log, iso_timestamp
+from statelib.topics.files import ArchiveFile, iso_timestamp
 
 FILE = ArchiveFile(
     path="partition=1/00000000000000000007-a.parquet",
@@ -54,9 +52,3 @@ def test_iso_timestamps_to_the_ends_of_the_calendar():
 def test_is_dense():
     assert FILE.is_dense
     assert not FILE.model_copy(update={"last_offset": 10}).is_dense
-
-
-def test_a_file_without_statistics_is_named():
-    log = pa.table({"path": ["partition=0/x.parquet"], "size_bytes": [1], "partition.partition": [0]})
-    with pytest.raises(InputError, match=r"no statistics.*topic flights, file s3://b/t/partition=0/x\.parquet"):
-        files_from_log(log, topic="flights", uri="s3://b/t")

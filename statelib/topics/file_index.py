@@ -1,0 +1,115 @@
+"""All files of a topic, as its Delta log lists them: columns that are searched, not an object a file.
+
+A topic that is written by many small slices has a file a slice and partition. What a step of a run wants of them is a
+sum, a bound or a few files; only those are described one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.errors import InputError
+from statelib.topics.files import ArchiveFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_STATISTICS = {
+    "partition": "partition.partition",
+    "rows": "num_records",
+    "first_offset": "min.offset",
+    "last_offset": "max.offset",
+    "min_timestamp_ms": "min.timestamp",
+    "max_timestamp_ms": "max.timestamp",
+}
+"""By field of `ArchiveFile`, the column of the log."""
+
+_REQUIRED = ("partition", "rows", "first_offset", "last_offset")
+
+
+class FileIndex:
+    """The files of one version of a topic, by partition and offset.
+
+    Args:
+        add_actions: As deltalake's ``get_add_actions(flatten=True)`` gives them.
+        topic: For messages.
+        uri: The table's root, for messages.
+
+    Raises:
+        InputError: A file lacks statistics of its offsets, so it was not written as a topic archive's.
+    """
+
+    def __init__(self, add_actions: pa.Table, *, topic: str, uri: str) -> None:
+        columns = {"path": add_actions["path"], "size_bytes": add_actions["size_bytes"]}
+        columns |= {field: _integers(add_actions, name) for field, name in _STATISTICS.items()}
+        files = pa.table(columns)
+        unusable = np.flatnonzero(np.any([files[name].is_null().to_numpy() for name in _REQUIRED], axis=0))
+        if len(unusable):
+            what = "a file of the topic archive has no statistics of its offsets in the Delta log"
+            step = "archive the topic again: other writers' files cannot be added to a topic archive"
+            path = files["path"][int(unusable[0])].as_py()
+            raise InputError(what, topic=topic, file=f"{uri}/{path}", next_step=step)
+        order = np.lexsort((files["first_offset"].to_numpy(), files["partition"].to_numpy()))
+        self._files = files.take(pa.array(order))
+        self._partition: NDArray[np.int64] = self._files["partition"].to_numpy()
+        self._first: NDArray[np.int64] = self._files["first_offset"].to_numpy()
+        self._last: NDArray[np.int64] = self._files["last_offset"].to_numpy()
+
+    @property
+    def rows(self) -> int:
+        """Number of records of all files."""
+        return int(self._files["rows"].to_numpy().sum())
+
+    def max_timestamp_ms(self) -> int | None:
+        """The largest timestamp that is known; None: there is none."""
+        found: int | None = pc.max(self._files["max_timestamp_ms"]).as_py()
+        return found
+
+    def start_offset(self, partition: int) -> int:
+        """The first offset in a partition; 0 if it has no file."""
+        first = self._first[self._of(partition)]
+        return int(first[0]) if len(first) else 0
+
+    def end_offset(self, partition: int) -> int:
+        """The offset after the last one in a partition; 0 if it has no file."""
+        return int(self._last[self._of(partition)].max(initial=-1)) + 1
+
+    def in_range(self, partition: int, start_offset: int, end_offset: int | None) -> list[ArchiveFile]:
+        """The files with offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
+        place = self._of(partition)
+        wanted = self._last[place] >= start_offset
+        if end_offset is not None:
+            wanted &= self._first[place] < end_offset
+        return self._described(place.start + np.flatnonzero(wanted))
+
+    def reaching(self, partition: int, timestamp_ms: int) -> Iterator[ArchiveFile]:
+        """The files that may hold a record with this timestamp or a later one, ascending by offset."""
+        place = self._of(partition)
+        latest = self._files["max_timestamp_ms"].slice(place.start, place.stop - place.start)
+        may = pc.greater_equal(latest, timestamp_ms).fill_null(True).to_numpy()
+        for index in place.start + np.flatnonzero(may):
+            yield from self._described(np.array([index]))
+
+    def _of(self, partition: int) -> slice:
+        """The files of a partition."""
+        start, stop = np.searchsorted(self._partition, [partition, partition + 1])
+        return slice(int(start), int(stop))
+
+    def _described(self, indices: NDArray[np.int64]) -> list[ArchiveFile]:
+        return [ArchiveFile(**fields) for fields in self._files.take(pa.array(indices)).to_pylist()]
+
+
+def _integers(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column as int64, timestamps as milliseconds; all null if no file has that statistic."""
+    if name not in table.column_names:
+        return pa.chunked_array([pa.nulls(table.num_rows, pa.int64())])
+    column = table[name]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
+    return column.cast(pa.int64())
