@@ -11,12 +11,14 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.scale.growth import Growth
 from benchmarks.scale.measurement import Measurement
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
+from benchmarks.scale.state import State
 
-MEASUREMENTS: tuple[Measurement, ...] = (Start(), Memory(), Slices())
+MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory())
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A task whose live keys do not fit its memory budget: what it needs, that its answer is the same, and what it costs."""
+"""A task whose live keys do not fit its memory budget: its peak, its answer and its cost."""
 
 from __future__ import annotations
 

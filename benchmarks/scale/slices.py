@@ -61,7 +61,8 @@ class Slices(Measurement):
                 for what, size_bytes in (("read", hours.read_bytes), ("in the state", hours.state_bytes))
             }
             name = f"bytes more that are read, of those that ten times the keys add to the state: {size}"
-            yield Figure(name, share, at_most=0.5, details=read)
+            # New ids are not in the state, which filters know; campaigns lie scattered over most of a table's blocks.
+            yield Figure(name, share, at_most=0.5 if work == "W1" else None, details=read)
 
 
 def _hours(work: str, keys: int, records: int, repeats: int, folder: Path) -> _Hours:

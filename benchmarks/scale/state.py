@@ -1,0 +1,174 @@
+"""What state costs a task that does nothing with it, what checkpoints upload, restores, and point access to a store."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from rocksdict import Options, Rdict
+
+from benchmarks.dataset import START_MS
+from benchmarks.scale.kept_keys import KeptKeys
+from benchmarks.scale.measurement import Figure, Measurement
+from statelib import Stores
+from statelib.checkpoint import Checkpoints
+from statelib.commits import CommitLog, JobLayout, plan
+from statelib.task import TaskWork, run_task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from benchmarks.scale.replays import Replays
+    from statelib.storage import StoredObject
+
+_TASK = "0_0"
+_VERSIONS, _RETENTION = 3, timedelta(hours=2)
+
+
+@dataclass
+class State(Measurement):
+    """W1 with ids that are remembered for good, in one task; and the versioned store by its public API.
+
+    Attributes:
+        keys: Ids in the state.
+        records: Of the slice after which the checkpoint is looked at.
+        store_keys: Of the versioned store, each with three versions.
+        look_ups: At random keys.
+        repeats: Of empty slices (their median counts) and of look-ups (the least counts).
+    """
+
+    name: ClassVar[str] = "state"
+
+    keys: int = 1_000_000
+    records: int = 10_000
+    store_keys: int = 100_000
+    look_ups: int = 100_000
+    repeats: int = 5
+
+    def figures(self, folder: Path) -> Iterator[Figure]:
+        """See `Measurement`."""
+        kept = KeptKeys("W1", self.keys, self.records, 2)
+        replays, _ = kept.begin(folder / "job")
+        yield self._checkpoint(replays, kept)
+        yield self._empty_slice(replays)
+        yield self._restore(replays, folder)
+        yield from self._point_access(folder)
+
+    def _checkpoint(self, replays: Replays, kept: KeptKeys) -> Figure:
+        """What of a checkpoint after a small slice was uploaded, though it was stored before."""
+        before = {stored.path: stored for stored in _stored(replays)}
+        done = replays.run(until_ms=kept.end_ms(1))
+        after = _stored(replays)
+        new = sum(stored.size_bytes for stored in after if stored.path not in before)
+        again = sum(s.size_bytes for s in after if s.path in before and s.modified_ms != before[s.path].modified_ms)
+        details = {"new, MB": new / 1e6, "state, MB": done.state_bytes / 1e6}
+        name = f"bytes that a checkpoint uploads again, {self.records:,} records, {self.keys:,} ids"
+        return Figure(name, float(again), "B", at_most=0, details=details)
+
+    def _empty_slice(self, replays: Replays) -> Figure:
+        """A task with state and without records, on a host that has run it before, and on one that has not."""
+        (work,) = _empty_works(replays)
+        seconds = {"cached": [], "restored": []}
+        for repeat in range(self.repeats):
+            seconds["cached"].append(_seconds(run_task, work, attempt=f"c{repeat}", clock=time.perf_counter))
+            shutil.rmtree(f"{work.settings.state_dir}/cache")
+            seconds["restored"].append(_seconds(run_task, work, attempt=f"r{repeat}", clock=time.perf_counter))
+        details = {"on a host without a cache, s": median(seconds["restored"])}
+        return Figure(
+            f"empty slice over {self.keys:,} ids", median(seconds["cached"]), "s", at_most=0.5, details=details
+        )
+
+    def _restore(self, replays: Replays, folder: Path) -> Figure:
+        """Beside a plain copy of the same files, written through to the disk as well."""
+        log, prefix = CommitLog(replays.warehouse, replays.job.name), JobLayout(replays.job.name).state(_TASK)
+        manifest = log.head().tasks[_TASK].state
+        restored, copied = [], []
+        for repeat in range(self.repeats):
+            checkpoints = Checkpoints(replays.warehouse, prefix, folder / f"cache-{repeat}")
+            restored.append(_seconds(checkpoints.restore, manifest, folder / f"restored-{repeat}"))
+            copied.append(_seconds(_copy, folder / f"restored-{repeat}", folder / f"copied-{repeat}"))
+        size = manifest.size_bytes / 1e6
+        copy = size / min(copied)
+        details = {"plain copy, MB/s": copy, "size, MB": size}
+        return Figure("restore", size / min(restored), "MB/s", at_least=min(200.0, copy), details=details)
+
+    def _point_access(self, folder: Path) -> Iterator[Figure]:
+        """Look-ups of the latest value and of one before, and those of a bare database with the same keys."""
+        names = [f"campaign-{n:09d}" for n in range(self.store_keys)]
+        chosen = random.Random(7).choices(names, k=self.look_ups)
+        supplier = Stores.persistent_versioned_key_value_store("rates", _RETENTION)
+        store = Stores.versioned_key_value_store_builder(supplier, pa.string(), pa.int64()).build()
+        options = Options(raw_mode=True)
+        bare = Rdict(str(folder / "bare"), options)
+        with store.init(folder / "store"):
+            for version in range(_VERSIONS):
+                for name in names:
+                    store.put(name, version, START_MS + version * 600_000)
+                    bare[name.encode()] = version.to_bytes(8, "big")
+            bare.flush()
+            between = START_MS + (_VERSIONS - 1) * 600_000 - 1
+            encoded = [name.encode() for name in chosen]
+            base = self._least(bare.get, encoded)
+            cases = ("get", store.get, 2), ("get as of", lambda name: store.get(name, between), 3)
+            for title, look_up, at_most in cases:
+                cost = self._least(look_up, chosen)
+                details = {"us": cost * 1e6, "bare get, us": base * 1e6}
+                name = f"versioned store, {title}, against a bare get"
+                yield Figure(name, cost / base, "times", at_most=at_most, details=details)
+        bare.close()
+
+    def _least(self, look_up: Callable[[object], object], keys: Sequence[object]) -> float:
+        """CPU seconds of one look-up."""
+        costs = []
+        for _ in range(self.repeats):
+            began = time.process_time()
+            for key in keys:
+                look_up(key)
+            costs.append(time.process_time() - began)
+        return min(costs) / len(keys)
+
+
+def _stored(replays: Replays) -> list[StoredObject]:
+    return replays.warehouse.list(JobLayout(replays.job.name).state(_TASK))
+
+
+def _empty_works(replays: Replays) -> list[TaskWork]:
+    """The next slice's work without its records."""
+    stages = replays.stages(plan(replays.job, replays.warehouse, now_ms=0))
+    return [
+        replace(
+            work,
+            planned=work.planned.model_copy(
+                update={
+                    "sources": tuple(
+                        part.model_copy(update={"end_offset": part.start_offset, "records": 0})
+                        for part in work.planned.sources
+                    )
+                }
+            ),
+        )
+        for sub_topology in stages.sub_topologies
+        for work in stages.works(sub_topology, [])
+    ]
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.mkdir()
+    for file in source.iterdir():
+        shutil.copyfile(file, target / file.name)
+        with (target / file.name).open("rb") as copied:
+            os.fsync(copied.fileno())
+
+
+def _seconds(do: Callable[..., object], *arguments: object, **options: object) -> float:
+    began = time.perf_counter()
+    do(*arguments, **options)
+    return time.perf_counter() - began
