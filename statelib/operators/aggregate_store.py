@@ -100,7 +100,7 @@ class VersionedAggregateStore:
         """See `PlainAggregateStore`: the latest versions."""
         store = self._spec.open(self._context)
         everything_later = np.full(len(codes), _END_OF_TIME)
-        versions = store.load(self._context.keys.take(codes).to_pylist(), everything_later)
+        versions = store.load(self._context.keys.take(codes), everything_later).versions
         last = versions.offsets[1:] - 1
         there = np.diff(versions.offsets) > 0
         there[there] = ~versions.is_tombstone[last[there]]

@@ -119,7 +119,8 @@ class StoredVersions:
 
     def load(self, keys: Sequence[bytes]) -> Found:
         """See `StoredLatest`."""
-        versions = self._store.load(keys, np.full(len(keys), _END_OF_TIME))
+        later = np.full(len(keys), _END_OF_TIME)
+        versions = self._store.load(pa.array(keys, pa.binary()), later).versions
         last = versions.offsets[1:] - 1
         there = np.diff(versions.offsets) > 0
         there[there] = ~versions.is_tombstone[last[there]]

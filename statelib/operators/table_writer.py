@@ -223,27 +223,27 @@ class _VersionedTableWriter:
         serialized = serde_for(values.type).serialize(values)
         store = self._store.open(self._context)
         changed, puts = np.unique(codes, return_inverse=True)
-        keys = self._context.keys.take(changed).to_pylist()
         earliest = np.full(len(changed), np.iinfo(np.int64).max)
         np.minimum.at(earliest, puts, timestamps)
-        loaded = store.load(keys, earliest)
+        loaded = store.load(self._context.keys.take(changed), earliest)
+        stored = loaded.versions
 
         kip = self._context.semantics == "kip"
         timelines = Timelines(self._store.history_retention_ms, store.stream_time, kip=kip)
         everyone = np.arange(len(changed))
-        load_versions(timelines, everyone, loaded, first_row=0)
-        rows = np.where(np.asarray(serialized.is_valid()), len(loaded.values) + np.arange(len(puts)), NO_ROW)
+        load_versions(timelines, everyone, stored, first_row=0)
+        rows = np.where(np.asarray(serialized.is_valid()), len(stored.values) + np.arange(len(puts)), NO_ROW)
         order = np.arange(len(puts))
         nothing = order[:0]
         timelines.apply((order, puts, timestamps, rows), (nothing, nothing, nothing))
 
         offsets, valid_from, rows, remembered = timelines.versions(everyone)
-        bytes_of = pa.concat_arrays([loaded.values, serialized.cast(loaded.values.type)])
+        bytes_of = pa.concat_arrays([stored.values, serialized.cast(stored.values.type)])
         is_tombstone = rows == NO_ROW
         versions = VersionSet(
             offsets, valid_from, is_tombstone, bytes_of.take(pa.array(rows, mask=is_tombstone)), remembered
         )
-        store.store(keys, versions, timelines.stream_time, write)
+        store.store(loaded, versions, timelines.stream_time, write)
         self._log = []
 
     def memory_bytes(self) -> int:

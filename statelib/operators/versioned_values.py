@@ -106,7 +106,7 @@ class VersionedValues:
         codes = codes[codes != NULL_KEY]
         wanted = np.unique(codes[~self._loaded[codes]])
         if len(wanted):
-            versions = self._store.load(self._context.keys.take(wanted).to_pylist())
+            versions = self._store.load(self._context.keys.take(wanted)).versions
             first_row = self._append(self._decoded(versions.values))
             load_versions(self._timelines, wanted, versions, first_row=first_row)
             self._loaded[wanted] = True

@@ -15,6 +15,8 @@ from statelib.kernels.bytes_order import sort_order
 from statelib.kernels.spans import copy_spans
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 Column: TypeAlias = pa.BinaryArray | pa.LargeBinaryArray
@@ -43,6 +45,32 @@ def joined(*parts: Column) -> Column:
         copy_spans(content, start, length, data, position)
         position = position + length
     return _column(offsets, data)
+
+
+def cut(content: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> Column:
+    """Of each row the ``length`` bytes of ``content`` from ``start`` on."""
+    offsets = np.zeros(len(start) + 1, np.int64)
+    np.cumsum(length, out=offsets[1:])
+    data = np.empty(offsets[-1], np.uint8)
+    copy_spans(content, start, length, data, offsets[:-1])
+    return _column(offsets, data)
+
+
+def unpacked(column: Column, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The inverse of `packed`: all bytes of a column that starts at its buffer's first, as an array of ``dtype``."""
+    return np.frombuffer(column.buffers()[2], dtype)
+
+
+def grouped(column: Column, offsets: NDArray[np.int64]) -> Column:
+    """Rows made of many: of row ``i`` the bytes of the rows ``offsets[i]`` to ``offsets[i + 1]`` of ``column``."""
+    content, start, length = spans_of(column)
+    bounds = np.append(start, start[-1:] + length[-1:])
+    return _column(bounds[offsets] if len(bounds) else np.zeros(1, np.int64), content)
+
+
+def raw_column(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:
+    """What a backend gives for many keys, null where it has nothing."""
+    return pa.array(values, pa.large_binary())
 
 
 def empty_values(count: int) -> Column:

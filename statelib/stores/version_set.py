@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.stores.timeline import Timeline
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 
@@ -39,21 +35,19 @@ class VersionSet:
     def __len__(self) -> int:
         return len(self.remembered)
 
-    @staticmethod
-    def of(timelines: Sequence[Timeline]) -> VersionSet:
-        """The same versions as flat arrays."""
-        values = [value for timeline in timelines for value in timeline.values]
-        return VersionSet(
-            np.cumsum([0, *(len(timeline.values) for timeline in timelines)], dtype=np.int64),
-            np.array([time for timeline in timelines for time in timeline.valid_from], np.int64),
-            np.array([value is None for value in values], np.bool_),
-            pa.array(values, pa.binary()),
-            np.array([timeline.remembered for timeline in timelines], np.bool_),
-        )
+    def key_of(self) -> NDArray[np.int64]:
+        """int64[m]: the key of each version."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
-    def timelines(self) -> list[Timeline]:
-        """The same versions, key by key."""
-        values = self.values.to_pylist()
-        times = self.valid_from.tolist()
-        bounds = zip(self.offsets.tolist(), self.offsets[1:].tolist(), self.remembered.tolist(), strict=False)
-        return [Timeline(times[start:end], values[start:end], remembered) for start, end, remembered in bounds]
+    def followed_by(self, later: VersionSet) -> VersionSet:
+        """Of each key these versions and then those of ``later``, which begin later and say what is remembered."""
+        if len(self.valid_from) == 0:
+            return later
+        order = np.argsort(np.concatenate([self.key_of(), later.key_of()]), kind="stable")
+        return VersionSet(
+            self.offsets + later.offsets,
+            np.concatenate([self.valid_from, later.valid_from])[order],
+            np.concatenate([self.is_tombstone, later.is_tombstone])[order],
+            pa.concat_arrays([self.values, later.values]).take(pa.array(order)),
+            later.remembered,
+        )

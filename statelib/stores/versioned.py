@@ -13,9 +13,9 @@ Point access (KIP-889, KIP-960, KIP-968)::
 
 Batch access, over the same bytes::
 
-    versions = store.load(keys, from_ms)  # flat arrays: what a compiled kernel walks
+    loaded = store.load(keys, from_ms)  # loaded.versions: flat arrays, what a compiled kernel walks
     ...  # the kernel inserts versions and answers look-ups
-    store.store(changed_keys, changed_versions, stream_time, write)
+    store.store(loaded, versions, stream_time, write)
 
 **The rule for a put**, which a kernel over a `VersionSet` must follow (``ts`` is the new version's timestamp):
 
@@ -36,11 +36,13 @@ timestamp is <= ``as_of``.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.errors import ConfigurationError, InputError
+from statelib.stores import versioned_batch
 from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.single_values import from_bytes, to_bytes
 from statelib.stores.timeline import VALID_TO_UNDEFINED, Timeline
@@ -50,7 +52,7 @@ from statelib.stores.versioned_families import VersionedFamilies
 from statelib.stores.versioned_shipped import shipped_history
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.stores.backend import Backend
+    from statelib.stores.byte_columns import Column
+    from statelib.stores.versioned_batch import Loaded
     from statelib.stores.versioned_families import Stored
 
 __all__ = [
@@ -79,7 +83,6 @@ _DEFAULT_SEGMENTS = (  # up to this retention: this many segments, each at least
     (1 << 63, 24, 300_000),
 )
 _END_OF_TIME = (1 << 63) - 1
-_ENTRY_OVERHEAD_BYTES = 300
 _log = logging.getLogger(__name__)
 
 
@@ -148,7 +151,6 @@ class VersionedKeyValueStore:
         self._key_serde = key_serde
         self._value_serde = value_serde
         self._warned_of_expired_get = False
-        self._loaded: dict[bytes, Stored] = {}
         self._families.header  # noqa: B018 - refuses a store that was written with other settings
 
     @staticmethod
@@ -280,62 +282,44 @@ class VersionedKeyValueStore:
 
     # Batch access
 
-    def load(self, keys: Sequence[bytes], from_ms: NDArray[np.int64] | None = None) -> VersionSet:
+    def load(self, keys: Column, from_ms: NDArray[np.int64] | None = None) -> Loaded:
         """The versions of ``keys`` that matter for what is asked or put at ``from_ms`` or later.
 
         Segments are read only where they can matter: not for a key whose latest version is older than its ``from_ms``.
-        The store remembers what it has handed out, until the next `store`.
 
         Args:
             keys: Serialised keys, each once.
-            from_ms: int64[n]: for each key the smallest time at which it will be asked for or put before the next
-                `store`. None: anything within retention, now and later.
+            from_ms: int64[n]: for each key the smallest time at which it will be asked for or put. None: anything
+                within retention, now and later.
 
         Returns:
             For each key, in the same order, all versions valid at or after its ``from_ms``; older ones may be there
-            or not. A key without versions has none.
+            or not. A key without versions has none. And what `store` needs to write only what has changed.
         """
         horizon = max(self._horizon, 0)
-        earliest = [horizon] * len(keys) if from_ms is None else np.maximum(from_ms, horizon).tolist()
-        timelines = []
-        for key, (timeline, stored) in zip(keys, self._families.read(keys, earliest), strict=True):
-            timelines.append(timeline)
-            self._loaded[key] = stored
-        return VersionSet.of(timelines)
+        earliest = np.full(len(keys), horizon) if from_ms is None else np.maximum(from_ms, horizon)
+        return versioned_batch.load(self._families, keys, earliest)
 
-    def store(self, keys: Sequence[bytes], versions: VersionSet, stream_time: int, write: WriteBatch) -> None:
-        """Adds to ``write`` what makes the stored versions of ``keys`` those of ``versions``; forgets what was loaded.
+    def store(self, loaded: Loaded, versions: VersionSet, stream_time: int, write: WriteBatch) -> None:
+        """Adds to ``write`` what makes the stored versions of the loaded keys those of ``versions``.
 
         Versions older than those that `load` gave stay as they are. Segments that ``stream_time`` has expired are
         dropped as a whole. Nothing is visible before the backend has carried out ``write``, which must come before
         any other use of the store.
 
         Args:
-            keys: The keys that changed, each once, each loaded since the last `store`.
-            versions: Their versions, in that order.
+            loaded: What `load` gave since the store was last written.
+            versions: The versions of its keys, in their order.
             stream_time: The store's clock after all accepted puts (`stream_time` if there was none).
             write: The batch that also carries the task's position.
 
         Raises:
-            InternalError: A key was not loaded, or was changed at a time before the one for which it was loaded.
+            InternalError: A key was changed at a time before the one for which it was loaded.
         """
-        missing = next((key for key in keys if key not in self._loaded), None)
-        if missing is not None:
-            raise InternalError(f"key {missing!r} is stored without having been loaded", store=self._name)
-        timelines = versions.timelines()
         if self._kip:
-            for timeline in timelines:
-                timeline.remembered = True
-        stored = [self._loaded[key] for key in keys]
-        self._loaded = {}
-        self._families.write(zip(keys, stored, timelines, strict=True), stream_time, write)
-
-    def memory_bytes(self) -> int:
-        """Size of what `load` has handed out and `store` has not taken back."""
-        return sum(
-            _ENTRY_OVERHEAD_BYTES + len(key) + len(stored.latest or b"") + sum(map(len, stored.rows.values()))
-            for key, stored in self._loaded.items()
-        )
+            versions = replace(versions, remembered=np.ones(len(versions), np.bool_))
+        self._families.advance(stream_time, write)
+        versioned_batch.store(self._families, loaded, versions, stream_time, write)
 
     @property
     def _horizon(self) -> int:
@@ -351,12 +335,11 @@ class VersionedKeyValueStore:
         return accepted
 
     def _read(self, key: bytes, from_ms: int) -> tuple[Timeline, Stored]:
-        (found,) = self._families.read([key], [max(from_ms, 0)])
-        return found
+        return self._families.read(key, max(from_ms, 0))
 
     def _write_one(self, key: bytes, stored: Stored, timeline: Timeline, timestamp: int) -> None:
         write = WriteBatch()
-        self._families.write([(key, stored, timeline)], max(self.stream_time, timestamp), write)
+        self._families.write(key, stored, timeline, max(self.stream_time, timestamp), write)
         self._backend.write(write)
 
     def _valid_between(self, key: bytes, first: int, last: int) -> list[Interval]:

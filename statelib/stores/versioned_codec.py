@@ -35,10 +35,18 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.stores.byte_columns import cut, grouped, joined, packed, times, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 HEADER_KEY = b""
@@ -49,7 +57,10 @@ _ROW = struct.Struct(">qI")
 _HEADER = struct.Struct(">Bqq")
 _REMEMBERED = 1
 _TOMBSTONE = -1
-_FIXED_BYTES_PER_VERSION = 12
+_TIME, _SIZE = np.dtype(">i8"), np.dtype(">i4")
+_FIXED_BYTES_PER_VERSION = _TIME.itemsize + _SIZE.itemsize
+_LATEST_HEADS = np.dtype([("timestamp", ">i8"), ("flags", "u1")])
+_ROW_HEADS = np.dtype([("end", ">i8"), ("count", ">u4")])
 
 
 class Interval(NamedTuple):
@@ -85,9 +96,36 @@ def decode_latest(raw: bytes, store: str) -> tuple[int, bytes, bool]:
     return timestamp, raw[_LATEST.size :], bool(flags & _REMEMBERED)
 
 
+def encode_latests(timestamp: NDArray[np.int64], values: Column, remembered: NDArray[np.bool_]) -> Column:
+    """As `encode_latest`, of many keys."""
+    heads = np.empty(len(timestamp), _LATEST_HEADS)
+    heads["timestamp"] = timestamp
+    heads["flags"] = np.where(remembered, _REMEMBERED, 0)
+    return joined(packed(heads), values)
+
+
+def decode_latests(raws: Column, store: str) -> tuple[NDArray[np.int64], Column, NDArray[np.bool_]]:
+    """As `decode_latest`, of many keys: timestamps (ms), values, remembered.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    content, start, length = spans_of(raws)
+    if length.min(initial=_LATEST.size) < _LATEST.size:
+        raise CorruptedDataError(f"a latest value has {length.min()} bytes", store=store)
+    heads = unpacked(cut(content, start, np.full(len(start), _LATEST.size)), _LATEST_HEADS)
+    values = cut(content, start + _LATEST.size, length - _LATEST.size)
+    return heads["timestamp"].astype(np.int64), values, (heads["flags"] & _REMEMBERED).astype(np.bool_)
+
+
 def encode_segment_key(segment_id: int, key: bytes = b"") -> bytes:
     """A key of the segments family; without ``key``, what comes before all rows of the segment."""
     return _SEGMENT_ID.pack(segment_id) + key
+
+
+def encode_segment_keys(segment_id: NDArray[np.int64], keys: Column) -> Column:
+    """As `encode_segment_key`, of many rows."""
+    return joined(times(segment_id), keys)
 
 
 def decode_segment_id(raw: bytes) -> int:
@@ -132,6 +170,51 @@ def decode_row(raw: bytes, store: str) -> list[Interval]:
     if position != len(raw):
         raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
     return versions
+
+
+def encode_rows(
+    offsets: NDArray[np.int64], end: NDArray[np.int64], valid_from: NDArray[np.int64], values: Column
+) -> Column:
+    """As `encode_row`, of many rows.
+
+    Args:
+        offsets: int64[r + 1]: row ``i`` holds the versions ``offsets[i]`` to ``offsets[i + 1]``.
+        end: int64[r], ms: when the last version of each row ended.
+        valid_from: int64[m], ms.
+        values: binary[m]; null is a tombstone.
+    """
+    heads = np.empty(len(end), _ROW_HEADS)
+    heads["end"], heads["count"] = end, np.diff(offsets)
+    sizes = np.where(valid_of(values), spans_of(values)[2], _TOMBSTONE).astype(_SIZE)
+    parts = (times(valid_from), packed(sizes), values.fill_null(b""))
+    return joined(packed(heads), *[grouped(part, offsets) for part in parts])
+
+
+def decode_rows(rows: Column, store: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Column]:
+    """As `decode_row`, of many rows: how many versions each holds, and of each version valid_from (ms) and value.
+
+    Raises:
+        CorruptedDataError: The bytes of one are no row.
+    """
+    content, start, length = spans_of(rows)
+    _check_rows(length >= _ROW.size, np.zeros_like(length), length, store)
+    heads = unpacked(cut(content, start, np.full(len(start), _ROW.size)), _ROW_HEADS)
+    counts = heads["count"].astype(np.int64)
+    after = _ROW.size + counts * _FIXED_BYTES_PER_VERSION
+    _check_rows((counts > 0) & (after <= length), counts, length, store)
+    valid_from = unpacked(cut(content, start + _ROW.size, counts * _TIME.itemsize), _TIME)
+    sizes = unpacked(cut(content, start + after - counts * _SIZE.itemsize, counts * _SIZE.itemsize), _SIZE)
+    offsets = offsets_of(np.where(sizes == _TOMBSTONE, 0, sizes).astype(np.int64))
+    last = np.cumsum(counts)
+    _check_rows(offsets[last] - offsets[last - counts] == length - after, counts, length, store)
+    data = unpacked(cut(content, start + after, length - after), np.dtype(np.uint8))
+    return counts, valid_from.astype(np.int64), binary_array(offsets, data, sizes != _TOMBSTONE)
+
+
+def _check_rows(is_right: NDArray[np.bool_], counts: NDArray[np.int64], length: NDArray[np.int64], store: str) -> None:
+    if not is_right.all():
+        row = int(np.argmin(is_right))
+        raise CorruptedDataError(f"a segment's row of {counts[row]} versions has {length[row]} bytes", store=store)
 
 
 def encode_header(header: Header) -> bytes:

@@ -8,6 +8,8 @@ from heapq import merge
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError, InternalError
 from statelib.stores.timeline import Timeline
@@ -26,7 +28,9 @@ from statelib.stores.versioned_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.versioned_codec import Interval
@@ -60,9 +64,9 @@ class VersionedFamilies:
     """
 
     def __init__(self, backend: Backend, name: str, history_retention_ms: int, segment_interval_ms: int) -> None:
-        self._backend = backend
-        self._name = name
-        self._latest, self._segments = f"{name}.latest", f"{name}.segments"
+        self.backend = backend
+        self.name = name
+        self.latest, self.segments = f"{name}.latest", f"{name}.segments"
         self._retention = history_retention_ms
         self._interval = segment_interval_ms
         self._raw_header: bytes | None = None
@@ -75,13 +79,13 @@ class VersionedFamilies:
         Raises:
             ConfigurationError: The stored segments have another width, or the store another format.
         """
-        raw = self._backend.get(self._segments, HEADER_KEY)
+        raw = self.backend.get(self.segments, HEADER_KEY)
         if raw is not None and raw != self._raw_header:
-            header = decode_header(raw, self._name)
+            header = decode_header(raw, self.name)
             if header.segment_interval_ms != self._interval:
                 raise ConfigurationError(
                     f"the store has segments of {header.segment_interval_ms} ms, not of {self._interval} ms",
-                    store=self._name,
+                    store=self.name,
                     next_step=f"set the segment interval to {header.segment_interval_ms} ms, or start the job over",
                 )
             self._raw_header, self._header = raw, header
@@ -91,111 +95,111 @@ class VersionedFamilies:
         """The id of the segment that holds what ended at ``time``."""
         return max(time, 0) // self._interval
 
+    def segments_of(self, time: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As `segment_of`, of many times."""
+        segments: NDArray[np.int64] = np.maximum(time, 0) // self._interval
+        return segments
+
+    def starts_of(self, segment: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The time with which each segment begins, ms."""
+        return segment * self._interval
+
+    def first_live(self, stream_time: int) -> int:
+        """The first segment that has not expired."""
+        return self.segment_of(stream_time - self._retention)
+
     def segment_ids(self, first: int, last: int) -> Iterator[int]:
         """The live segments from ``first`` to ``last``, ascending, that hold something: one seek each."""
-        segment = max(first, self._first_live(self.header.stream_time))
+        segment = max(first, self.first_live(self.header.stream_time))
         end = encode_segment_key(last + 1)
         while segment <= last:
-            found = next(self._backend.scan(self._segments, encode_segment_key(segment), end), None)
+            found = next(self.backend.scan(self.segments, encode_segment_key(segment), end), None)
             if found is None:
                 return
             segment = decode_segment_id(found[0])
             yield segment
             segment += 1
 
-    def read(self, keys: Sequence[bytes], from_ms: Sequence[int]) -> list[tuple[Timeline, Stored]]:
-        """For each key all versions valid at or after its ``from_ms`` (>= 0), and maybe some older ones.
+    def read(self, key: bytes, from_ms: int) -> tuple[Timeline, Stored]:
+        """All versions of ``key`` valid at or after ``from_ms`` (>= 0), and maybe some older ones.
 
-        Segments are not looked at for a key whose latest value is older than its ``from_ms``.
+        Segments are not looked at if the latest value is older than ``from_ms``.
         """
-        raws = self._backend.multi_get(self._latest, keys)
-        latest = [None if raw is None else decode_latest(raw, self._name) for raw in raws]
-        first = [self.segment_of(time) for time in from_ms]
-        newest = self.segment_of(self.header.stream_time)
-        last = []
-        for version, time in zip(latest, from_ms, strict=True):
-            if version is None:
-                last.append(newest)
-            else:  # what is older has ended by the time of the latest value
-                last.append(self.segment_of(version[0]) if version[0] >= time else -1)
-        rows = self._read_rows(keys, first, last)
-        found = []
-        for i, version in enumerate(latest):
-            timeline = self._timeline(rows[i], version)
-            if version is not None and version[0] < from_ms[i]:
-                stored = Stored(raws[i], rows[i], self.segment_of(version[0]) + 1, version[0])
-            else:
-                stored = Stored(raws[i], rows[i], first[i], first[i] * self._interval - 1)
-            found.append((timeline, stored))
-        return found
+        raw = self.backend.get(self.latest, key)
+        if raw is None:
+            first = self.segment_of(from_ms)
+            rows = self._read_rows(key, first, self.segment_of(self.header.stream_time))
+            return self._timeline(rows), Stored(None, rows, first, first * self._interval - 1)
+        timestamp, value, remembered = decode_latest(raw, self.name)
+        if timestamp < from_ms:
+            stored = Stored(raw, {}, self.segment_of(timestamp) + 1, timestamp)
+            return Timeline([timestamp], [value], remembered), stored
+        first = self.segment_of(from_ms)
+        rows = self._read_rows(key, first, self.segment_of(timestamp))  # what is older has ended by then
+        timeline = self._timeline(rows)
+        timeline.valid_from.append(timestamp)
+        timeline.values.append(value)
+        timeline.remembered = remembered
+        return timeline, Stored(raw, rows, first, first * self._interval - 1)
 
     def keys(self, first: bytes, end: bytes | None, from_ms: int) -> Iterator[bytes]:
         """Keys from ``first`` to before ``end`` that may have a value at ``from_ms`` or later, bytewise, each once."""
-        runs = [(key for key, _ in self._backend.scan(self._latest, first, end))]
+        runs = [(key for key, _ in self.backend.scan(self.latest, first, end))]
         for segment in self.segment_ids(self.segment_of(from_ms), self.segment_of(self.header.stream_time)):
             upper = encode_segment_key(segment + 1) if end is None else encode_segment_key(segment, end)
-            scan = self._backend.scan(self._segments, encode_segment_key(segment, first), upper)
+            scan = self.backend.scan(self.segments, encode_segment_key(segment, first), upper)
             runs.append(decode_segment_key(raw) for raw, _ in scan)
         return (key for key, _ in groupby(merge(*runs)))
 
     def row(self, key: bytes, segment: int) -> list[Interval]:
         """The versions of ``key`` in one segment, in order of time."""
-        raw = self._backend.get(self._segments, encode_segment_key(segment, key))
-        return [] if raw is None else decode_row(raw, self._name)
+        raw = self.backend.get(self.segments, encode_segment_key(segment, key))
+        return [] if raw is None else decode_row(raw, self.name)
 
-    def write(self, changes: Iterable[tuple[bytes, Stored, Timeline]], stream_time: int, write: WriteBatch) -> None:
-        """Adds to ``write`` what turns each key's stored versions into its timeline, and drops expired segments.
+    def write(self, key: bytes, stored: Stored, timeline: Timeline, stream_time: int, write: WriteBatch) -> None:
+        """Adds to ``write`` what turns the key's stored versions into its timeline, and what `advance` adds.
 
         Raises:
-            InternalError: A timeline was changed at a time before the one from which it was read.
+            InternalError: The timeline was changed at a time before the one from which it was read.
         """
-        first_live = self._first_live(stream_time)
-        if first_live > self._first_live(self.header.stream_time):
-            write.delete_range(self._segments, encode_segment_key(0), encode_segment_key(first_live))
-        for key, stored, timeline in changes:
-            self._write_latest(key, stored, timeline, write)
-            self._write_rows(key, stored, timeline, first_live, write)
+        self.advance(stream_time, write)
+        self._write_latest(key, stored, timeline, write)
+        self._write_rows(key, stored, timeline, self.first_live(stream_time), write)
+
+    def advance(self, stream_time: int, write: WriteBatch) -> None:
+        """Adds the store's clock to ``write``, and that the segments go that have expired by then."""
+        first_live = self.first_live(stream_time)
+        if first_live > self.first_live(self.header.stream_time):
+            write.delete_range(self.segments, encode_segment_key(0), encode_segment_key(first_live))
         header = encode_header(Header(self._interval, stream_time))
         if header != self._raw_header:
-            write.put(self._segments, HEADER_KEY, header)
+            write.put(self.segments, HEADER_KEY, header)
 
-    def _first_live(self, stream_time: int) -> int:
-        return self.segment_of(stream_time - self._retention)
-
-    def _read_rows(self, keys: Sequence[bytes], first: list[int], last: list[int]) -> list[dict[int, bytes]]:
-        rows: list[dict[int, bytes]] = [{} for _ in keys]
-        asked = [i for i in range(len(keys)) if first[i] <= last[i]]
-        if not asked:
-            return rows
-        for segment in self.segment_ids(min(first[i] for i in asked), max(last[i] for i in asked)):
-            wanted = [i for i in asked if first[i] <= segment <= last[i]]
-            raws = self._backend.multi_get(self._segments, [encode_segment_key(segment, keys[i]) for i in wanted])
-            for i, raw in zip(wanted, raws, strict=True):
-                if raw is not None:
-                    rows[i][segment] = raw
+    def _read_rows(self, key: bytes, first: int, last: int) -> dict[int, bytes]:
+        rows = {}
+        for segment in self.segment_ids(first, last):
+            raw = self.backend.get(self.segments, encode_segment_key(segment, key))
+            if raw is not None:
+                rows[segment] = raw
         return rows
 
-    def _timeline(self, rows: dict[int, bytes], latest: tuple[int, bytes, bool] | None) -> Timeline:
+    def _timeline(self, rows: dict[int, bytes]) -> Timeline:
         timeline = Timeline()
         for raw in rows.values():
-            for version in decode_row(raw, self._name):
+            for version in decode_row(raw, self.name):
                 timeline.valid_from.append(version.valid_from)
                 timeline.values.append(version.value)
-        if latest is not None:
-            timestamp, value, timeline.remembered = latest
-            timeline.valid_from.append(timestamp)
-            timeline.values.append(value)
         return timeline
 
     def _write_latest(self, key: bytes, stored: Stored, timeline: Timeline, write: WriteBatch) -> None:
         value = timeline.latest
         if value is None:
             if stored.latest is not None:
-                write.delete(self._latest, key)
+                write.delete(self.latest, key)
             return
         raw = encode_latest(timeline.valid_from[-1], value, remembered=timeline.remembered)
         if raw != stored.latest:
-            write.put(self._latest, key, raw)
+            write.put(self.latest, key, raw)
 
     def _write_rows(self, key: bytes, stored: Stored, timeline: Timeline, first_live: int, write: WriteBatch) -> None:
         rows: defaultdict[int, list[Interval]] = defaultdict(list)
@@ -203,7 +207,7 @@ class VersionedFamilies:
             if version.valid_to <= stored.ended_by:
                 raise InternalError(
                     f"a version ends at {version.valid_to}, but what ended by {stored.ended_by} was not read",
-                    store=self._name,
+                    store=self.name,
                 )
             segment = self.segment_of(version.valid_to)
             if segment >= first_live:
@@ -213,7 +217,7 @@ class VersionedFamilies:
                 versions[:0] = [old for old in self.row(key, segment) if old.valid_to <= stored.ended_by]
             raw = encode_row(versions)
             if raw != stored.rows.get(segment):
-                write.put(self._segments, encode_segment_key(segment, key), raw)
+                write.put(self.segments, encode_segment_key(segment, key), raw)
         for segment in stored.rows.keys() - rows.keys():
             if segment >= first_live:
-                write.delete(self._segments, encode_segment_key(segment, key))
+                write.delete(self.segments, encode_segment_key(segment, key))

@@ -30,7 +30,7 @@ def shipped_history(
             if version.value is not None and version.valid_from <= last and version.valid_to > first
         ]
         segments.append(overlapping[::-1])
-    ((timeline, _),) = families.read([key], [_NO_END])
+    timeline, _ = families.read(key, _NO_END)
     if timeline.latest is not None and timeline.valid_from[-1] <= last:
         segments.append([Interval(timeline.valid_from[-1], _NO_END, timeline.latest)])
     if ascending:

@@ -6,7 +6,17 @@ import pytest
 
 from statelib.stores import byte_columns
 from statelib.stores.backend import WriteBatch
-from statelib.stores.byte_columns import empty_values, in_order, joined, packed, times
+from statelib.stores.byte_columns import (
+    cut,
+    empty_values,
+    grouped,
+    in_order,
+    joined,
+    packed,
+    raw_column,
+    times,
+    unpacked,
+)
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 
@@ -26,6 +36,25 @@ def test_times_are_big_endian() -> None:
 def test_rows_of_records_and_of_two_dimensions() -> None:
     assert packed(np.array([(1, 2)], [("a", "u1"), ("b", ">i2")])).to_pylist() == [b"\1\0\2"]
     assert packed(np.array([[1, 2], [3, 4]], np.uint8)).to_pylist() == [b"\1\2", b"\3\4"]
+
+
+def test_pieces_are_cut_out() -> None:
+    content = np.frombuffer(b"abcdef", np.uint8)
+    assert cut(content, np.array([4, 0, 6]), np.array([2, 3, 0])).to_pylist() == [b"ef", b"abc", b""]
+    numbers = cut(content, np.array([1, 4]), np.array([2, 2]))
+    assert unpacked(numbers, np.dtype(">u2")).tolist() == [0x6263, 0x6566]
+    assert unpacked(cut(content, *np.zeros((2, 0), np.int64)), np.dtype(">u2")).tolist() == []
+
+
+def test_many_rows_are_grouped_into_one() -> None:
+    column = pa.array([b"zz", b"a", b"", b"bc", b"d"], pa.binary())[1:]
+    assert grouped(column, np.array([0, 2, 3, 4])).to_pylist() == [b"a", b"bc", b"d"]
+    assert grouped(column[:0], np.array([0])).to_pylist() == []
+
+
+def test_what_a_backend_gives() -> None:
+    assert raw_column([b"a", None, b""]).to_pylist() == [b"a", None, b""]
+    assert len(raw_column([])) == 0
 
 
 def test_order() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.stores.memory import MemoryBackend
@@ -13,11 +17,16 @@ from statelib.stores.versioned_codec import (
     Interval,
     decode_header,
     decode_latest,
+    decode_latests,
     decode_row,
+    decode_rows,
     encode_header,
     encode_latest,
+    encode_latests,
     encode_row,
+    encode_rows,
     encode_segment_key,
+    encode_segment_keys,
 )
 
 LATEST = bytes.fromhex("00000000000003e8 01 76 31")
@@ -43,6 +52,39 @@ def test_row() -> None:
     assert decode_row(ROW, "s") == versions
 
 
+values = st.binary(max_size=20)
+times = st.integers(min_value=0, max_value=1 << 40)
+
+
+@given(st.lists(st.tuples(times, values, st.booleans())))
+def test_many_latest_values_are_encoded_as_one(latest: list[tuple[int, bytes, bool]]) -> None:
+    expected = [encode_latest(time, value, remembered=flag) for time, value, flag in latest]
+    timestamp, flags = np.array([row[0] for row in latest], np.int64), np.array([row[2] for row in latest], np.bool_)
+    raws = encode_latests(timestamp, pa.array([row[1] for row in latest], pa.binary()), flags)
+    assert raws.to_pylist() == expected
+    decoded_time, decoded_values, decoded_flags = decode_latests(raws, "s")
+    decoded = zip(decoded_time.tolist(), decoded_values.to_pylist(), decoded_flags.tolist(), strict=True)
+    assert list(decoded) == latest
+
+
+@given(st.lists(st.tuples(times, st.lists(st.tuples(times, st.none() | values), min_size=1, max_size=5))))
+def test_many_rows_are_encoded_as_one(rows: list[tuple[int, list[tuple[int, bytes | None]]]]) -> None:
+    expected = [encode_row([Interval(start, end, value) for start, value in row]) for end, row in rows]
+    ends, versions = np.array([end for end, _ in rows], np.int64), [version for _, row in rows for version in row]
+    offsets = np.cumsum([0, *(len(row) for _, row in rows)])
+    valid_from = np.array([start for start, _ in versions], np.int64)
+    raws = encode_rows(offsets, ends, valid_from, pa.array([value for _, value in versions], pa.binary()))
+    assert raws.to_pylist() == expected
+    counts, decoded_from, decoded_values = decode_rows(raws, "s")
+    assert counts.tolist() == [len(row) for _, row in rows]
+    assert list(zip(decoded_from.tolist(), decoded_values.to_pylist(), strict=True)) == versions
+
+
+def test_many_segment_keys_are_encoded_as_one() -> None:
+    keys = encode_segment_keys(np.array([5, 1 << 40]), pa.array([b"k", b""], pa.binary()))
+    assert keys.to_pylist() == [encode_segment_key(5, b"k"), encode_segment_key(1 << 40)]
+
+
 def test_segment_keys_lie_in_order_of_time() -> None:
     assert encode_segment_key(5, b"k") == bytes.fromhex("0000000000000005 6b")
     keys = [encode_segment_key(segment, key) for segment in (0, 1, 255, 256, 1 << 40) for key in (b"", b"\xff")]
@@ -61,6 +103,21 @@ def test_another_format_is_refused() -> None:
     backend._families["s.segments"][HEADER_KEY] = b"\x02" + backend.get("s.segments", HEADER_KEY)[1:]  # type: ignore[index]
     with pytest.raises(ConfigurationError, match="format 2, and this release reads format 1"):
         VersionedKeyValueStore(backend, "s", history_retention_ms=10)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", ROW[:-1], ROW + b"x", ROW[:20], ROW[:8] + bytes(4)],
+    ids=["empty", "short", "long", "cut", "no version"],
+)
+def test_a_damaged_row_is_noticed_among_others(raw: bytes) -> None:
+    with pytest.raises(CorruptedDataError, match="store s"):
+        decode_rows(pa.array([ROW, raw, ROW], pa.binary()), "s")
+
+
+def test_a_damaged_latest_value_is_noticed_among_others() -> None:
+    with pytest.raises(CorruptedDataError, match="a latest value has 8 bytes"):
+        decode_latests(pa.array([LATEST, LATEST[:8]], pa.binary()), "s")
 
 
 @pytest.mark.parametrize(

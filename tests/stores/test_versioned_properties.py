@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.versioned import NOT_PUT, VersionedKeyValueStore, VersionSet
+from statelib.stores.versioned import NOT_PUT, VersionedKeyValueStore
 from tests.effort import examples
 from tests.reference.versioned_store import KipStore, ShippedStore
+from tests.stores.timelines import timelines, version_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +110,8 @@ def put_batch(store: VersionedKeyValueStore, config: Config, batch: Sequence[Put
     """What a columnar operator does: load, change, store."""
     keys = sorted({put.key for put in batch})
     from_ms = np.array([min(put.timestamp for put in batch if put.key == key) for key in keys], np.int64)
-    timelines = dict(zip(keys, store.load(keys, None if whole else from_ms).timelines(), strict=True))
+    loaded = store.load(pa.array(keys, pa.binary()), None if whole else from_ms)
+    by_key = dict(zip(keys, timelines(loaded.versions), strict=True))
     stream_time = store.stream_time
     results = []
     for key, value, timestamp in batch:
@@ -116,9 +119,9 @@ def put_batch(store: VersionedKeyValueStore, config: Config, batch: Sequence[Put
             results.append(NOT_PUT)
             continue
         stream_time = max(stream_time, timestamp)
-        results.append(timelines[key].put(value, timestamp, kip=config.semantics == "kip"))
+        results.append(by_key[key].put(value, timestamp, kip=config.semantics == "kip"))
     write = WriteBatch()
-    store.store(keys, VersionSet.of(list(timelines.values())), stream_time, write)
+    store.store(loaded, version_set(list(by_key.values())), stream_time, write)
     store._backend.write(write)
     return results
 
