@@ -111,19 +111,17 @@ def _check_files(warehouse: Storage, plan: Plan, staged: Staged) -> None:
 
 
 def _staged_files(warehouse: Storage, layout: JobLayout, staged: Staged) -> Iterator[tuple[str, int, int | None]]:
-    """Path, staged size and size found of each file; one listing for each task's state, one for each sink partition."""
-    listings: dict[str, dict[str, int]] = {}
+    """Path, staged size and size found of each file.
 
-    def found(folder: str, path: str) -> int | None:
-        if folder not in listings:
-            listings[folder] = {entry.path: entry.size_bytes for entry in warehouse.list(folder)}
-        return listings[folder].get(path)
-
+    A task's state is listed, which maintenance keeps small; a sink's partition has the files of all commits, so its new
+    ones are looked up.
+    """
     for outcome in staged.tasks:
         folder = layout.state(outcome.task_id)
+        stored = {entry.path: entry.size_bytes for entry in warehouse.list(folder)} if outcome.state.files else {}
         for file in outcome.state.files:
             path = f"{folder}/{file.sha256}"
-            yield path, file.size_bytes, found(folder, path)
+            yield path, file.size_bytes, stored.get(path)
         for sink in outcome.sinks:
             path = f"{topic_path(sink.topic)}/{sink.file.path}"
-            yield path, sink.file.size_bytes, found(path.rpartition("/")[0], path)
+            yield path, sink.file.size_bytes, warehouse.size_if_present(path)

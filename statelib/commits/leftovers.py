@@ -4,6 +4,8 @@ A staged file of a topic archive tells its run by its name (`attempt_name`), so 
 attempt was killed before it could say what it had written::
 
     topics/<topic>/partition=3/00000000000000000117-<job>.<run id>.<task id>.<attempt>.parquet
+
+The name begins with the file's first offset, so what former commits have written is not even listed.
 """
 
 from __future__ import annotations
@@ -46,30 +48,44 @@ def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, quaran
     """
     runs = Runs(warehouse, log.job)
     dead: set[str] = set()
-    topics: set[str] = set()
+    topics: dict[str, int] = {}
     committed: list[Commit] = []
+    before = log.read(commits.start - 1) if commits.start > 1 else None
     for n in commits:
         committed.append(log.read(n))
         for plan in runs.attempts(n):
-            topics.update(plan.sink_partitions)
+            topics |= plan.sink_partitions
             if n < quarantine_from or not _is_quarantined(runs, plan):
                 dead.add(plan.run_id)
+    kept = {f"{topic_path(s.topic)}/{s.file.path}" for commit in committed for s in commit.sinks}
     return [
         *(entry for run_id in sorted(dead) for entry in warehouse.list(log.layout.staging(run_id))),
-        *_attempt_files(warehouse, log.job, topics, dead, committed),
+        *(
+            entry
+            for topic, partitions in sorted(topics.items() if dead else ())
+            for entry in _written_since(before, warehouse, topic, partitions)
+            if _run_of(entry, log.job) in dead and entry.path not in kept
+        ),
     ]
 
 
-def _attempt_files(
-    warehouse: Storage, job: str, topics: set[str], dead: set[str], committed: list[Commit]
-) -> Iterator[StoredObject]:
-    """Files of the runs in ``dead`` that no commit has."""
-    kept = {f"{topic_path(s.topic)}/{s.file.path}" for commit in committed for s in commit.sinks}
-    for topic in sorted(topics) if dead else ():
-        for entry in warehouse.list(topic_path(topic)):
-            match = _ATTEMPT_FILE.fullmatch(entry.path.rpartition("/")[2])
-            if match and match["job"] == job and match["run_id"] in dead and entry.path not in kept:
-                yield entry
+def _written_since(before: Commit | None, warehouse: Storage, topic: str, partitions: int) -> Iterator[StoredObject]:
+    """The files of a topic that begin where the job stood at a commit, or further on."""
+    tasks = before.tasks.values() if before else ()
+    offsets = {place: offset for task in tasks for place, offset in task.position.sink_offsets.items()}
+    starts = [offsets.get(f"{topic}/{partition}", 0) for partition in range(partitions)]
+    if not any(starts):
+        yield from warehouse.list(topic_path(topic))
+        return
+    for partition, start in enumerate(starts):
+        folder = f"{topic_path(topic)}/partition={partition}"
+        yield from warehouse.list(folder, after=f"{folder}/{start:020d}")
+
+
+def _run_of(entry: StoredObject, job: str) -> str | None:
+    """The run of ``job`` that wrote a file; None: it is none of that job's."""
+    match = _ATTEMPT_FILE.fullmatch(entry.path.rpartition("/")[2])
+    return match["run_id"] if match and match["job"] == job else None
 
 
 def _is_quarantined(runs: Runs, plan: Plan) -> bool:

@@ -120,7 +120,7 @@ def plan(
             end_of_input=end_of_input,
             sources=sources,
             tasks=_tasks(job.topology, archives, slices),
-            sink_partitions=_sink_partitions(job, warehouse, archives, is_first=head is None),
+            sink_partitions=_sink_partitions(job, warehouse, archives, head),
             created_at_ms=now_ms,
         ),
     )
@@ -284,21 +284,25 @@ def _tasks(
 
 
 def _sink_partitions(
-    job: JobDefinition, warehouse: Storage, archives: Mapping[str, TopicArchive], *, is_first: bool
+    job: JobDefinition, warehouse: Storage, archives: Mapping[str, TopicArchive], head: Commit | None
 ) -> dict[str, int]:
     """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
 
     The topics for quarantined and for late records have one for each task of the job. The archive of a sink must be the
-    job's own from the beginning, because a job writes its offsets from 0.
+    job's own from the beginning, because a job writes its offsets from 0. Later they are what they were for the head:
+    topology and sources are the same, so no sink's archive need be opened.
     """
     counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
     partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
+    before = Runs(warehouse, job.name).plan(head.run_id) if head is not None else None
+    if before is not None:
+        return partitions | before.sink_partitions
     for sub in job.topology.sub_topologies:
         for sink in sub.all_sinks:
             if sink.internal:
                 continue
             archive = open_archive_if_present(warehouse, sink.topic)
-            if archive is not None and is_first and any(archive.end_offsets().values()):
+            if archive is not None and head is None and any(archive.end_offsets().values()):
                 raise ConfigurationError(
                     "the sink's archive already holds records, and the job has written none",
                     job=job.name,

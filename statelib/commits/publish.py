@@ -68,8 +68,9 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
                 continue
             target = archive or _create(warehouse, commit, topic, files[0])
             step("publish.before-commit")
-            archives[topic] = _add(target, commit, files)
+            _add(target, commit, files)
             step("publish.committed")
+            archives[topic] = target.refresh() if n < last else target
             published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
     return tuple(published)
 
@@ -114,11 +115,10 @@ def _create(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -
     )
 
 
-def _add(archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> TopicArchive:
-    """Adds a commit's files; the archive as it is then."""
+def _add(archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> None:
+    """Adds a commit's files to the newest version of an archive."""
     _check_no_gap(archive, commit, files)
     archive.commit(files, app_id=commit.job, app_version=commit.commit, modification_time_ms=commit.created_at_ms)
-    return archive.refresh()
 
 
 def _check_no_gap(archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> None:

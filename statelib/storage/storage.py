@@ -164,18 +164,28 @@ class Storage:
         with self._errors("look up", path):
             return obstore.head(self._store, self._key(path))["size"]
 
+    def size_if_present(self, path: str) -> int | None:
+        """An object's size in bytes, or None if there is no such object."""
+        try:
+            return self.size(path)
+        except ObjectNotFoundError:
+            return None
+
     def exists(self, path: str) -> bool:
         """Whether there is an object at ``path``."""
-        try:
-            self.size(path)
-        except ObjectNotFoundError:
-            return False
-        return True
+        return self.size_if_present(path) is not None
 
-    def list(self, prefix: str = "") -> list[StoredObject]:
-        """All objects below the directory ``prefix``, at any depth, ordered by path."""
+    def list(self, prefix: str = "", *, after: str | None = None) -> list[StoredObject]:
+        """All objects below the directory ``prefix``, at any depth, ordered by path.
+
+        Args:
+            prefix: The directory; `""`: the root.
+            after: Only objects whose path comes behind this one, which need not be there. Those before it cost nothing
+                in an object store, and next to nothing on disk.
+        """
         with self._errors("list", prefix):
-            found = obstore.list(self._store, self._key(prefix) if prefix else self._prefix or None)
+            folder = self._key(prefix) if prefix else self._prefix or None
+            found = obstore.list(self._store, folder, offset=self._key(after) if after else None)
             objects = [
                 StoredObject(
                     meta["path"].removeprefix(self._prefix),

@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
-from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
+from statelib.storage import Storage, reason_without_secrets
 from statelib.topics.file_index import FileIndex
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
@@ -334,10 +334,7 @@ class TopicArchive:
     def _check_present(self, files: Sequence[ArchiveFile]) -> None:
         for file in files:
             self._check_partition(file.partition)
-            try:
-                size = self.storage.size(file.path)
-            except ObjectNotFoundError:
-                size = None
+            size = self.storage.size_if_present(file.path)
             if size != file.size_bytes:
                 what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
                 step = "run the slice again: it writes its files anew"

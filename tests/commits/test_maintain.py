@@ -6,6 +6,7 @@ from statelib.commits import CommitLog, attempt_name, check_restorable, maintain
 from statelib.commits.archives import open_archive
 from statelib.commits.maintain import read_maintenance
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.toy import DAY
 
@@ -133,7 +134,8 @@ def test_files_of_an_overtaken_driver_go_even_if_it_wrote_them_late(warehouse, f
     assert read_maintenance(warehouse, "counting").cleaned_through == 3
     for n in (3, 4):
         name = attempt_name("counting", five_commits[n - 1].run_id, "0_0", "late")
-        warehouse.put(f"topics/counts/partition=0/{0:020d}-{name}.parquet", b"x")
+        offset = five_commits[n - 2].tasks["0_0"].position.sink_offsets["counts/0"]
+        warehouse.put(f"topics/counts/partition=0/{offset:020d}-{name}.parquet", b"x")
     assert maintain(warehouse, "counting", keep_commits=2).deleted_files == 1
     assert len(sink_files(warehouse) - published(warehouse)) == 1
 
@@ -178,3 +180,20 @@ def test_delta_logs_are_summed_up(warehouse, five_commits):
     maintain(warehouse, "counting", keep_commits=1, delta_checkpoint_every=5)
     assert warehouse.exists("topics/counts/_delta_log/_last_checkpoint")
     assert published(warehouse) == {sink.file.path for made in five_commits for sink in made.sinks}
+
+
+def test_files_of_former_commits_are_not_looked_at(warehouse, five_commits, monkeypatch):
+    maintain(warehouse, "counting", keep_commits=1)
+    listed = []
+    original = Storage.list
+
+    def spied(self, prefix="", **options):
+        found = original(self, prefix, **options)
+        listed.extend(entry.path for entry in found)
+        return found
+
+    monkeypatch.setattr(Storage, "list", spied)
+    maintain(warehouse, "counting", keep_commits=1)
+    former = {f"topics/counts/{sink.file.path}" for made in five_commits[:4] for sink in made.sinks}
+    assert former.isdisjoint(listed)
+    assert {f"topics/counts/{sink.file.path}" for sink in five_commits[4].sinks} <= set(listed)

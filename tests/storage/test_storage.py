@@ -67,6 +67,17 @@ def test_list_is_ordered_and_does_not_mistake_a_name_for_a_folder(storage):
     assert [entry.path for entry in storage.list("b")] == ["b/2"]
 
 
+def test_list_from_a_path_on(storage):
+    for path in ("t/p=0/007-a", "t/p=0/007-b", "t/p=0/010-a", "t/p=1/008-a", "u/1"):
+        storage.put(path, b"1")
+    assert [e.path for e in storage.list("t/p=0", after="t/p=0/007")] == ["t/p=0/007-a", "t/p=0/007-b", "t/p=0/010-a"]
+    assert [e.path for e in storage.list("t/p=0", after="t/p=0/007-a")] == ["t/p=0/007-b", "t/p=0/010-a"]
+    assert storage.list("t/p=0", after="t/p=0/011") == []
+    assert [e.path for e in storage.within("t").list("p=0", after="p=0/008")] == ["p=0/010-a"]
+    assert storage.size_if_present("u/1") == 1
+    assert storage.size_if_present("u/2") is None
+
+
 def test_within_shares_the_objects(storage):
     inner = storage.within("topics/flights")
     inner.put("x", b"1")
