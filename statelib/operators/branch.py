@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from statelib.batch import Batch
 from statelib.errors import InternalError
+from statelib.operators.fields import both, fields_of_mapper
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.stateless import Stateless
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
 
 NO_BRANCH = -1
@@ -77,6 +79,11 @@ class Split:
         """Kind and predicates in order."""
         predicates = [predicate.describe() for predicate in self.predicates]
         return {"operator": "split", "predicates": predicates, "has_default": self.has_default}
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent
+        return both([*map(fields_of_mapper, self.predicates), wanted])
 
     def families(self) -> Sequence[str]:
         """None."""
@@ -137,6 +144,11 @@ class Branch:
     def describe(self) -> Mapping[str, object]:
         """Kind and number."""
         return {"operator": "branch", "number": self.number}
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent
+        return wanted
 
     def families(self) -> Sequence[str]:
         """None."""

@@ -22,6 +22,7 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
 from statelib.kernels.key_table import KeyTable
+from statelib.operators.fields import both, fields_of_mapper
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.serdes import serde_for
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.serdes import Serde
     from statelib.stores.backend import WriteBatch
 
@@ -84,6 +86,11 @@ class DeduplicateSpec:
             "interval_ms": self.interval_ms,
             "store": self.store,
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent
+        return both([fields_of_mapper(self.id), wanted])
 
     def families(self) -> Sequence[str]:
         """The store's."""

@@ -25,6 +25,7 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.kernels.aggregations import latest_timestamp
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
+from statelib.operators.fields import ALL, fields_of_aggregator
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
 from statelib.operators.prior_results import prior_results
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from statelib.batch import Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
 
 _NOTHING_REMOVED = np.empty(0, dtype=np.bool_)
@@ -74,6 +76,11 @@ class KeyAggregate:
             "store": self.store.describe(),
             "aggregator": self.aggregator.describe(),
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent, wanted
+        return ALL if self.of_table else fields_of_aggregator(self.aggregator)
 
     def families(self) -> Sequence[str]:
         """The store's."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
 
 
@@ -32,6 +33,11 @@ class Merge:
     def describe(self) -> Mapping[str, object]:
         """Kind alone."""
         return {"operator": "merge"}
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent
+        return wanted
 
     def families(self) -> Sequence[str]:
         """None."""

@@ -30,6 +30,7 @@ from statelib.kernels.sessions import EMISSION
 from statelib.kernels.slot_lists import SESSION
 from statelib.operators.aggregations import Aggregate
 from statelib.operators.clocks import stream_times
+from statelib.operators.fields import fields_of_aggregator
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionBounds, SessionStore
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
+    from statelib.operators.fields import Fields
     from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SessionWindows
@@ -110,6 +112,11 @@ class SessionAggregate:
             "aggregator": self.aggregator.describe(),
             "retention_ms": self.windows.retention_ms if self.retention_ms is None else self.retention_ms,
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent, wanted
+        return fields_of_aggregator(self.aggregator)
 
     def families(self) -> Sequence[str]:
         """Those of the session store."""

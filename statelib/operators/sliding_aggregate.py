@@ -29,6 +29,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE
+from statelib.operators.fields import fields_of_aggregator
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from statelib.kernels.sliding_slots import Slid
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SlidingWindows
@@ -102,6 +104,11 @@ class SlidingAggregate:
             "aggregator": self.aggregator.describe(),
             "retention_ms": self.windows.retention_ms if self.retention_ms is None else self.retention_ms,
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent, wanted
+        return fields_of_aggregator(self.aggregator)
 
     def families(self) -> Sequence[str]:
         """Those of the window store."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from statelib.operators.fields import both, fields_of_mapper
 from statelib.operators.mapping import Mapper, evaluate
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
 
 
@@ -46,6 +48,11 @@ class MapValues:
         """Kind and mapper."""
         return {"operator": "map_values", "value": self.value.describe()}
 
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent, wanted
+        return fields_of_mapper(self.value)
+
     def families(self) -> Sequence[str]:
         """None."""
         return ()
@@ -64,6 +71,11 @@ class SelectKey:
     def describe(self) -> Mapping[str, object]:
         """Kind and mapper."""
         return {"operator": "select_key", "key": self.key.describe()}
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent
+        return both([fields_of_mapper(self.key), wanted])
 
     def families(self) -> Sequence[str]:
         """None."""
@@ -84,6 +96,11 @@ class MapKeyValue:
     def describe(self) -> Mapping[str, object]:
         """Kind and mappers."""
         return {"operator": "map", "key": self.key.describe(), "value": self.value.describe()}
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent, wanted
+        return both([fields_of_mapper(self.key), fields_of_mapper(self.value)])
 
     def families(self) -> Sequence[str]:
         """None."""
@@ -117,6 +134,11 @@ class Filter:
             "operator": "filter_not" if self.negated else "filter",
             "predicate": self.predicate.describe(),
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent
+        return both([fields_of_mapper(self.predicate), wanted])
 
     def families(self) -> Sequence[str]:
         """None."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.latest_values import Lookups
 from statelib.operators.stream_side import StreamSide
 from statelib.operators.table_lookup import table_lookup
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_view import AnyView
     from statelib.stores.backend import WriteBatch
@@ -55,6 +57,11 @@ class StreamLatestJoin:
             "key": None if self.key is None else self.key.describe(),
             "view": self.view.describe(),
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
+        del wanted
+        return ALL if parent else both([fields_of_mapper(self.joiner, "left"), fields_of_mapper(self.key)])
 
     def families(self) -> Sequence[str]:
         """None: the store belongs to the table."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.stream_side import StreamSide
 from statelib.operators.table_steps import through
 from statelib.operators.table_writer import VersionedStore
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
@@ -69,6 +71,11 @@ class StreamTableJoin:
         key = {"key": self.key.describe()} if self.key else {}
         joiner = self.joiner.describe()
         return {"operator": f"stream_table_{kind}", "joiner": joiner, "store": self.store, **steps, **key}
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
+        del wanted
+        return ALL if parent else both([fields_of_mapper(self.joiner, "left"), fields_of_mapper(self.key)])
 
     def families(self) -> Sequence[str]:
         """None: the store belongs to the table's `TableSource`."""

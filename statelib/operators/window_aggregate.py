@@ -27,6 +27,7 @@ from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.clocks import stream_times
+from statelib.operators.fields import fields_of_aggregator
 from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
+    from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
     from statelib.windows import UnlimitedWindows
 
@@ -91,6 +93,11 @@ class WindowAggregate:
             "aggregator": self.aggregator.describe(),
             "retention_ms": self.retention_ms or self.windows.retention_ms,
         }
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`."""
+        del parent, wanted
+        return fields_of_aggregator(self.aggregator)
 
     def families(self) -> Sequence[str]:
         """Those of the window store."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from statelib.arrow_buffers import fixed_width
 from statelib.commits.archives import open_archive
+from statelib.operators.fields import both, fields_of_mapper
 from statelib.task.merge import merge
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
+from statelib.topology.fields import fields_of_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
     from statelib.task.records import Records
     from statelib.task.work import TaskWork
     from statelib.topology import Source
+
+_LONG = 1 << 30
 
 
 class Inputs:
@@ -36,6 +43,7 @@ class Inputs:
         self._storage = storage
         self._quarantine = quarantine
         self._progress: dict[str, Progress] = {}
+        self._fields = fields_of_sources(work.sub_topology.nodes)
         self._sources = [self._open(node) for node in work.sub_topology.all_sources]
         self.nothing = [source.empty for source in self._sources]
         """No records, of the types of each source."""
@@ -75,9 +83,26 @@ class Inputs:
         work = self._work
         archive = open_archive(self._storage, node.topic, work.source_versions[node.topic])
         rows = work.settings.batch_records
-        reader = archive.reader(part.partition, part.start_offset, part.end_offset, batch_rows=rows)
+        columns = self._columns(node, archive.schema)
+        reader = archive.reader(part.partition, part.start_offset, part.end_offset, columns=columns, batch_rows=rows)
         progress = self._progress_of(part.topic, part.partition)
         return TopicSource(node, reader, partition=part.partition, progress=progress, quarantine=self._quarantine)
+
+    def _columns(self, node: Source, schema: pa.Schema) -> list[str] | None:
+        """The columns that the task needs of a topic; None: all of them.
+
+        A record that is kept aside is kept whole, and what is still encoded is one column.
+        """
+        settings, value_type = self._work.settings, schema.field("value").type
+        timestamp = fields_of_mapper(node.consumed.timestamp)
+        wanted = both([self._fields[node.name], timestamp])
+        keeps_aside = settings.on_bad_record != "fail" or settings.on_late_record != "drop"
+        if wanted is None or keeps_aside or node.consumed.value_serde is not None or not pa.types.is_struct(value_type):
+            return None
+        fields = [field.name for field in value_type if field.name in wanted]
+        if not fields:  # whether a value is null still shows in any of its fields
+            fields = [min(value_type, key=lambda field: fixed_width(field.type) or _LONG).name]
+        return [name for name in schema.names if name != "value"] + [f"value.{name}" for name in fields]
 
     def _progress_of(self, topic: str, partition: int) -> Progress:
         place = _place(topic, partition)

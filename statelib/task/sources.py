@@ -85,15 +85,14 @@ class TopicSource:
         """The usable records of ``batch``; the others are in quarantine."""
         key, key_problems = self._decode(batch.column("key"), "key")
         value, value_problems = self._decode(batch.column("value"), "value")
-        columns = pa.RecordBatch.from_pydict(
-            {"key": key, "value": value, "timestamp": batch.column("timestamp"), "offset": batch.column("offset")}
-        )
         headers = batch.column("headers") if "headers" in batch.schema.names else pa.nulls(len(batch), HEADERS_TYPE)
-        columns = columns.append_column("headers", headers)
+        decoded = [key, value, batch.column("timestamp"), batch.column("offset"), headers]
+        columns = pa.RecordBatch.from_arrays(decoded, ["key", "value", "timestamp", "offset", "headers"])
         # A timestamp may be taken from the value, so what could not be decoded goes first.
-        columns, batch = self._without(columns, batch, pc.coalesce(key_problems, value_problems))
-        timestamp = self._timestamps(columns)
-        columns, _ = self._without(columns.append_column("extracted", timestamp), batch, _timestamp_problems(timestamp))
+        problems = [problems for problems in (key_problems, value_problems) if problems is not None]
+        columns, batch = self._without(columns, batch, pc.coalesce(*problems) if problems else None)
+        columns = columns.append_column("extracted", self._timestamps(columns))
+        columns, _ = self._without(columns, batch, _timestamp_problems(columns.column("extracted")))
         times = columns.column("extracted").to_numpy()
         running = np.maximum.accumulate(times) if len(times) else times
         order_time = np.maximum(running, self._progress.max_timestamp)
@@ -103,22 +102,22 @@ class TopicSource:
         )
 
     def _without(
-        self, columns: pa.RecordBatch, batch: pa.RecordBatch, problems: pa.Array
+        self, columns: pa.RecordBatch, batch: pa.RecordBatch, problems: pa.Array | None
     ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Both without the rows that have a problem (not null), which go to quarantine as ``batch`` has them."""
-        if problems.null_count == len(problems):
+        if problems is None or problems.null_count == len(problems):
             return columns, batch
         bad = pc.is_valid(problems)
         self._quarantine.add(self._source.topic, self._partition, batch.filter(bad), problems.filter(bad))
         good = pc.invert(bad)
         return columns.filter(good), batch.filter(good)
 
-    def _decode(self, column: pa.Array, which: str) -> tuple[pa.Array, pa.Array]:
-        """The decoded column, and for each record what is wrong with it (null: nothing)."""
+    def _decode(self, column: pa.Array, which: str) -> tuple[pa.Array, pa.Array | None]:
+        """The decoded column, and for each record what is wrong with it (null, or None for all: nothing)."""
         consumed = self._source.consumed
         serde = consumed.key_serde if which == "key" else consumed.value_serde
         if serde is None:
-            return column, pa.nulls(len(column), pa.string())
+            return column, None
         decoded = serde.deserialize_lenient(column)
         reasons = pc.binary_join_element_wise(f"undecodable {which}: ", decoded.reasons, "")
         return decoded.values, reasons
@@ -136,8 +135,10 @@ class TopicSource:
         return extracted.cast(pa.int64())
 
 
-def _timestamp_problems(timestamp: pa.Array) -> pa.Array:
-    """For each record why its timestamp cannot be used, null if it can."""
+def _timestamp_problems(timestamp: pa.Array) -> pa.Array | None:
+    """For each record why its timestamp cannot be used, null if it can; None if all can."""
+    if timestamp.null_count == 0 and np.asarray(timestamp).min(initial=0) >= 0:
+        return None
     missing = pc.if_else(pc.is_null(timestamp), "no timestamp", None)
     negative = pc.if_else(pc.less(timestamp, 0), "negative timestamp", None)
     return pc.coalesce(missing, negative).cast(pa.string())

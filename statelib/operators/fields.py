@@ -1,0 +1,89 @@
+"""Which fields of a record's value somebody looks at: what nobody does need not be read.
+
+Nothing is guessed: what cannot be told (a Python function, a whole value) counts as all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from statelib.operators.aggregations import Aggregations
+from statelib.operators.mapping import Expression, Path, PerRecord, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.mapping import Mapper
+
+Fields: TypeAlias = "frozenset[str] | None"
+"""Names of a struct's own fields; None: all of the value."""
+
+ALL: Fields = None
+NONE: Fields = frozenset()
+
+_ALWAYS_COLUMNS = ("key", "timestamp")
+_NESTED = re.compile(r"FieldRef\.Nested\(FieldRef\.Name\((\w+)\) FieldRef\.Name\((\w+)\)(?: FieldRef\.Name\(\w+\))*\)")
+
+
+@runtime_checkable
+class FieldsSpec(Protocol):
+    """An operator's parameters that tell what of its parents' values is looked at."""
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """The fields of a parent's values that matter.
+
+        Args:
+            parent: Which of its parents, from 0.
+            wanted: The fields of its own results that matter.
+        """
+
+
+def both(sets: Iterable[Fields]) -> Fields:
+    """All fields of several sets."""
+    union: frozenset[str] = frozenset()
+    for fields in sets:
+        if fields is None:
+            return ALL
+        union |= fields
+    return union
+
+
+def fields_of_mapper(of: Mapper | None, column: str = "value") -> Fields:
+    """The fields of the struct ``column`` that a mapper looks at; None has none."""
+    match of:
+        case None:
+            return NONE
+        case Path(names):
+            return _fields_of_path(names, column)
+        case Struct(fields):
+            return both(fields_of_mapper(field, column) for _, field in fields)
+        case PerRecord():
+            return both(fields_of_mapper(argument, column) for argument in of.arguments)
+        case Expression():
+            return _fields_of_expression(str(of.expression), column)
+        case _:
+            return ALL
+
+
+def fields_of_aggregator(aggregator: AggregatorSpec) -> Fields:
+    """The fields of the values that an aggregation looks at."""
+    if isinstance(aggregator, Aggregations):
+        return both(fields_of_mapper(function.of) for _, function in aggregator.functions)
+    return ALL
+
+
+def _fields_of_path(names: tuple[str, ...], column: str) -> Fields:
+    if names[0] == column:
+        return frozenset(names[1:2]) if len(names) > 1 else ALL
+    if column != "value" or names[0] in _ALWAYS_COLUMNS:
+        return NONE
+    return frozenset(names[:1])  # maybe a column of this name, which does no harm
+
+
+def _fields_of_expression(text: str, column: str) -> Fields:
+    """By the text that Arrow makes of an expression, which has no other way to ask for its fields."""
+    found = frozenset(match[2] for match in _NESTED.finditer(text) if match[1] == column)
+    rest = _NESTED.sub("", text)
+    return ALL if re.search(rf"\b{column}\b|FieldRef|FieldPath", rest) else found

@@ -1,0 +1,78 @@
+"""Fields that nobody looks at are not read, and nothing else changes by it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from statelib import StreamsBuilder, TimeWindows, count, sum_
+from statelib.operators.mapping import mapper
+from statelib.task.inputs import Inputs
+from statelib.topology import Consumed, Topology
+from tests.task.pipeline import Pipeline
+
+VALUE = pa.struct([("long", pa.string()), ("a", pa.int64()), ("time", pa.int64())])
+ROWS = [("k", None if i == 3 else {"long": "x" * 99, "a": i, "time": i * 7}, i * 10) for i in range(20)]
+
+
+def topology(consumed: Consumed | None = None, **aggregates: object) -> Topology:
+    builder = StreamsBuilder("job")
+    (
+        builder.stream("s", consumed or Consumed())
+        .group_by_key()
+        .windowed_by(TimeWindows.of_size_with_no_grace(timedelta(milliseconds=50)))
+        .aggregate(aggregates)
+        .to_stream()
+        .to("out")
+    )
+    return builder.build()
+
+
+def result(tmp_path, made: Topology, monkeypatch, **settings: object) -> tuple[object, object, list[str] | None]:
+    read = []
+    columns = Inputs._columns
+
+    def spied(self, node, schema):
+        read.append(columns(self, node, schema))
+        return read[-1]
+
+    monkeypatch.setattr(Inputs, "_columns", spied)
+    pipeline = Pipeline(tmp_path, made, "job", **settings)
+    pipeline.archive("s", ROWS, (pa.string(), VALUE))
+    pipeline.run(100)
+    pipeline.run()
+    monkeypatch.undo()
+    return pipeline.output("out"), pipeline.state(), read[0]
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "fields"),
+    [
+        ({"n": count()}, ["value.a"]),  # of some field one sees whether there is a value
+        ({"n": count(), "sum": sum_("a")}, ["value.a"]),
+        ({"n": count("long"), "sum": sum_("a")}, ["value.long", "value.a"]),
+    ],
+    ids=str,
+)
+def test_answer_and_state_are_those_of_whole_values(tmp_path, monkeypatch, aggregates, fields) -> None:
+    output, state, read = result(tmp_path / "some", topology(**aggregates), monkeypatch)
+    assert read is not None
+    assert [name for name in read if name.startswith("value")] == fields
+    whole = result(tmp_path / "all", topology(**aggregates), monkeypatch, on_late_record="topic")
+    assert whole[2] is None
+    assert (output, state) == whole[:2]
+
+
+def test_a_timestamp_in_the_value_is_read(tmp_path, monkeypatch) -> None:
+    made = topology(Consumed(timestamp=mapper("time")), n=count(), sum=sum_("a"))
+    rows = [row for row in ROWS if row[1] is not None]
+    monkeypatch.setattr("tests.task.test_projection.ROWS", rows)
+    _, _, read = result(tmp_path, made, monkeypatch)
+    assert read is not None
+    assert [name for name in read if name.startswith("value")] == ["value.a", "value.time"]
+
+
+def test_records_that_are_kept_aside_are_kept_whole(tmp_path, monkeypatch) -> None:
+    assert result(tmp_path, topology(n=count()), monkeypatch, on_bad_record="quarantine")[2] is None
