@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from benchmarks.scale.replays import Slice
 
 _EMPTY_RECORDS = 1_000
+_STEADY = 30
+"""From this slice of a minute on windows close, and states expire, as fast as they come."""
+
 _NEIGHBOURS = 9
 _MINUTE_MS = 60_000
 
@@ -80,7 +83,7 @@ class Growth(Measurement):
         return costs
 
     def _history(self, folder: Path, last: int, *, is_audited: bool) -> Iterator[Figure]:
-        """Each phase at the last commit against commit 10, where all that is kept for ten commits is there."""
+        """All phases of the last slice against those of an early one."""
         parameters = Parameters(
             records=self.slice_records * (last + 1),
             records_per_second=self.slice_records / 60,
@@ -90,11 +93,13 @@ class Growth(Measurement):
         )
         in_fresh_process(partial(Dataset.generate, folder / "data", parameters))
         costs = in_fresh_process(_phases, folder, last, is_audited)
-        begin, end = (_typical(costs, around) for around in (10, last))
+        begin, end = (_typical(costs, around) for around in (_STEADY, last))
         kind = "with audit and report" if is_audited else "without audit and report"
         details = {f"{phase}, ms": f"{begin[phase] * 1000:.1f} -> {end[phase] * 1000:.1f}" for phase in begin}
         ratio = sum(end.values()) / sum(begin.values())
-        yield Figure(f"CPU of slice {last:,}, against slice 10, {kind}", ratio, "times", at_most=1.2, details=details)
+        yield Figure(
+            f"CPU of slice {last:,}, against slice {_STEADY}, {kind}", ratio, "times", at_most=1.2, details=details
+        )
 
 
 def _cpu_seconds(work: str, data: Path, empty: Path, folder: Path) -> tuple[float, float]:
