@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from statelib.stores.byte_columns import Column
 
 
+PORTION = 1 << 14
+"""How many keys of columns are written at a time."""
+
+
 @dataclass(slots=True)
 class WriteBatch:
-    """Changes that become visible together or not at all, in the order in which they were added."""
+    """Changes to a backend, in the order in which they were added: see `Backend.write`."""
 
     operations: list[tuple[str, bytes, bytes | None]] = field(default_factory=list)
     """(family, key, value); value None deletes the key."""
     ranges: list[tuple[str, bytes, bytes]] = field(default_factory=list)
     """(family, first key, end key, exclusive) to delete; carried out before ``operations``."""
-    columns: list[tuple[str, Column, Column]] = field(default_factory=list)
-    """(family, keys, values) to put; carried out after ``operations``."""
+    columns: list[tuple[str, Column, Column | None]] = field(default_factory=list)
+    """(family, keys, values); values None deletes the keys. Carried out after ``operations``, in order."""
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
         """Sets ``key`` to ``value``."""
@@ -35,7 +39,7 @@ class WriteBatch:
         self.operations.append((family, key, None))
 
     def put_columns(self, family: str, keys: Column, values: Column) -> None:
-        """Sets many keys, each once, after all puts and deletes: a tenth of the work where there are many.
+        """Sets many keys, each once, after all single puts and deletes: a tenth of the work where there are many.
 
         Args:
             family: Of the backend.
@@ -44,6 +48,11 @@ class WriteBatch:
         """
         if len(keys):
             self.columns.append((family, keys, values))
+
+    def delete_columns(self, family: str, keys: Column) -> None:
+        """Removes many keys, each once, as `put_columns` sets them."""
+        if len(keys):
+            self.columns.append((family, keys, None))
 
     def delete_range(self, family: str, first: bytes, end: bytes) -> None:
         """Removes all keys from ``first`` (inclusive) to ``end`` (exclusive); carried out before puts and deletes."""
@@ -83,7 +92,13 @@ class Backend(Protocol):
         """Whether the family has no key: look-ups in it can be skipped."""
 
     def write(self, batch: WriteBatch) -> None:
-        """Carries out all of ``batch`` atomically. Families that are not there yet are created."""
+        """Carries out all of ``batch``; families that are not there yet are created.
+
+        Single operations and ranges become visible together or not at all, and so do columns of up to `PORTION` keys
+        with them. Longer columns follow in portions, so that a large batch takes little memory beyond its own; who is
+        killed in between leaves a part of them. That is for a task's working copy, which dies with its attempt: its
+        state becomes true by checkpoint and commit.
+        """
 
     def approximate_bytes(self, family: str) -> int:
         """Roughly how much the family holds, in memory and on disk."""

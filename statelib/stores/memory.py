@@ -102,7 +102,11 @@ class MemoryBackend:
                 entries[key] = value
         for family, keys, values in batch.columns:
             entries = self._families.setdefault(family, SortedDict())
-            entries.update(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+            if values is None:
+                for key in keys.to_pylist():
+                    entries.pop(key, None)
+            else:
+                entries.update(zip(keys.to_pylist(), values.to_pylist(), strict=True))
 
     def approximate_bytes(self, family: str) -> int:
         """See `Backend`; extrapolated from the first thousand entries."""

@@ -40,6 +40,7 @@ from statelib.errors import (
     InternalError,
     RetryableError,
 )
+from statelib.stores.backend import PORTION
 from statelib.stores.byte_columns import in_order
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from rocksdict import ColumnFamily, RdictIter
 
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 _BLOOM_BITS_PER_KEY = 10
@@ -204,7 +206,7 @@ class RocksDbBackend:
 
     def write(self, batch: WriteBatch) -> None:
         """See `Backend`."""
-        database = self._database()
+        self._database()
         if self._read_only:
             raise InternalError("a read-only state directory was written to", file=self._path)
         native = rocksdict.WriteBatch(raw_mode=True)
@@ -216,11 +218,17 @@ class RocksDbBackend:
                 native.delete(key, self._handle(family))
             else:
                 native.put(key, value, self._handle(family))
-        for family, keys, values in batch.columns:
-            # In order, a memory table takes keys five times as fast.
-            order, handle, put = in_order(keys), self._handle(family), native.put
-            for key, value in zip(keys.take(order).to_pylist(), values.take(order).to_pylist(), strict=True):
-                put(key, value, handle)
+        room = PORTION
+        for family, keys, values in _portions(batch.columns):
+            if len(keys) > room:
+                self._write(native)
+                native, room = rocksdict.WriteBatch(raw_mode=True), PORTION
+            room -= len(keys)
+            _add(native, self._handle(family), keys, values)
+        self._write(native)
+
+    def _write(self, native: rocksdict.WriteBatch) -> None:
+        database = self._database()
         with _mapped_errors(self._path):
             database.write(native)
 
@@ -307,6 +315,24 @@ class RocksDbBackend:
     def _property(self, family: str, name: str) -> int:
         database = self._family(family)
         return 0 if database is None else database.property_int_value(name) or 0
+
+
+def _portions(columns: list[tuple[str, Column, Column | None]]) -> Iterator[tuple[str, Column, Column | None]]:
+    """Columns as parts of at most `PORTION` keys; in order, a memory table takes them five times as fast."""
+    for family, keys, values in columns:
+        order = in_order(keys)
+        for first in range(0, len(keys), PORTION):
+            rows = order.slice(first, PORTION)
+            yield family, keys.take(rows), None if values is None else values.take(rows)
+
+
+def _add(native: rocksdict.WriteBatch, handle: ColumnFamily, keys: Column, values: Column | None) -> None:
+    if values is None:
+        for key in keys.to_pylist():
+            native.delete(key, handle)
+    else:
+        for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
+            native.put(key, value, handle)
 
 
 def _options(memory_bytes: int) -> Options:

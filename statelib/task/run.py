@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from statelib.batch import NO_TIMESTAMP
 from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
-from statelib.errors import HindstreamError
+from statelib.errors import CorruptedDataError, HindstreamError
 from statelib.manifests import TaskOutcome, TaskPosition
 from statelib.operators.late import LateRecords
 from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
+from statelib.task.freed_memory import release_freed_memory
 from statelib.task.graph import Graph
 from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
@@ -79,8 +80,10 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
         step("task.restored")
         try:
             return task.run(phases, host)
-        except BaseException:
+        except BaseException as error:
             task.abort()
+            if isinstance(error, CorruptedDataError):
+                raise task.state.damaged(error) from error
             raise
         finally:
             task.state.close()
@@ -142,9 +145,8 @@ class _Task:
             phases.end("write")
             step("task.batch-processed")
             if self._graph.memory_bytes() > work.settings.memory_budget_bytes:
-                write = WriteBatch()
-                self._graph.flush(write)
-                self.state.spill(write)
+                self._spill()
+                release_freed_memory()
                 phases.end("spill")
             order_time = int(merged.order_time[-1])
         if work.end_of_input == "seal":
@@ -174,6 +176,12 @@ class _Task:
             peak_memory_bytes=_peak_memory_bytes(),
             host=host,
         )
+
+    def _spill(self) -> None:
+        """Writes the working sets, which have outgrown the memory budget."""
+        write = WriteBatch()
+        self._graph.flush(write)
+        self.state.spill(write)
 
     def abort(self) -> None:
         """Deletes what was staged: it will never be looked at."""

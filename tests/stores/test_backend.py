@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import InternalError
+from statelib.stores import rocksdb
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
@@ -167,35 +169,68 @@ OPERATIONS = st.lists(
         st.tuples(st.just("put"), KEYS, st.binary(max_size=3)),
         st.tuples(st.just("delete"), KEYS, st.just(b"")),
         st.tuples(st.just("range"), KEYS, KEYS),
+        st.tuples(st.just("put columns"), st.lists(KEYS, unique=True), st.binary(max_size=3)),
+        st.tuples(st.just("delete columns"), st.lists(KEYS, unique=True), st.just(b"")),
     ),
     max_size=12,
 )
 
 
+def batch_of(operations: list[tuple[str, Any, bytes]]) -> WriteBatch:
+    batch = WriteBatch()
+    for kind, key, other in operations:
+        if kind == "put":
+            batch.put("f", key, other)
+        elif kind == "delete":
+            batch.delete("f", key)
+        elif kind == "range":
+            batch.delete_range("f", key, other)
+        elif kind == "put columns":
+            batch.put_columns("f", pa.array(key, pa.binary()), pa.array([other] * len(key), pa.binary()))
+        else:
+            batch.delete_columns("f", pa.array(key, pa.binary()))
+    return batch
+
+
 @examples(30)  # opening a database takes its time
-@given(batches=st.lists(OPERATIONS, max_size=4), first=KEYS, end=st.none() | KEYS, reverse=st.booleans())
+@given(
+    batches=st.lists(OPERATIONS, max_size=4),
+    portion=st.integers(1, 3),
+    first=KEYS,
+    end=st.none() | KEYS,
+    reverse=st.booleans(),
+)
 def test_rocksdb_does_what_memory_does(
     tmp_path_factory: pytest.TempPathFactory,
-    batches: list[list[tuple[str, bytes, bytes]]],
+    batches: list[list[tuple[str, Any, bytes]]],
+    portion: int,
     first: bytes,
     end: bytes | None,
     reverse: bool,
 ) -> None:
-    rocksdb = RocksDbBackend(tmp_path_factory.mktemp("rocksdb") / "db")
+    backend = RocksDbBackend(tmp_path_factory.mktemp("rocksdb") / "db")
     memory = MemoryBackend()
-    for operations in batches:
-        batch = WriteBatch()
-        for kind, key, other in operations:
-            if kind == "put":
-                batch.put("f", key, other)
-            elif kind == "delete":
-                batch.delete("f", key)
-            else:
-                batch.delete_range("f", key, other)
-        rocksdb.write(batch)
-        memory.write(batch)
-        assert list(rocksdb.scan("f")) == list(memory.scan("f"))
-        assert rocksdb.is_empty("f") == memory.is_empty("f")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rocksdb, "PORTION", portion)
+        for operations in batches:
+            backend.write(batch_of(operations))
+            memory.write(batch_of(operations))
+            assert list(backend.scan("f")) == list(memory.scan("f"))
+            assert backend.is_empty("f") == memory.is_empty("f")
     bounds = (first, end)
-    assert list(rocksdb.scan("f", *bounds, reverse=reverse)) == list(memory.scan("f", *bounds, reverse=reverse))
-    rocksdb.close()
+    assert list(backend.scan("f", *bounds, reverse=reverse)) == list(memory.scan("f", *bounds, reverse=reverse))
+    backend.close()
+
+
+def test_columns_are_carried_out_after_single_changes_and_in_order(backend: Backend) -> None:
+    a, b = (pa.array([key], pa.binary()) for key in (b"a", b"b"))
+    batch = WriteBatch()
+    batch.delete_columns("f", a)
+    batch.put_columns("f", b, b)
+    batch.delete_columns("f", b[:0])
+    batch.put_columns("f", a, b)
+    batch.delete_columns("f", b)
+    batch.put("f", b"a", b"1")
+    assert len(batch) == 5
+    backend.write(batch)
+    assert list(backend.scan("f")) == [(b"a", b"b")]
