@@ -6,7 +6,8 @@ A file is named after its first record, as Kafka's log segments are, and after t
 
 Nobody sees it until it is committed, and what an attempt leaves behind disturbs nobody. Equal records give equal bytes,
 however they were handed over: settings are fixed, and where a row group or a file ends depends on the records alone.
-Pages are compressed with zstd and carry checksums; offsets and timestamps are delta-encoded.
+Pages are compressed with zstd and carry checksums; offsets and timestamps are delta-encoded; a column gets a dictionary
+if values repeat at the beginning of its file.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ class PartitionWriter:
         if self._file is None:
             first_offset = records["offset"][0].as_py()
             path = f"partition={self._partition}/{first_offset:020d}-{self._attempt}.parquet"
-            self._file = _OpenFile(self._storage, path, self._partition, self._schema)
+            self._file = _OpenFile(self._storage, path, self._partition, records)
             self._paths.append(path)
         self._file.add(records, self._row_group_bytes)
         self._row_group = []
@@ -183,7 +184,8 @@ class PartitionWriter:
 class _OpenFile:
     """The file that is being written, and what will be said of it."""
 
-    def __init__(self, storage: Storage, path: str, partition: int, schema: pa.Schema) -> None:
+    def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table) -> None:
+        """``first``: the first row group, which decides how columns are encoded."""
         self.rows = 0
         self.payload = 0
         self._path = path
@@ -195,10 +197,10 @@ class _OpenFile:
         self._output = _DigestingFile(storage.open_output(path))
         self._parquet = pq.ParquetWriter(
             self._output,
-            schema,
+            first.schema,
             version="2.6",
             compression="zstd",
-            use_dictionary=[leaf for leaf in leaf_columns(schema) if leaf not in _DELTA_ENCODED],
+            use_dictionary=[name for name in repeating_columns(first) if name not in _DELTA_ENCODED],
             column_encoding=dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
             write_page_checksum=True,
             store_schema=False,
@@ -290,6 +292,30 @@ def leaf_columns(schema: pa.Schema) -> list[str]:
     return [leaf for field in schema for leaf in leaves(field.name, field.type)]
 
 
+def repeating_columns(records: pa.Table) -> list[str]:
+    """Those of `leaf_columns` for which a dictionary of values is worth its while.
+
+    That is where the first values come twice on average; elsewhere it would be built, and thrown away. What lies in
+    lists and maps is taken to repeat.
+    """
+
+    def repeating(path: str, array: pa.Array) -> Iterator[str]:
+        if pa.types.is_struct(array.type):
+            for field, values in zip(array.type, array.flatten(), strict=True):
+                yield from repeating(f"{path}.{field.name}", values)
+        elif pa.types.is_nested(array.type):
+            yield from leaf_columns(pa.schema([pa.field(path, array.type)]))
+        elif len(array) >= 2 * len(array.unique()):
+            yield path
+
+    first = records.slice(0, _BLOCK_ROWS).combine_chunks()
+    return [
+        leaf
+        for name, column in zip(first.column_names, first.columns, strict=True)
+        for leaf in repeating(name, column.combine_chunks())
+    ]
+
+
 def payload_bytes(array: pa.Array) -> int:
     """How much data an array stands for: depends on its values alone, not on how their buffers were made."""
     type_ = array.type
@@ -300,5 +326,12 @@ def payload_bytes(array: pa.Array) -> int:
     if pa.types.is_list(type_):
         return 4 * len(array) + payload_bytes(array.drop_null().flatten())
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
-        return 4 * len(array) + int(pc.sum(pc.binary_length(array)).as_py() or 0)
+        return 4 * len(array) + _content_bytes(array)
     return len(array) * max(int(type_.bit_width), 8) // 8
+
+
+def _content_bytes(array: pa.StringArray | pa.BinaryArray) -> int:
+    if array.null_count or len(array) == 0:  # what lies under a null does not count
+        return int(pc.sum(pc.binary_length(array)).as_py() or 0)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)
+    return int(offsets[array.offset + len(array)] - offsets[array.offset])

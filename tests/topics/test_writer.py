@@ -141,3 +141,26 @@ def test_payload_depends_on_values_alone(rows, start, length):
     for column in whole.columns:
         rebuilt = pa.array(column.to_pylist(), column.type)
         assert sum(payload_bytes(chunk) for chunk in column.chunks) == payload_bytes(rebuilt)
+
+
+def test_a_dictionary_is_made_where_values_repeat(tmp_path) -> None:
+    few, many = [f"k{i % 7}" for i in range(100)], [f"id-{i}" for i in range(100)]
+    value = [{"id": id_, "few": name, "none": None, "list": ["x"]} for id_, name in zip(many, few, strict=True)]
+    types = [("id", pa.string()), ("few", pa.string()), ("none", pa.int32()), ("list", pa.list_(pa.string()))]
+    schema = topic_schema(pa.string(), pa.struct(types))
+    rows = {"key": few, "value": value, "timestamp": list(range(100)), "offset": list(range(100))}
+    columns = {name: pa.array(column, schema.field(name).type) for name, column in rows.items()}
+    with PartitionWriter(Storage(str(tmp_path)), schema, 0, attempt="a") as writer:
+        writer.write(pa.table(columns))
+    (file,) = writer.close()
+    group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
+    encoded = {group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)}
+    with_dictionary = {name for name, encodings in encoded.items() if "RLE_DICTIONARY" in encodings}
+    in_lists = {"value.list.list.element", "headers.list.element.key", "headers.list.element.value"}
+    assert with_dictionary == {"key", "value.few", "value.none"} | in_lists
+
+
+def test_the_payload_of_a_slice_is_what_it_shows() -> None:
+    whole = pa.array(["abc", "de", None, "f"])
+    assert [payload_bytes(whole[i:]) for i in range(5)] == [16 + 6, 12 + 3, 8 + 1, 4 + 1, 0]
+    assert payload_bytes(whole[:2]) == 8 + 5
