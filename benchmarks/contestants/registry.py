@@ -7,5 +7,17 @@ from benchmarks.contestants.hindstream import Hindstream
 from benchmarks.contestants.kafka_streams import KafkaStreams
 from benchmarks.contestants.kafka_streams_broker import KafkaStreamsBroker
 from benchmarks.contestants.polars import Polars
+from benchmarks.contestants.spark_batch import SparkBatch, SparkBatchTimed
+from benchmarks.contestants.spark_streaming import SparkStreaming
 
-CONTESTANTS: tuple[Contestant, ...] = (Hindstream(), Floor(), KafkaStreams(), KafkaStreamsBroker(), DuckDB(), Polars())
+CONTESTANTS: tuple[Contestant, ...] = (
+    Hindstream(),
+    Floor(),
+    KafkaStreams(),
+    KafkaStreamsBroker(),
+    DuckDB(),
+    Polars(),
+    SparkBatch(),
+    SparkBatchTimed(),
+    SparkStreaming(),
+)
