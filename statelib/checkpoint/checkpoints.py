@@ -4,22 +4,23 @@ RocksDB never changes an SST once it is written, so a checkpoint is a list of fi
 of its content::
 
     <prefix>/<sha256>     in the warehouse, shared by all checkpoints of the task
-    <cache>/<sha256>      on this host: what has been verified or made here, sharing its blocks with RocksDB's directory
+    <cache>/<sha256>      on this host, see `statelib.checkpoint.cache`
 
 Saving uploads what the previous checkpoint lacks. Restoring fetches what the host lacks and puts the directory
-together from hard links. Every byte is verified before it is used, the host's own too.
+together from hard links. Every byte that comes from the warehouse is verified before it is used; what was verified here
+before is used as long as it is the same file.
 
-A file need not be hashed again if it *is* the cache's file, by inode: RocksDB's checkpoint and the restored directory
-are made of hard links, so an SST that has lived through a slice is the very file that was verified. A name and a size
-would not prove that: two attempts that start from one checkpoint give different files the same name.
+A file need not be hashed again if it *is* the cache's file: RocksDB's checkpoint and the restored directory are made of
+hard links, so an SST that has lived through a slice is the very file that was verified. A name and a size would not
+prove that: two attempts that start from one checkpoint give different files the same name.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from typing import TYPE_CHECKING
 
+from statelib.checkpoint.cache import FileCache, identity, sha256_of
 from statelib.errors import CorruptedDataError, InternalError
 from statelib.manifests import StateFile, StateManifest
 from statelib.steps import step
@@ -50,7 +51,7 @@ class Checkpoints:
     def __init__(self, storage: Storage, prefix: str, cache: Path) -> None:
         self._storage = storage
         self._prefix = prefix
-        self._cache = cache
+        self._cache = FileCache(cache)
 
     def save(self, directory: Path, previous: StateManifest | None) -> StateManifest:
         """Stores a checkpoint.
@@ -69,24 +70,24 @@ class Checkpoints:
             RetryableError: The storage did not answer.
         """
         stored = {file.sha256 for file in previous.files} if previous else set()
-        verified = {_inode(self._cache / sha256): sha256 for sha256 in stored}
-        self._cache.mkdir(parents=True, exist_ok=True)
+        cached = self._cache.contents(stored)
         files: list[StateFile] = []
         for path in sorted(directory.iterdir()):
             if path.name.startswith(_LEFT_OUT):
                 continue
-            sha256 = verified.get(_inode(path)) or _sha256(path)
+            found = identity(path)
+            sha256 = (cached.get(found) if found else None) or sha256_of(path)
             if sha256 not in stored:
                 step("checkpoint.before-upload")
                 self._storage.upload(path, f"{self._prefix}/{sha256}")
                 stored.add(sha256)
             if path.suffix == _LINKED:
-                self._keep(path, sha256)
+                self._cache.keep(path, sha256)
             files.append(StateFile(name=path.name, sha256=sha256, size_bytes=path.stat().st_size))
         step("checkpoint.uploaded")
-        self._forget_all_but(
-            {file.sha256 for file in files} | ({f.sha256 for f in previous.files} if previous else set())
-        )
+        before = previous.files if previous else ()
+        self._cache.forget_all_but({file.sha256 for file in (*files, *before)})
+        self._cache.write_down()
         return StateManifest(files=tuple(files))
 
     def restore(self, manifest: StateManifest, directory: Path) -> None:
@@ -105,28 +106,30 @@ class Checkpoints:
         partial = directory.with_name(f"{directory.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        self._cache.mkdir(parents=True, exist_ok=True)
         for file in manifest.files:
             if "/" in file.name or file.name in {"", ".", ".."}:
                 raise CorruptedDataError(f"{file.name!r} cannot be a file of a checkpoint", file=self._uri(file))
             self._put(file, partial / file.name)
             step("checkpoint.file-restored")
+        self._cache.write_down()
         partial.rename(directory)
         step("checkpoint.restored")
+
+    def distrust(self) -> bool:
+        """To be called where a restored state turned out to be damaged: the next `restore` verifies every byte.
+
+        Returns:
+            Whether that may help: this one has trusted files that were verified before.
+        """
+        return self._cache.distrust()
 
     def _put(self, file: StateFile, target: Path) -> None:
         """Puts one verified file at ``target``, from the cache if it is good there, else from the storage."""
         if not file.name.endswith(_LINKED):
             self._fetch(file, target)
-            return
-        cached = self._cache / file.sha256
-        if _link_or_copy(cached, target):
-            if _is_as_saved(target, file):
-                return
-            target.unlink()
-            cached.unlink(missing_ok=True)
-        self._fetch(file, target)
-        self._keep(target, file.sha256)
+        elif not self._cache.place(file, target):
+            self._fetch(file, target)
+            self._cache.keep(target, file.sha256)
 
     def _fetch(self, file: StateFile, target: Path) -> None:
         next_step = "restore the file from a copy of the warehouse, or replay the job under a new name"
@@ -135,54 +138,10 @@ class Checkpoints:
         except ObjectNotFoundError:
             what = f"the checkpoint's file {file.name} is missing"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step) from None
-        if not _is_as_saved(target, file):
+        if target.stat().st_size != file.size_bytes or sha256_of(target) != file.sha256:
             target.unlink()
             what = f"the checkpoint's file {file.name} is damaged: its SHA-256 is not that of its name"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step)
 
-    def _keep(self, path: Path, sha256: str) -> None:
-        """Links a verified file into the cache, where this is possible; a cache on another disk stays empty."""
-        try:
-            (self._cache / sha256).hardlink_to(path)
-        except OSError:
-            return
-
-    def _forget_all_but(self, kept: set[str]) -> None:
-        for entry in self._cache.iterdir():
-            if entry.name not in kept:
-                entry.unlink(missing_ok=True)
-
     def _uri(self, file: StateFile) -> str:
         return self._storage.uri(f"{self._prefix}/{file.sha256}")
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    """Which file a name stands for; None: no file."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _link_or_copy(source: Path, target: Path) -> bool:
-    """Puts ``source`` at ``target`` too; False if there is none, because other attempts clear the cache as well."""
-    try:
-        target.hardlink_to(source)
-    except FileNotFoundError:
-        return False
-    except OSError:  # another file system, or one without hard links
-        try:
-            shutil.copyfile(source, target)
-        except FileNotFoundError:
-            return False
-    return True
-
-
-def _is_as_saved(path: Path, file: StateFile) -> bool:
-    return path.stat().st_size == file.size_bytes and _sha256(path) == file.sha256
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

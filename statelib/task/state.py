@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
 from statelib.commits.layout import JobLayout, parse_run_id
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
@@ -37,6 +37,7 @@ class TaskState:
 
     Raises:
         CorruptedDataError: The state is not what the commit says.
+        RetryableError: It is not, and may be so after `damaged`.
         ConfigurationError: It belongs to another job, task or topology.
     """
 
@@ -51,9 +52,13 @@ class TaskState:
         _remove_dead(attempts, before_commit=work.commit)
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
-        self._rocksdb = self._open() if work.sub_topology.stateful else None
+        try:
+            self._rocksdb = self._open() if work.sub_topology.stateful else None
+            stored = self._rocksdb.get(POSITION_FAMILY, _POSITION_KEY) if self._rocksdb else None
+        except CorruptedDataError as error:
+            raise self.damaged(error) from error
         self.backend: Backend = self._rocksdb or MemoryBackend()
-        self.position = self._position()
+        self.position = self._checked_position(stored)
 
     def commit(self, write: WriteBatch, position: TaskPosition) -> StateManifest:
         """Writes data and position together, and uploads what is new of the state's files."""
@@ -70,6 +75,16 @@ class TaskState:
     def spill(self, write: WriteBatch) -> None:
         """Writes working sets that have outgrown the memory budget; the position stays."""
         self.backend.write(write)
+
+    def damaged(self, error: CorruptedDataError) -> HindstreamError:
+        """What to raise for ``error``: where files of this host's cache were trusted, another try verifies them."""
+        if not self._checkpoints.distrust():
+            return error
+        return RetryableError(
+            f"the state is damaged, maybe in this host's cache only: {error.what}",
+            **error.place,
+            next_step="run the same command again: it verifies every file, and fetches those that are damaged",
+        )
 
     def sizes(self) -> dict[str, StoreSize]:
         """How much each family of each store holds."""
@@ -92,7 +107,7 @@ class TaskState:
             self._checkpoints.restore(self._work.restore.state, path)
         return RocksDbBackend(path, memory_bytes=self._work.settings.memory_budget_bytes // _ROCKSDB_SHARE)
 
-    def _position(self) -> TaskPosition:
+    def _checked_position(self, stored: bytes | None) -> TaskPosition:
         work = self._work
         if work.restore is None:
             return TaskPosition(task_id=work.planned.task_id, commit=0, fingerprint=work.fingerprint)
@@ -105,7 +120,6 @@ class TaskState:
                 next_step="run the job that wrote it, or give this one another name",
             )
         if self._rocksdb is not None:
-            stored = self._rocksdb.get(POSITION_FAMILY, _POSITION_KEY)
             where = f"{self._prefix} (position)"
             if stored is None or TaskPosition.decode(stored, file=where) != committed:
                 raise CorruptedDataError(

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.checkpoint import Checkpoints, checkpoints
+from statelib.checkpoint import Checkpoints, cache, checkpoints
 from statelib.checkpoint.retention import oldest_kept, unneeded_files
 from statelib.errors import CorruptedDataError, InternalError
 from statelib.manifests import StateFile, StateManifest
@@ -62,8 +63,9 @@ def task(storage, tmp_path) -> Task:
 def requests(storage, monkeypatch):
     """Files that were hashed, uploaded and downloaded since the test looked last."""
     seen: dict[str, list[str]] = {"hashed": [], "uploaded": [], "downloaded": []}
-    sha256, upload, download = checkpoints._sha256, storage.upload, storage.download
-    monkeypatch.setattr(checkpoints, "_sha256", lambda path: seen["hashed"].append(path.name) or sha256(path))
+    sha256, upload, download = cache.sha256_of, storage.upload, storage.download
+    for module in (cache, checkpoints):
+        monkeypatch.setattr(module, "sha256_of", lambda path: seen["hashed"].append(path.name) or sha256(path))
     monkeypatch.setattr(
         storage, "upload", lambda local, path: seen["uploaded"].append(local.name) or upload(local, path)
     )
@@ -122,8 +124,8 @@ def test_only_new_files_are_uploaded_and_hashed(task, requests):
     assert set(ssts(first)) < set(ssts(second))
     seen = requests()
     assert [name for name in seen["uploaded"] if name.endswith(".sst")] == new
-    # each file that was there is hashed once, when it is restored, and not again when it is saved
-    assert sorted(name for name in seen["hashed"] if name.endswith(".sst")) == sorted(ssts(first) + new)
+    # what was there is the very file that was hashed when it was made
+    assert [name for name in seen["hashed"] if name.endswith(".sst")] == new
     assert not [name for name in seen["downloaded"] if name.endswith(".sst")]
 
 
@@ -204,6 +206,50 @@ def test_damage_in_the_cache_is_mended_from_the_warehouse(task, tmp_path):
     assert contents(tmp_path / "there") == {"a": "1" * 1000}
     for cached in (task.host / "cache").iterdir():
         assert hashlib.sha256(cached.read_bytes()).hexdigest() == cached.name
+
+
+def rot(cached: Path) -> None:
+    """Changes a file as a failing disk does: nothing but its bytes."""
+    before = cached.stat()
+    with cached.open("r+b") as file:
+        data = file.read()
+        file.seek(0)
+        file.write(bytes(byte ^ 0xFF for byte in data[: len(data) // 2]))
+    os.utime(cached, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_bits_that_rot_in_the_cache_are_found_when_they_are_read_and_mended_after_that(task, tmp_path):
+    manifest = task.slice(**{f"k{n}": str(n) for n in range(50)})
+    for cached in (task.host / "cache").iterdir():
+        rot(cached)
+    task.checkpoints.restore(manifest, tmp_path / "rotten")
+    with pytest.raises(CorruptedDataError):
+        contents(tmp_path / "rotten")
+    assert task.checkpoints.distrust()
+    task.checkpoints.restore(manifest, tmp_path / "mended")
+    assert len(contents(tmp_path / "mended")) == 50
+    assert not task.checkpoints.distrust(), "that one was verified"
+
+
+def test_what_was_verified_is_trusted_by_others_on_the_host_until_it_changes(task, storage, tmp_path, requests):
+    def hashed_by_a_restore(name: str) -> list[str]:
+        requests()
+        Checkpoints(storage, PREFIX, task.host / "cache").restore(task.manifest, tmp_path / name)
+        return [name for name in requests()["hashed"] if name.endswith(".sst")]
+
+    manifest = task.slice(a="1")
+    assert hashed_by_a_restore("one") == []
+    (cached,) = (task.host / "cache").iterdir()
+    os.utime(cached)
+    assert hashed_by_a_restore("touched") == ssts(manifest)
+    assert hashed_by_a_restore("again") == []
+    copy = cached.read_bytes()
+    cached.unlink()
+    cached.write_bytes(copy)
+    assert hashed_by_a_restore("replaced") == ssts(manifest)
+    (task.host / "cache.verified.json").unlink()
+    assert hashed_by_a_restore("without a record") == ssts(manifest)
+    assert hashed_by_a_restore("with one again") == []
 
 
 def test_what_the_database_writes_does_not_reach_the_cache(task, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +13,7 @@ import pytest
 
 from statelib import StreamsBuilder
 from statelib.commits.layout import CommitLog
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.manifests import Commit, CommittedTask
 from tests.task.pipeline import Pipeline
 
@@ -53,6 +54,19 @@ def test_the_state_of_another_job_is_not_used(pipeline: Pipeline) -> None:
     message = r"the state belongs to task 0_0 of topology f{12}, not to task 0_0 .*Next: run the job that wrote it"
     with pytest.raises(ConfigurationError, match=message):
         pipeline.run()
+
+
+def test_a_cache_that_rots_is_mended_by_the_next_try(pipeline: Pipeline, tmp_path: Path) -> None:
+    cached = list((tmp_path / "state" / "cache" / "job" / "0_1").iterdir())
+    assert cached
+    for file in cached:
+        before = file.stat()
+        file.write_bytes(bytes(byte ^ 0xFF for byte in file.read_bytes()))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(RetryableError, match=r"this host's cache only.*Next: run the same command again"):
+        pipeline.run()
+    pipeline.run()
+    assert CommitLog(pipeline.warehouse, pipeline.name).head_number() == 3
 
 
 def test_the_state_of_another_commit_is_not_used(pipeline: Pipeline) -> None:
