@@ -39,7 +39,7 @@ def cases():
             yield pytest.param(contestant, work, id=f"{contestant.name}-{work}", marks=SPARK if on_spark else ())
 
 
-@pytest.mark.parametrize(("contestant", "work"), cases())
+@pytest.mark.parametrize(("contestant", "work"), list(cases()))
 def test_answers_agree(contestant, work, dataset, tmp_path) -> None:
     contestant.build()
     subprocess.run(contestant.command(WORKS[work], dataset, tmp_path), check=True, env=dict(os.environ))
