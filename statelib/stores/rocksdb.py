@@ -7,8 +7,8 @@ Settings of a batch job, and why:
   write costs a fifth less CPU, but families would be flushed one by one, and a kill between two flushes would tear
   them apart.
 * Memory is bounded by one number: the block cache, to which index blocks, filters and write buffers are charged.
-* Point look-ups are mostly misses (new keys), so every SST has a bloom filter. They go key by key: RocksDB's
-  batched call costs the same for hits and three times as much for misses.
+* Point look-ups are mostly misses (new keys), so every SST has a bloom filter. Many go in groups of 64: for keys in
+  bytewise order that takes half the time of one by one, in any other order about the same.
 * LZ4: state is written once a slice and read a few times.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import rocksdict
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 _BLOOM_BITS_PER_KEY = 10
+_KEYS_PER_GET = 64
 _MAX_SCAN_CHUNK = 1024
 _DATABASE_FILES = ("CURRENT", "MANIFEST-*", "*.sst")
 _FILE_IN_MESSAGE = re.compile(r"\S+\.(?:sst|log)\b|\S*MANIFEST-\d+|\S*CURRENT\b")
@@ -154,16 +155,25 @@ class RocksDbBackend:
     def get(self, family: str, key: bytes) -> bytes | None:
         """See `Backend`."""
         database = self._family(family)
-        with _mapped_errors(self._path):
-            return None if database is None else database.get(key)
+        if database is None:
+            return None
+        try:
+            value: bytes | None = database.get(key)
+        except Exception as error:
+            raise _mapped(error, self._path) from error
+        return value
 
     def multi_get(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `Backend`."""
         database = self._family(family)
         if database is None:
             return [None] * len(keys)
+        found: list[bytes | None] = []
         with _mapped_errors(self._path):
-            return list(map(database.get, keys))
+            for first in range(0, len(keys), _KEYS_PER_GET):
+                values: Any = database.get(list(keys[first : first + _KEYS_PER_GET]))
+                found += values
+        return found
 
     def scan(
         self, family: str, first: bytes = b"", end: bytes | None = None, *, reverse: bool = False
