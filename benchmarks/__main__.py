@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import tempfile
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ from pathlib import Path
 
 from benchmarks.contestants.registry import CONTESTANTS
 from benchmarks.dataset import Parameters
+from benchmarks.report import plot, table
 from benchmarks.runner import Runner
+from benchmarks.targets import summary, verdicts
 from benchmarks.works import WORKS
 
 
@@ -25,7 +28,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these contestants alone")
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS), help="these works alone")
     parser.add_argument("--repeats", type=int, default=3, help="the least of each figure counts")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks.json"), help="where the figures go, as JSON")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("benchmarks.json"),
+        help="where the figures go, as JSON, and beside it as SVG",
+    )
     arguments = vars(parser.parse_args())
     only, works, repeats, output = (arguments.pop(name) for name in ("only", "works", "repeats", "output"))
     parameters = Parameters(**arguments)
@@ -34,16 +42,23 @@ def main() -> None:
         runner = Runner(Path(folder), parameters)
         contestants = [c for c in CONTESTANTS if c.name in {*only, "hindstream"}]
         measured = runner.run(contestants, [WORKS[name] for name in works], repeats)
-    for one in measured:
-        figures = f"net {one.net_us:7.3f} gross {one.gross_us:7.3f} us/record"
-        print(f"{one.work} {one.contestant:12} {figures}, {one.peak_memory_bytes >> 20} MiB", one.details)
+    for name in works:
+        print(f"\n{table(name, measured, contestants)}")
+    print(*(f"\n{contestant.title}: {contestant.settings}." for contestant in contestants))
+    found = verdicts(measured)
     result = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
         "parameters": asdict(parameters),
+        "settings": {contestant.name: contestant.settings for contestant in contestants},
         "measured": [one.as_json() for one in measured],
+        "targets": [verdict.as_json() for verdict in found],
     }
     output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    output.with_suffix(".svg").write_text(plot(measured, contestants), encoding="utf-8")
+    print(f"\n{summary(found)}")
+    if any(one.differences for one in measured):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

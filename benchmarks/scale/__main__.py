@@ -24,14 +24,14 @@ MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), M
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     names = [measurement.name for measurement in MEASUREMENTS]
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", choices=[*names, []], help=f"of {', '.join(names)}; none: all"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; none: all")
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME.SIZE=N", help="other sizes: memory.records=200000"
     )
     parser.add_argument("--output", type=Path, default=Path("scale.json"), help="where the figures go, as JSON")
     arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(names):
+        parser.error(f"there is no measurement {min(unknown)}")
     chosen = [resized(m, arguments.set) for m in MEASUREMENTS if m.name in (arguments.names or names)]
     results, missed = [], 0
     for measurement in chosen:
@@ -60,6 +60,8 @@ def resized(measurement: Measurement, assignments: list[str]) -> Measurement:
         place, _, value = assignment.partition("=")
         name, _, size = place.partition(".")
         if name == measurement.name:
+            if size not in types:
+                raise SystemExit(f"{name} has no size {size!r}; it has {', '.join(types)}")
             changes[size] = types[size](value)
     return replace(measurement, **changes)
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from benchmarks.scale.replays import Slice
 
 _EMPTY_RECORDS = 1_000
-_STEADY = 30
-"""From this slice of a minute on windows close, and states expire, as fast as they come."""
-
 _NEIGHBOURS = 9
 _MINUTE_MS = 60_000
 
@@ -37,7 +34,8 @@ class Growth(Measurement):
         partitions: The least number, which is doubled twice.
         commits: The last of the history.
         audited_commits: The last of a history with audits and reports, which take a second each.
-        slice_records: Of a slice of the history.
+        slice_records: Of a slice of the history, which is a minute of event time.
+        steady_from: The slice that the last one is held against: windows close and state expires as fast as they come.
         repeats: Of each run; the least counts.
     """
 
@@ -48,6 +46,7 @@ class Growth(Measurement):
     commits: int = 1_000
     audited_commits: int = 100
     slice_records: int = 50
+    steady_from: int = 30
     repeats: int = 2
 
     def figures(self, folder: Path) -> Iterator[Figure]:
@@ -93,12 +92,16 @@ class Growth(Measurement):
         )
         in_fresh_process(partial(Dataset.generate, folder / "data", parameters))
         costs = in_fresh_process(_phases, folder, last, is_audited)
-        begin, end = (_typical(costs, around) for around in (_STEADY, last))
+        begin, end = (_typical(costs, around) for around in (self.steady_from, last))
         kind = "with audit and report" if is_audited else "without audit and report"
         details = {f"{phase}, ms": f"{begin[phase] * 1000:.1f} -> {end[phase] * 1000:.1f}" for phase in begin}
         ratio = sum(end.values()) / sum(begin.values())
         yield Figure(
-            f"CPU of slice {last:,}, against slice {_STEADY}, {kind}", ratio, "times", at_most=1.2, details=details
+            f"CPU of slice {last:,}, against slice {self.steady_from}, {kind}",
+            ratio,
+            "times",
+            at_most=1.2,
+            details=details,
         )
 
 

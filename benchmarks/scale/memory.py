@@ -54,17 +54,21 @@ class Memory(Measurement):
 
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
-        for work, parameters in (("W1", self._ids()), ("W3", self._windows())):
-            data = folder / f"{work}-data"
-            in_fresh_process(partial(Dataset.generate, data, parameters))
-            bounded, unbounded = (
-                in_fresh_process(_run, work, data, folder / f"{work}-{budget}", budget * _MIB)
-                for budget in (self.budget_mib, self.unbounded_mib)
-            )
-            size = f"{work}, {self.records:,} records, {self.live_keys:,} live keys, budget {self.budget_mib} MiB"
-            yield from self._compared(size, bounded, unbounded)
+        for work, parameters in (("W1", self.ids()), ("W3", self.windows())):
+            yield from self.compare(folder / work, work, parameters)
 
-    def _compared(self, size: str, bounded: _Run, unbounded: _Run) -> Iterator[Figure]:
+    def compare(self, folder: Path, work: str, parameters: Parameters) -> Iterator[Figure]:
+        """Runs a work with the budget, and without a bound."""
+        data = folder / "data"
+        in_fresh_process(partial(Dataset.generate, data, parameters))
+        bounded, unbounded = (
+            in_fresh_process(_run, work, data, folder / str(budget), budget * _MIB)
+            for budget in (self.budget_mib, self.unbounded_mib)
+        )
+        size = f"{work}, {self.records:,} records, {self.live_keys:,} live keys, budget {self.budget_mib} MiB"
+        yield from self._figures(size, bounded, unbounded)
+
+    def _figures(self, size: str, bounded: _Run, unbounded: _Run) -> Iterator[Figure]:
         mib = {
             "imports alone": bounded.imported_bytes / _MIB,
             "without a bound": unbounded.peak_bytes / _MIB,
@@ -84,11 +88,12 @@ class Memory(Measurement):
         ratio = bounded.cpu_seconds / unbounded.cpu_seconds
         yield Figure(f"CPU of the run in memory: {size}", ratio, "times", at_most=2, details=details)
 
-    def _ids(self) -> Parameters:
+    def ids(self) -> Parameters:
+        """Ids that are remembered for ten minutes."""
         per_second = self.live_keys / DEDUPLICATION_INTERVAL.total_seconds()
         return Parameters(records=self.records, partitions=1, records_per_second=per_second)
 
-    def _windows(self) -> Parameters:
+    def windows(self) -> Parameters:
         """Keys so many and even that hardly two records meet in a window; rates, which nobody reads, hardly change."""
         per_second = self.live_keys / (WINDOW + GRACE).total_seconds()
         return Parameters(

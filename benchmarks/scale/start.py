@@ -16,7 +16,10 @@ from benchmarks.scale.measurement import Figure, Measurement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-USED_BY_TASKS = frozenset({"deltalake", "llvmlite", "numba", "numpy", "obstore", "pyarrow", "pydantic", "rocksdict"})
+USED_BY_TASKS = frozenset({
+    "deltalake", "llvmlite", "numba", "numpy", "obstore", "pyarrow", "pydantic", "pydantic_core", "rocksdict",
+    "sortedcontainers",
+})  # fmt: skip
 """Third-party packages that a task cannot do without."""
 
 _IMPORT = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
@@ -34,7 +37,7 @@ class Start(Measurement):
     name: ClassVar[str] = "start"
 
     repeats: int = 10
-    heavy_ms: int = 5
+    heavy_ms: int = 10
 
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""

@@ -1,0 +1,85 @@
+"""Each measurement at a tiny size: the figures mean nothing then, but what they are made of must be right."""
+
+from __future__ import annotations
+
+from benchmarks.dataset import Dataset, Parameters
+from benchmarks.scale.growth import Growth, _cpu_seconds
+from benchmarks.scale.kept_keys import KeptKeys
+from benchmarks.scale.memory import Memory
+from benchmarks.scale.processes import in_fresh_process, peak_resident_bytes
+from benchmarks.scale.slices import _hours
+from benchmarks.scale.start import Start
+from benchmarks.scale.state import State
+
+MIB = 1 << 20
+
+
+def _take(bytes_: int) -> int:
+    taken = b"\1" * bytes_
+    return peak_resident_bytes() + 0 * len(taken)
+
+
+def test_the_peak_of_a_process_is_its_own() -> None:
+    mine = bytearray(b"\1") * (400 * MIB)
+    small, large = (in_fresh_process(_take, size) for size in (1, 300 * MIB))
+    assert len(mine) == 400 * MIB
+    assert small < 400 * MIB
+    assert 290 * MIB < large - small < 330 * MIB
+
+
+def test_memory_compares_a_run_that_spills_with_one_that_does_not(tmp_path) -> None:
+    memory = Memory(records=20_000, live_keys=5_000, budget_mib=1)
+    peak, equal, cost = memory.compare(tmp_path, "W3", memory.windows())
+    assert peak.value > peak.details["imports alone"]
+    assert equal.is_met
+    assert cost.details["bounded, spill seconds"] > 0
+    assert cost.details["in memory, spill seconds"] == 0
+
+
+def test_kept_keys_are_in_the_state(tmp_path) -> None:
+    for work, family in (("W1", "clicks-once-STORE.entries"), ("W2", "rates-by-campaign.latest")):
+        kept = KeptKeys(work, keys=2_000, hourly=100, hours=2)
+        replays, first = kept.begin(tmp_path / work)
+        (task,) = first.staged.tasks
+        assert 1_900 <= task.stores[family].keys <= 2_000
+        hour = replays.run(until_ms=kept.end_ms(1))
+        assert 50 <= hour.plan.records <= 150
+
+
+def test_state_finds_nothing_uploaded_twice(tmp_path) -> None:
+    uploaded, empty, restore, get, get_as_of = State(
+        keys=2_000, records=100, store_keys=200, look_ups=100, repeats=1
+    ).figures(tmp_path)
+    assert uploaded.value == 0
+    assert 0 < uploaded.details["new, MB"] < uploaded.details["state, MB"]
+    assert empty.value > 0
+    assert restore.value > 0
+    assert get.details["us"] > get.details["bare get, us"] > 0
+    assert get_as_of.value > 1
+
+
+def test_an_hour_reads_from_its_state(tmp_path) -> None:
+    hours = in_fresh_process(_hours, "W1", 2_000, 100, 1, tmp_path)
+    assert set(hours.phases) == {"plan", "replay", "audit", "commit", "publish", "maintain", "report"}
+    assert hours.read_bytes > 0
+    assert hours.state_bytes > 0
+
+
+def test_the_history_is_measured_by_phase(tmp_path) -> None:
+    (figure,) = Growth(slice_records=10, steady_from=3)._history(tmp_path / "history", 5, is_audited=False)
+    assert figure.value > 0
+    phases = ("plan", "replay", "audit", "commit", "publish", "maintain")
+    assert list(figure.details) == [f"{phase}, ms" for phase in phases]
+
+
+def test_a_record_costs_what_the_whole_costs_more_than_the_small_dataset(tmp_path) -> None:
+    data, empty = (Dataset.generate(tmp_path / str(n), Parameters(records=n, campaigns=20)) for n in (200_000, 1_000))
+    full, base = _cpu_seconds("W1", data.folder, empty.folder, tmp_path / "run")
+    assert full > base > 0
+
+
+def test_the_start_names_what_is_imported_without_need(tmp_path) -> None:
+    help_, engine, task = Start(repeats=1).figures(tmp_path)
+    assert 0 < help_.value < 30
+    assert engine.value == 0
+    assert task.details["all, ms"] > 0
