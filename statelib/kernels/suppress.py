@@ -225,6 +225,88 @@ def run(
     return gone, NO_ROW
 
 
+@compiled(nothing(Inputs, i64, Slots, Int64sOut, Heap, Int64sOut, Figures))
+def put_last(
+    inputs: Any,
+    first_row: int,
+    slots: Any,
+    places: NDArray[np.int64],
+    heap: Any,
+    free: NDArray[np.int64],
+    figures: Any,
+) -> None:
+    """Puts the last update of each window into the buffer; nothing leaves, and the heap is in no order after it.
+
+    All arguments as of `run`. A window has one buffer time, and no prior value that counts.
+    """
+    state = figures[0]
+    for i in range(len(inputs)):
+        record = inputs[i]
+        state.stream_time = max(state.stream_time, record.timestamp)
+        tag = _tag(record.key_code, record.start, record.end)
+        place = _find(tag, record.key_code, record.start, record.end, slots, places)
+        if places[place] != EMPTY:
+            slot = slots[places[place] & _SLOT_MASK]
+            state.bytes -= slot.bytes
+        else:
+            number = _occupy(place, tag, places, free, state)
+            slot = slots[number]
+            slot.key_code = record.key_code
+            slot.start = record.start
+            slot.end = record.end
+            slot.tag = tag
+            slot.time = record.time
+            slot.first_row = first_row + i
+            slot.prior_bytes = slot.prior_code = 0
+            slot.stored_time = NOT_STORED
+            slot.heap_index = state.records - 1
+            heap[slot.heap_index].time = record.time
+            heap[slot.heap_index].slot = number
+        slot.row = first_row + i
+        slot.updated = record.timestamp
+        slot.changed = 1
+        slot.bytes = record.bytes
+        state.bytes += record.bytes
+
+
+@compiled(i64(i64, Slots, Int64sOut, Heap, Int64sOut, Figures, Slots))
+def take_out_due(
+    horizon: int,
+    slots: Any,
+    places: NDArray[np.int64],
+    heap: Any,
+    free: NDArray[np.int64],
+    figures: Any,
+    left: Any,
+) -> int:
+    """Takes out all keys with a buffer time up to ``horizon``, in no order; the heap need not be in one.
+
+    Arguments as of `run`; there is room in ``left`` for all keys.
+
+    Returns:
+        How many there were.
+    """
+    state = figures[0]
+    gone: int = i64(0)
+    index = i64(0)
+    while index < state.records:
+        if heap[index].time > horizon:
+            index += 1
+            continue
+        number = heap[index].slot
+        slot = slots[number]
+        left[gone] = slot
+        gone += 1
+        _vacate(_find(slot.tag, slot.key_code, slot.start, slot.end, slots, places), places)
+        free[state.free] = number
+        state.free += 1
+        state.records -= 1
+        state.bytes -= slot.bytes
+        heap[index] = heap[state.records]
+        slots[heap[index].slot].heap_index = index
+    return gone
+
+
 @compiled(nothing(Slots, Policies, Bytes, Int64s, Slots, Int64sOut, Heap, Int64sOut, Figures))
 def insert(
     new: Any,

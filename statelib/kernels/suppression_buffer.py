@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import spans_of
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.suppress import find, insert, place_slots, run
+from statelib.kernels.bytes_order import sort_order
+from statelib.kernels.suppress import find, insert, place_slots, put_last, run, take_out_due
 from statelib.kernels.suppression_layout import (
     EMPTY,
     FIGURES,
@@ -62,6 +64,7 @@ class SuppressionBuffer:
     def _clear(self) -> None:
         for name in ("records", "bytes", "free"):
             self._figures[name] = 0
+        self._in_order = True  # whether the heap is one
         self._slots = np.empty(0, dtype=SLOT)
         self._heap = np.empty(0, dtype=HEAP)
         self._free = np.empty(0, dtype=np.int64)
@@ -75,6 +78,31 @@ class SuppressionBuffer:
         """Says that keys are in the store alone from now on, or (negative) that they no longer are."""
         self._figures["spilled_records"] += records
         self._figures["spilled_bytes"] += size
+
+    def put_last(self, inputs: NDArray[Any], first_row: int, keys: KeyTable) -> NDArray[Any]:
+        """Takes up the last update of each of some windows, and then lets all go whose time has come.
+
+        As `put` would with all updates, but without keeping an order all the time; figures are left to `count_all`.
+
+        Args:
+            inputs: `INPUT`; ``timestamp`` is the stream time at each.
+            first_row: Row number of the first one; the others follow.
+            keys: The dictionary of their keys.
+
+        Returns:
+            What leaves, in order (`SLOT`).
+        """
+        self._in_order = False
+        self._reserve(self.figure("records") + len(inputs))
+        arrays = (self._slots, self._places, self._heap, self._free, self._figures)
+        put_last(inputs, first_row, *arrays)
+        left = np.empty(self.figure("records"), dtype=SLOT)
+        horizon = self.figure("stream_time") - int(self._policy["wait"][0])
+        left = left[: take_out_due(horizon, *arrays, left)]
+        codes, key_of = np.unique(left["key_code"], return_inverse=True)
+        rank = np.empty(len(codes), dtype=np.int64)
+        rank[sort_order(*spans_of(keys.take(codes)))] = np.arange(len(codes))
+        return left[np.lexsort((rank[key_of], left["time"]))]
 
     def count_all(self, replaced: int, records: tuple[int, int], size: tuple[int, int]) -> None:
         """Sets the figures of the last put to those of all updates of which it had only the last ones.
@@ -97,7 +125,10 @@ class SuppressionBuffer:
     @property
     def oldest_time(self) -> int | None:
         """The smallest buffer time, ms; None if the buffer is empty."""
-        return int(self._heap["time"][0]) if self.figure("records") else None
+        records = self.figure("records")
+        if records == 0:
+            return None
+        return int(self._heap["time"][0] if self._in_order else self._heap["time"][:records].min())
 
     def held(self) -> NDArray[np.int64]:
         """The numbers of the slots in use, in no order that means anything."""
@@ -124,6 +155,8 @@ class SuppressionBuffer:
         """
         for name in ("sum_records", "sum_bytes", "replaced"):
             self._figures[name] = 0
+        if not self._in_order:
+            self.keep(self.held(), keys)
         room = self.figure("records") + len(inputs)
         self._reserve(room)
         left, triggers = np.empty(room, dtype=SLOT), np.empty(room, dtype=np.int64)

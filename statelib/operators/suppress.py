@@ -183,9 +183,9 @@ class RunningSuppress:
         rows = _rows_of(batch)
         inputs = self._inputs(batch, rows, None)
         inputs["timestamp"] = passage.stream_time[passage.last]
-        left, trigger = self._buffer.put_condensed(inputs, rows, passage)
+        left = self._buffer.put_condensed(inputs, rows, passage)
         self._took_up(len(passage), int(passage.stream_time[-1]))
-        return self._emit(left, batch, passage.sequence[trigger])
+        return self._emit(left, batch, passage.sequence[left.trigger])
 
     def _took_up(self, records: int, stream_time_ms: int) -> None:
         """Keeps clock and figures after a put."""

@@ -169,9 +169,7 @@ class TimeOrderedBuffer:
             self._tidy(slots, pool)
         return left, failed
 
-    def put_condensed(
-        self, inputs: NDArray[Any], rows: pa.RecordBatch, passage: Passage
-    ) -> tuple[Left, NDArray[np.int64]]:
+    def put_condensed(self, inputs: NDArray[Any], rows: pa.RecordBatch, passage: Passage) -> Left:
         """As `put`, of the last update of each window; figures are those that all updates would have given.
 
         Args:
@@ -180,7 +178,7 @@ class TimeOrderedBuffer:
             passage: How all updates came. Windows that have left get no updates any more.
 
         Returns:
-            What leaves; and int64, for each the update that made it leave, among all.
+            What leaves; ``trigger`` is among all updates.
         """
         pool = self._pool_for(rows.schema)
         if self.figure("spilled_records"):
@@ -189,16 +187,16 @@ class TimeOrderedBuffer:
         is_new = held == EMPTY
         held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
         before = [(self.records, self.figure("max_records")), (self.size, self.figure("max_bytes"))]
-        slots, trigger, _ = self._buffer.put(inputs, pool.append(rows), self._context.keys)
-        left = self._left(slots, trigger, pool)
+        slots = self._buffer.put_last(inputs, pool.append(rows), self._context.keys)
         update = np.searchsorted(passage.stream_time, slots["time"] + self._wait_ms)
+        left = self._left(slots, update, pool)
         self._buffer.count_all(
             len(passage) - int(np.count_nonzero(is_new)),
             _occupancy(*before[0], passage, is_new, update, 1),
             _occupancy(*before[1], passage, inputs["bytes"] - held_bytes, update, slots["bytes"]),
         )
         self._tidy(slots, pool)
-        return left, update
+        return left
 
     def drain(self) -> Left | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
