@@ -222,6 +222,8 @@ def _item_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _encode_lists(lists: pa.ListArray) -> pa.Array:
+    if lists.null_count == len(lists):  # headers mostly are
+        return pa.nulls(len(lists), pa.binary())
     valid = valid_of(lists)
     counts = np.where(valid, np.diff(lists.offsets.to_numpy()), 0)
     items = lists.flatten()  # only what lies in non-null lists
@@ -236,6 +238,8 @@ def _encode_lists(lists: pa.ListArray) -> pa.Array:
 
 
 def _decode_lists(data: pa.Array, kind: pa.DataType) -> pa.Array:
+    if data.null_count == len(data):
+        return pa.nulls(len(data), kind)
     rows: list[bytes] = []
     offsets = [0]
     for raw in data.to_pylist():
