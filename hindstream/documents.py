@@ -124,8 +124,13 @@ def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
 
 def load_runs(storage: Storage, job: str) -> list[RunDocuments]:
     """All runs of a job whose documents are there, the oldest first: tries that failed, and one that is under way."""
-    runs, head = Runs(storage, job), CommitLog(storage, job).head_number()
-    return [load_run(storage, job, plan.run_id) for n in range(1, head + 2) for plan in runs.attempts(n)]
+    head = CommitLog(storage, job).head_number()
+    return [run for n in range(1, head + 2) for run in load_attempts(storage, job, n)]
+
+
+def load_attempts(storage: Storage, job: str, commit: int) -> list[RunDocuments]:
+    """The runs for one commit number, first try first."""
+    return [load_run(storage, job, plan.run_id) for plan in Runs(storage, job).attempts(commit)]
 
 
 def add_ledgers(totals: dict[str, NodeMetrics], more: dict[str, NodeMetrics]) -> None:
@@ -138,11 +143,16 @@ def job_ledger(committed: Iterable[RunDocuments]) -> dict[str, NodeMetrics]:
     """The ledgers of successive runs as one: what was held before the first and after the last, all else added up."""
     totals: dict[str, NodeMetrics] = {}
     for run in committed:
-        for node, metrics in run.nodes.items():
-            held_before = totals[node].held_before if node in totals else metrics.held_before
-            add_ledgers(totals, {node: metrics})
-            totals[node].held_before, totals[node].held_after = held_before, metrics.held_after
+        add_to_ledger(totals, run)
     return totals
+
+
+def add_to_ledger(totals: dict[str, NodeMetrics], run: RunDocuments) -> None:
+    """Adds the ledgers of the next run to those of the runs before it."""
+    for node, metrics in run.nodes.items():
+        held_before = totals[node].held_before if node in totals else metrics.held_before
+        add_ledgers(totals, {node: metrics})
+        totals[node].held_before, totals[node].held_after = held_before, metrics.held_after
 
 
 def open_windows(metrics: NodeMetrics) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hindstream.documents import RunDocuments, job_ledger, lateness
+from hindstream.documents import RunDocuments, lateness
 from hindstream.numbers import bytes_text, duration_text, seconds_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
@@ -16,6 +16,7 @@ from statelib.metrics import LATENESS_BOUNDS_MS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hindstream.report.history import History
     from statelib.job import Job
     from statelib.metrics import Lateness, NodeMetrics
 
@@ -44,14 +45,12 @@ def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
     }
 
 
-def job_page(job: Job, runs: Sequence[RunDocuments], figures: Sequence[Figure]) -> dict[str, object]:
-    """The page of a job: its own ``figures``, what its committed runs did together, and each of them."""
-    committed = [run for run in runs if run.commit is not None]
-    nodes = job_ledger(committed)
+def job_page(job: Job, history: History, figures: Sequence[Figure]) -> dict[str, object]:
+    """The page of a job: its own ``figures``, what its committed runs did together, and each of the newest runs."""
+    nodes = history.nodes
     return {
         "job": job.name,
-        "runs": runs,
-        "committed": committed,
+        "history": history,
         "nodes": nodes,
         "order": order(job.topology, nodes),
         "names": display_names(job.topology),
@@ -59,15 +58,9 @@ def job_page(job: Job, runs: Sequence[RunDocuments], figures: Sequence[Figure]) 
         "topology": topology_picture(job.topology),
         "description": job.topology.describe(),
         "losses": losses(nodes),
-        "windows": windows(committed[-1].nodes if committed else {}),
-        "sealed": bool(committed) and committed[-1].sealed,
         "figures": figures,
         "notes": job.notes,
-        "charts": [*_lateness_figures(nodes), *_history_figures(committed)],
-        "records_in": sum(run.plan.records for run in committed),
-        "records_out": sum(run.records_out for run in committed),
-        "seconds": sum(sum(run.seconds.values()) for run in committed),
-        "checks": sum(len(run.audit.checks) for run in committed if run.audit),
+        "charts": [*_lateness_figures(nodes), *_history_figures(history)],
     }
 
 
@@ -95,9 +88,10 @@ def _lateness_figure(node: str, histogram: Lateness) -> Figure:
     )
 
 
-def _history_figures(committed: Sequence[RunDocuments]) -> list[Figure]:
+def _history_figures(history: History) -> list[Figure]:
     """How the job went, run by run."""
-    names = [str(run.plan.commit) for run in committed]
+    committed = [run for run in history.newest if run.is_committed]
+    names = [str(run.commit) for run in committed]
     stores = sorted({store for run in committed for store in run.stores})
     sizes = [
         Series(store, [run.stores.get(store) for run in committed], css)
@@ -107,7 +101,7 @@ def _history_figures(committed: Sequence[RunDocuments]) -> list[Figure]:
         Series(phase, [run.seconds.get(phase, 0.0) for run in committed], css)
         for phase, css in (("replay", "s1"), ("audit", "s3"))
     ]
-    records = [Series("", [float(run.plan.records) for run in committed], "s1")]
+    records = [Series("", [float(run.records_in) for run in committed], "s1")]
     return [
         Figure(
             "Records by commit",

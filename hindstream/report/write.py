@@ -1,4 +1,7 @@
-"""Writes the pages: ``jobs/<job>/reports/index.html`` for the job, ``<run id>.html`` beside it for each run."""
+"""Writes the pages: ``jobs/<job>/reports/index.html`` for the job, ``<run id>.html`` beside it for each run.
+
+Beside them is what the job's page is made of, see `hindstream.report.history`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hindstream import numbers
-from hindstream.documents import load_run, load_runs
+from hindstream.documents import load_attempts, load_run
 from hindstream.report.accounts import shares
+from hindstream.report.history import follow
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
 
@@ -40,18 +44,22 @@ def write_run_report(storage: Storage, job: Job, run_id: str) -> str:
 
 
 def write_job_report(storage: Storage, job: Job) -> str:
-    """Writes the page of a job from the documents of all its runs, and the page of each run that has none yet.
+    """Writes the page of a job, and the pages of the runs that have come since the last one was written.
 
     Returns:
         The path of the job's page below the warehouse.
     """
-    runs = load_runs(storage, job.name)
-    for run in runs:
-        path = report_path(job.name, run.run_id)
-        if not storage.exists(path) or run is runs[-1]:
-            _write(storage, path, "run.html.j2", run_page(job, run))
+    kept = f"{JobLayout(job.name).root}/reports/history.json"
+    history, added = follow(storage, job.name, kept)
+    under_way = load_attempts(storage, job.name, history.through + 1)
+    for run in (*added, *under_way):
+        _write(storage, report_path(job.name, run.run_id), "run.html.j2", run_page(job, run))
+    if added:
+        storage.put(kept, history.encode())
+    for run in under_way:
+        history.add(run)
     figures = job.figures(storage) if job.figures is not None else ()
-    return _write(storage, report_path(job.name), "job.html.j2", job_page(job, runs, figures))
+    return _write(storage, report_path(job.name), "job.html.j2", job_page(job, history, figures))
 
 
 def _write(storage: Storage, path: str, template: str, page: dict[str, object]) -> str:

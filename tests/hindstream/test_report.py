@@ -13,6 +13,7 @@ from hindstream.documents import RunDocuments, job_ledger, load_runs
 from hindstream.report import Figure, charts, write_job_report, write_run_report
 from hindstream.report.accounts import ORDER, account, shares
 from hindstream.report.charts import Series
+from hindstream.report.history import History
 from hindstream.report.measures import measure_rows, windows
 from hindstream.report.pages import job_page, run_page
 from hindstream.report.write import _templates
@@ -148,7 +149,9 @@ def test_a_sealed_run_says_so(warehouse) -> None:
         run.audit, run.commit,
     )  # fmt: skip
     assert windows(sealed.nodes) == {"sealed results": 7}
-    for template, values in (("run.html.j2", run_page(JOB, sealed)), ("job.html.j2", job_page(JOB, [sealed], ()))):
+    history = History()
+    history.add(sealed)
+    for template, values in (("run.html.j2", run_page(JOB, sealed)), ("job.html.j2", job_page(JOB, history, ()))):
         text = text_of(_templates().get_template(template).render(values))
         assert "The end of the input is sealed" in text
         assert "7 sealed results" in text

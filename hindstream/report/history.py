@@ -1,0 +1,151 @@
+"""What a job's page says of its runs, kept from report to report so that no report reads all of them.
+
+::
+
+    jobs/<job>/reports/history.json   {"format_version": 1, "through": <n>, ...}: a `History` as JSON
+
+It is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest. If it
+is lost, damaged, of another version or ahead of the commits, it is made again from the documents of all runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from hindstream.documents import RunDocuments, add_to_ledger, load_attempts
+from hindstream.report.measures import windows
+from statelib.commits import CommitLog
+from statelib.metrics import NodeMetrics
+
+if TYPE_CHECKING:
+    from statelib.storage import Storage
+
+FORMAT_VERSION: Final = 1
+
+RUNS_SHOWN = 100
+"""How many of the newest runs have a line in the table and a place in the charts."""
+
+
+class RunSummary(BaseModel):
+    """A run's line on the page of its job; None: it has not come that far.
+
+    Attributes:
+        status: As `RunDocuments` has it.
+        until_ms: The end of its slice.
+        checks: How many passed, and of how many.
+        seconds: By phase.
+        stores: Size of each store in bytes.
+        windows: Windows and results that are open, held or sealed after it, by what they are called.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    commit: int
+    status: str
+    sealed: bool
+    until_ms: int | None
+    records_in: int
+    records_out: int | None
+    state_bytes: int | None
+    checks: tuple[int, int] | None
+    seconds: dict[str, float]
+    stores: dict[str, int]
+    windows: dict[str, int]
+
+    @classmethod
+    def of(cls, run: RunDocuments) -> Self:
+        """The line of a run."""
+        checks = run.audit.checks if run.audit else ()
+        return cls(
+            run_id=run.run_id,
+            commit=run.plan.commit,
+            status=run.status,
+            sealed=run.sealed,
+            until_ms=run.plan.until_ms,
+            records_in=run.plan.records,
+            records_out=run.records_out if run.staged else None,
+            state_bytes=run.state_bytes if run.staged else None,
+            checks=(sum(check.success for check in checks), len(checks)) if run.audit else None,
+            seconds=run.seconds,
+            stores=run.stores,
+            windows=windows(run.nodes),
+        )
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether it counts."""
+        return self.status == "committed"
+
+
+class History(BaseModel):
+    """The runs up to a commit.
+
+    Attributes:
+        through: The last commit whose runs are taken up; 0: none.
+        runs: How many there were, those that were not committed included.
+        newest: The last of them, at most `RUNS_SHOWN`, the oldest first.
+        last: The one that made the last commit.
+        records_in: Taken up by committed runs; so are the following.
+        records_out: Written to the sinks.
+        seconds: Of the phases that are timed.
+        checks: How many there were in audits.
+        nodes: The ledgers as one: held before the first and after the last, all else added up.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    format_version: Literal[1] = FORMAT_VERSION
+    through: int = 0
+    runs: int = 0
+    newest: list[RunSummary] = []
+    last: RunSummary | None = None
+    records_in: int = 0
+    records_out: int = 0
+    seconds: float = 0.0
+    checks: int = 0
+    nodes: dict[str, NodeMetrics] = {}
+
+    def encode(self) -> bytes:
+        """As JSON."""
+        return self.model_dump_json().encode()
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> Self:
+        """What `encode` was given; an empty history where there is none or it cannot be used."""
+        try:
+            return cls() if data is None else cls.model_validate_json(data)
+        except ValidationError:
+            return cls()
+
+    def add(self, run: RunDocuments) -> None:
+        """Takes up the next run, in the order of `load_runs`."""
+        summary = RunSummary.of(run)
+        self.runs += 1
+        self.newest = [*self.newest, summary][-RUNS_SHOWN:]
+        if summary.is_committed:
+            self.through, self.last = run.plan.commit, summary
+            self.records_in += summary.records_in
+            self.records_out += summary.records_out or 0
+            self.seconds += sum(summary.seconds.values())
+            self.checks += summary.checks[1] if summary.checks else 0
+            add_to_ledger(self.nodes, run)
+
+
+def follow(storage: Storage, job: str, path: str) -> tuple[History, list[RunDocuments]]:
+    """The history as it is at ``path``, brought up to the head commit.
+
+    Returns:
+        It, not stored yet, and the runs that it has taken up.
+    """
+    head = CommitLog(storage, job).head_number()
+    history = History.decode(storage.get_if_present(path))
+    if history.through > head:
+        history = History()
+    added = [run for n in range(history.through + 1, head + 1) for run in load_attempts(storage, job, n)]
+    for run in added:
+        history.add(run)
+    history.through = head
+    return history, added
