@@ -34,7 +34,11 @@ def main() -> None:
         default=Path("benchmarks.json"),
         help="where the figures go, as JSON, and beside it as SVG",
     )
+    parser.add_argument("--scale", nargs=argparse.REMAINDER, help="python -m benchmarks.scale with these arguments")
     arguments = vars(parser.parse_args())
+    scale = arguments.pop("scale")
+    if scale is not None:  # in place of this process, since what it has imported would count as theirs
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.scale", *scale])
     only, works, repeats, output = (arguments.pop(name) for name in ("only", "works", "repeats", "output"))
     parameters = Parameters(**arguments)
     print(" ".join(f"{name}={value}" for name, value in asdict(parameters).items()))
