@@ -48,7 +48,7 @@ def main() -> None:
         measured = runner.run(contestants, [WORKS[name] for name in works], repeats)
     for name in works:
         print(f"\n{table(name, measured, contestants)}")
-    print(*(f"\n{contestant.title}: {contestant.settings}." for contestant in contestants))
+    print(*(f"\n{contestant.title}: {contestant.settings}." for contestant in contestants), sep="")
     found = verdicts(measured)
     result = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
