@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.arrow_buffers import fixed_width
-from statelib.commits.archives import open_archive
+from statelib.commits.layout import topic_path
+from statelib.manifests import SourceRange
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.task.merge import merge
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
+from statelib.topics.reader import PartitionReader
 from statelib.topology.fields import fields_of_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.manifests import SourceRange, TaskPosition
+    from statelib.manifests import TaskPosition
     from statelib.storage import Storage
     from statelib.task.merge import Merged
     from statelib.task.quarantine import Quarantine
@@ -75,18 +77,28 @@ class Inputs:
             bootstrap = node.reading == "bootstrap"
             return GlobalSource([self._partition(node, part) for part in parts], bootstrap=bootstrap)
         if not parts:  # the topic has fewer partitions than another one of the sub-topology
-            reader = open_archive(self._storage, node.topic, work.source_versions[node.topic]).reader(0, 0, 0)
+            nothing = SourceRange(topic=node.topic, partition=0, start_offset=0, end_offset=0, records=0)
+            reader = self._reader(node, nothing)
             return TopicSource(node, reader, partition=0, progress=Progress(), quarantine=self._quarantine)
         return self._partition(node, parts[0])
 
     def _partition(self, node: Source, part: SourceRange) -> TopicSource:
-        work = self._work
-        archive = open_archive(self._storage, node.topic, work.source_versions[node.topic])
-        rows = work.settings.batch_records
-        columns = self._columns(node, archive.schema)
-        reader = archive.reader(part.partition, part.start_offset, part.end_offset, columns=columns, batch_rows=rows)
-        progress = self._progress_of(part.topic, part.partition)
+        reader, progress = self._reader(node, part), self._progress_of(part.topic, part.partition)
         return TopicSource(node, reader, partition=part.partition, progress=progress, quarantine=self._quarantine)
+
+    def _reader(self, node: Source, part: SourceRange) -> PartitionReader:
+        source = self._work.source_files[node.topic]
+        return PartitionReader(
+            self._storage.within(topic_path(node.topic)),
+            source.by_partition.get(part.partition, ()),
+            source.schema,
+            topic=node.topic,
+            partition=part.partition,
+            start_offset=part.start_offset,
+            end_offset=part.end_offset,
+            columns=self._columns(node, source.schema),
+            batch_rows=self._work.settings.batch_records,
+        )
 
     def _columns(self, node: Source, schema: pa.Schema) -> list[str] | None:
         """The columns that the task needs of a topic; None: all of them.

@@ -11,16 +11,18 @@ from statelib.errors import ConfigurationError
 from statelib.manifests import Staged
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
-from statelib.task.work import TaskWork
+from statelib.task.work import SourceFiles, TaskWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
-    from statelib.manifests import Commit, Plan, TaskOutcome
+    from statelib.manifests import Commit, Plan, PlannedTask, TaskOutcome
     from statelib.storage import Storage
     from statelib.task.work import TaskSettings
+    from statelib.topics.archive import TopicArchive
+    from statelib.topics.files import ArchiveFile
     from statelib.topology import SubTopology, Topology
 
 
@@ -79,7 +81,7 @@ class Stages:
                 sub_topology=sub_topology,
                 planned=planned,
                 ordinal=ordinal,
-                source_versions={source.topic: source.delta_version for source in plan.sources},
+                source_files=self._source_files(sub_topology, planned),
                 repartitions=tuple(file for file in files if file.partition == planned.partition),
                 repartition_types={topic: self.types[topic] for topic in sorted(wanted)},
                 partitions=self._partitions,
@@ -94,11 +96,21 @@ class Stages:
     @cached_property
     def types(self) -> dict[str, pa.Schema]:
         """The schema (fields ``key`` and ``value``) of each topic that the run writes, repartition topics included."""
-        versions = {source.topic: source.delta_version for source in self._plan.sources}
-        readers = {
-            topic: open_archive(self._warehouse, topic, version).reader(0, 0, 0) for topic, version in versions.items()
-        }
+        readers = {topic: archive.reader(0, 0, 0) for topic, archive in self._archives.items()}
         return topic_types(self._topology, readers, self._settings.semantics)
+
+    @cached_property
+    def _archives(self) -> dict[str, TopicArchive]:
+        """The planned version of each source."""
+        return {s.topic: open_archive(self._warehouse, s.topic, s.delta_version) for s in self._plan.sources}
+
+    def _source_files(self, sub_topology: SubTopology, planned: PlannedTask) -> dict[str, SourceFiles]:
+        files: dict[str, dict[int, tuple[ArchiveFile, ...]]] = {}
+        for part in planned.sources:
+            found = self._archives[part.topic].files(part.partition, part.start_offset, part.end_offset)
+            files.setdefault(part.topic, {})[part.partition] = tuple(found)
+        topics = {source.topic for source in sub_topology.all_sources if not source.internal}
+        return {topic: SourceFiles(self._archives[topic].schema, files.get(topic, {})) for topic in sorted(topics)}
 
     @cached_property
     def _partitions(self) -> dict[str, int]:

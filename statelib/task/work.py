@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from statelib.manifests import CommittedTask, EndOfInput, PlannedTask, RepartitionFile
     from statelib.semantics import Semantics
+    from statelib.topics.files import ArchiveFile
     from statelib.topology import SubTopology
 
 
@@ -43,6 +44,19 @@ class TaskSettings:
 
 
 @dataclass(frozen=True)
+class SourceFiles:
+    """What a task needs to know of a source's archive, in place of opening the table, which has all of its files.
+
+    Attributes:
+        schema: The topic's columns, as `statelib.topics.schema.topic_schema` gives them.
+        by_partition: The files with records of the planned range.
+    """
+
+    schema: pa.Schema
+    by_partition: Mapping[int, tuple[ArchiveFile, ...]]
+
+
+@dataclass(frozen=True)
 class TaskWork:
     """One task of one run.
 
@@ -55,7 +69,7 @@ class TaskWork:
         planned: Which task this is, and the source ranges that it takes up.
         ordinal: The task's number among all tasks of the job: its partition of the topics for quarantined and late
             records.
-        source_versions: Delta version of each source archive.
+        source_files: Of each source topic, what the planned version of its archive has for this task.
         repartitions: Files of the repartition topics' partition that this task reads.
         repartition_types: Schema with the fields ``key`` and ``value`` of each repartition topic that it reads.
         partitions: Number of partitions of each topic that the task writes, repartition topics and those
@@ -72,7 +86,7 @@ class TaskWork:
     sub_topology: SubTopology
     planned: PlannedTask
     ordinal: int
-    source_versions: Mapping[str, int]
+    source_files: Mapping[str, SourceFiles]
     repartitions: tuple[RepartitionFile, ...]
     repartition_types: Mapping[str, pa.Schema]
     partitions: Mapping[str, int]
