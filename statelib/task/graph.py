@@ -78,6 +78,8 @@ class Graph:
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
             )
             self.operators[processor.name] = processor.spec.build(context)
+        # Looked at once: isinstance goes through all of a protocol's attributes each time.
+        self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
         self._condense()
 
     def _condense(self) -> None:
@@ -166,9 +168,9 @@ class Graph:
         """What each parent has sent to ``node``."""
         inputs = []
         for parent in node.parents:
-            operator, batch = self.operators.get(parent), made[parent]
-            if isinstance(operator, RoutingOperator):
-                batch = operator.sent_to(addressed_name(node), batch)
+            batch = made[parent]
+            if parent in self._routing:
+                batch = self._routing[parent].sent_to(addressed_name(node), batch)
             inputs.append(batch)
         return tuple(inputs)
 
