@@ -2,6 +2,7 @@ package hindstream.benchmarks;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.Writer;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -23,6 +24,14 @@ final class Broker implements AutoCloseable {
   private Broker(Process process, String bootstrapServers) {
     this.process = process;
     this.bootstrapServers = bootstrapServers;
+  }
+
+  /** Runs one for a peer that is no Java, until the standard input ends, and says where. Argument: its folder. */
+  public static void main(String[] arguments) throws Exception {
+    try (Broker broker = start(Path.of(arguments[0]))) {
+      System.out.println(broker.bootstrapServers());
+      System.in.transferTo(OutputStream.nullOutputStream());
+    }
   }
 
   /** Starts a broker on what one has left in a folder, or on nothing. */

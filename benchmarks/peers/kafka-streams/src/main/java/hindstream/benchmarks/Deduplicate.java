@@ -31,7 +31,7 @@ final class Deduplicate implements FixedKeyProcessor<String, Click, Click> {
   }
 
   static FixedKeyProcessorSupplier<String, Click, Click> within(Duration interval, String store) {
-    Duration retention = interval.multipliedBy(3);
+    Duration retention = interval.multipliedBy(2); // a segment is half of it: one window
     StoreBuilder<?> builder =
         Stores.windowStoreBuilder(
             Stores.persistentWindowStore(store, retention, interval, false), Serdes.String(), Binary.forwarded());

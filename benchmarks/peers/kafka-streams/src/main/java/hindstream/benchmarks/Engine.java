@@ -16,25 +16,22 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.streams.CommitIntervalDriver;
-import org.apache.kafka.streams.TestOutputTopic;
-import org.apache.kafka.streams.test.TestRecord;
 
 /** Runs a work in Kafka Streams' engine without a broker: a test driver for each partition. */
 final class Engine implements AutoCloseable {
   private static final int RUN_RECORDS = 1_000;
   private static final int COMMIT_INTERVAL_RECORDS = 10_000;
-  private static final ByteArrayDeserializer BYTES = new ByteArrayDeserializer();
 
   private final CommitIntervalDriver driver;
   private final Writer answer;
   private int uncommitted;
 
-  private Engine(String work, Properties settings, Path answer) throws IOException {
+  private Engine(String work, Properties settings, Path answer) throws IOException, ReflectiveOperationException {
     this.driver = new CommitIntervalDriver(Works.topology(work, settings), settings);
     this.answer = new Writer(answer);
   }
@@ -61,7 +58,8 @@ final class Engine implements AutoCloseable {
     }
   }
 
-  private static void run(String work, Path input, Path output, int partition) throws IOException {
+  private static void run(String work, Path input, Path output, int partition)
+      throws IOException, ReflectiveOperationException {
     Properties settings = Settings.common(output.resolve("state-" + partition));
     try (Engine engine = new Engine(work, settings, output.resolve("answer-" + partition));
         Source clicks = new Source(CLICKS, input.resolve(CLICKS + "-" + partition))) {
@@ -101,16 +99,10 @@ final class Engine implements AutoCloseable {
     return first;
   }
 
-  /** Commits, and takes all output away from the driver, which else keeps the records of changelogs too. */
   private void commit() throws IOException {
-    driver.commit();
-    for (String topic : driver.producedTopicNames()) {
-      TestOutputTopic<byte[], byte[]> output = driver.createOutputTopic(topic, BYTES, BYTES);
-      while (!output.isEmpty()) {
-        TestRecord<byte[], byte[]> record = output.readRecord();
-        if (topic.equals(ANSWER)) {
-          answer.write(record.timestamp(), record.key(), record.value());
-        }
+    for (ProducerRecord<byte[], byte[]> record : driver.commit()) {
+      if (record.topic().equals(ANSWER)) {
+        answer.write(record.timestamp(), record.key(), record.value());
       }
     }
     uncommitted = 0;

@@ -19,6 +19,7 @@ final class Settings {
     settings.put(StreamsConfig.STATE_DIR_CONFIG, state.toString());
     settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
     settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, CACHE_BYTES);
+    settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, PointLookups.class);
     return settings;
   }
 
