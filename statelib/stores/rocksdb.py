@@ -9,6 +9,8 @@ Settings of a batch job, and why:
 * Memory is bounded by one number: the block cache, to which index blocks, filters and write buffers are charged.
 * Point look-ups are mostly misses (new keys), so every SST has a bloom filter. Many go in groups of 64: for keys in
   bytewise order that takes half the time of one by one, in any other order about the same.
+* Filters and indices are partitioned: a filter in one piece is 2 MB where a file holds a million keys, more than a
+  shard of the cache takes, and would be read anew for each look-up.
 * LZ4: state is written once a slice and read a few times.
 """
 
@@ -23,6 +25,7 @@ from weakref import WeakSet
 import rocksdict
 from rocksdict import (
     AccessType,
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -352,6 +355,8 @@ def _options(memory_bytes: int) -> Options:
     table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     table.set_bloom_filter(_BLOOM_BITS_PER_KEY, False)
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
