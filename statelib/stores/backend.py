@@ -71,6 +71,9 @@ def end_of_prefix(prefix: bytes) -> bytes | None:
 class Backend(Protocol):
     """Ordered byte maps, one a family; keys in bytewise order."""
 
+    writes: int
+    """Goes up with every write: while it stays, what was read still holds."""
+
     def get(self, family: str, key: bytes) -> bytes | None:
         """The value of ``key``, or None."""
 

@@ -55,6 +55,7 @@ class MemoryBackend:
         self._families: dict[str, SortedDict[bytes, bytes]] = {}
         self._scans: WeakSet[_Scan] = WeakSet()
         self._open = True
+        self.writes = 0
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """See `Backend`."""
@@ -87,6 +88,7 @@ class MemoryBackend:
     def write(self, batch: WriteBatch) -> None:
         """See `Backend`."""
         self._check_open()
+        self.writes += 1
         for scan in self._scans:
             scan.detach()
         self._scans.clear()

@@ -147,6 +147,7 @@ class RocksDbBackend:
         self._handles: dict[str, ColumnFamily] = {}
         self._scans: WeakSet[_Scan] = WeakSet()
         self._db: Rdict | None = None
+        self.writes = 0
         self._options = _options(memory_bytes)
         existing = self._existing_families(create=create and not read_only)
         access = AccessType.read_only(False) if read_only else AccessType.read_write()
@@ -157,8 +158,9 @@ class RocksDbBackend:
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """See `Backend`."""
-        database = self._family(family)
+        database = self._families.get(family)
         if database is None:
+            self._database()  # raises if it is closed
             return None
         try:
             value: bytes | None = database.get(key)
@@ -172,10 +174,12 @@ class RocksDbBackend:
         if database is None:
             return [None] * len(keys)
         found: list[bytes | None] = []
-        with _mapped_errors(self._path):
+        try:
             for first in range(0, len(keys), _KEYS_PER_GET):
                 values: Any = database.get(list(keys[first : first + _KEYS_PER_GET]))
                 found += values
+        except Exception as error:
+            raise _mapped(error, self._path) from error
         return found
 
     def scan(
@@ -242,6 +246,7 @@ class RocksDbBackend:
 
     def _write(self, native: rocksdict.WriteBatch) -> None:
         database = self._database()
+        self.writes += 1
         with _mapped_errors(self._path):
             database.write(native)
 

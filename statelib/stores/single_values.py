@@ -77,6 +77,40 @@ def from_bytes(raw: bytes | None, serde: Serde | None) -> Any:
     return serde.deserialize(pa.array([raw], pa.binary()))[0].as_py()
 
 
+def encoder(serde: Serde | None) -> Callable[[Any], bytes | None]:
+    """`to_bytes` for one serde: the way is found once, not for each item."""
+    direct = None if serde is None else _direct(serde)
+    if direct is None:
+        return lambda item: to_bytes(item, serde)
+    kind, encode, _ = direct
+
+    def encoded(item: Any) -> bytes | None:
+        if type(item) is kind:
+            try:
+                return encode(item)
+            except (ValueError, struct.error):
+                pass  # to_bytes says what is wrong
+        return to_bytes(item, serde)
+
+    return encoded
+
+
+def decoder(serde: Serde | None) -> Callable[[bytes], Any]:
+    """`from_bytes` for one serde: the way is found once, not for each value."""
+    direct = None if serde is None else _direct(serde)
+    if direct is None:
+        return lambda raw: from_bytes(raw, serde)
+    decode = direct.decode
+
+    def decoded(raw: bytes) -> Any:
+        try:
+            return decode(raw)
+        except (ValueError, struct.error):
+            return from_bytes(raw, serde)
+
+    return decoded
+
+
 def _direct(serde: Serde) -> _Direct | None:
     return _direct_of(serde) if isinstance(serde, (StringSerde, BytesSerde, FixedWidthSerde)) else None
 

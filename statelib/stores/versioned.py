@@ -44,10 +44,10 @@ import numpy as np
 from statelib.errors import ConfigurationError, InputError
 from statelib.stores import versioned_batch
 from statelib.stores.backend import WriteBatch, end_of_prefix
-from statelib.stores.single_values import from_bytes, to_bytes
+from statelib.stores.single_values import decoder, encoder, from_bytes, to_bytes
 from statelib.stores.timeline import VALID_TO_UNDEFINED, Timeline
 from statelib.stores.version_set import VersionSet
-from statelib.stores.versioned_codec import Interval
+from statelib.stores.versioned_codec import Interval, decode_latest
 from statelib.stores.versioned_families import VersionedFamilies
 from statelib.stores.versioned_shipped import shipped_history
 
@@ -150,6 +150,7 @@ class VersionedKeyValueStore:
         self._metrics = metrics
         self._key_serde = key_serde
         self._value_serde = value_serde
+        self._encoded_key, self._decoded_value = encoder(key_serde), decoder(value_serde)
         self._warned_of_expired_get = False
         self._families.header  # noqa: B018 - refuses a store that was written with other settings
 
@@ -208,21 +209,28 @@ class VersionedKeyValueStore:
             InputError: The key is null.
         """
         found = self.versioned_key_query(key, as_of)
-        return None if found is None else VersionedRecord(found.value, found.timestamp)
+        if found is None or found.valid_to is None:
+            return found
+        return VersionedRecord(found.value, found.timestamp)
 
     def versioned_key_query(self, key: Any, as_of: int | None = None) -> VersionedRecord | None:
         """As `get`, but tells when the value ended, unless it is the latest (KIP-960, ``VersionedKeyQuery``)."""
-        raw_key = self._raw_key(key)
-        time = _END_OF_TIME if as_of is None else as_of
-        expired = time < self._horizon
-        timeline, _ = self._read(raw_key, _END_OF_TIME if expired else time)
-        found = timeline.at(time)
-        if found is None:
-            if expired:
-                self._warn_of_expired_get(time)
+        raw_key = self._encoded_key(key)
+        if raw_key is None:
+            raise self._null_key()
+        latest_from = None
+        raw = self._backend.get(self._families.latest, raw_key)
+        if raw is not None:
+            latest_from, value, _ = decode_latest(raw, self._name)
+            if as_of is None or latest_from <= as_of:
+                return VersionedRecord(self._decoded_value(value), latest_from)
+        if as_of is None:
             return None
-        valid_to = None if found.valid_to == VALID_TO_UNDEFINED else found.valid_to
-        return VersionedRecord(self._value(found.value), found.valid_from, valid_to)
+        if as_of < self._horizon:
+            self._warn_of_expired_get(as_of)
+            return None
+        found = self._families.ended(raw_key, as_of, latest_from)
+        return None if found is None else VersionedRecord(self._value(found.value), found.valid_from, found.valid_to)
 
     def history(
         self,
@@ -366,10 +374,13 @@ class VersionedKeyValueStore:
             )
 
     def _raw_key(self, key: Any) -> bytes:
-        raw = to_bytes(key, self._key_serde)
+        raw = self._encoded_key(key)
         if raw is None:
-            raise InputError("a versioned store has no null key", store=self._name)
+            raise self._null_key()
         return raw
 
+    def _null_key(self) -> InputError:
+        return InputError("a versioned store has no null key", store=self._name)
+
     def _value(self, raw: bytes | None) -> Any:
-        return from_bytes(raw, self._value_serde)
+        return None if raw is None else self._decoded_value(raw)

@@ -32,6 +32,7 @@ The header, under the empty key, which comes before all segments::
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,6 +55,7 @@ HEADER_KEY = b""
 _LATEST = struct.Struct(">qB")
 _SEGMENT_ID = struct.Struct(">q")
 _ROW = struct.Struct(">qI")
+_ROW_OF_ONE = struct.Struct(">qIqi")  # what most rows hold; and longer ones begin with
 _HEADER = struct.Struct(">Bqq")
 _REMEMBERED = 1
 _TOMBSTONE = -1
@@ -154,12 +156,7 @@ def decode_row(raw: bytes, store: str) -> list[Interval]:
     Raises:
         CorruptedDataError: The bytes are no row.
     """
-    end, count = _ROW.unpack_from(raw) if len(raw) >= _ROW.size else (0, 0)
-    position = _ROW.size + count * _FIXED_BYTES_PER_VERSION
-    if count == 0 or len(raw) < position:
-        raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
-    numbers = struct.unpack_from(f">{count}q{count}i", raw, _ROW.size)
-    times, sizes = (*numbers[:count], end), numbers[count:]
+    times, sizes, position = _decode_fixed(raw, store)
     versions = []
     for i, size in enumerate(sizes):
         if size == _TOMBSTONE:
@@ -167,9 +164,39 @@ def decode_row(raw: bytes, store: str) -> list[Interval]:
         else:
             versions.append(Interval(times[i], times[i + 1], raw[position : position + size]))
             position += size
-    if position != len(raw):
-        raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
     return versions
+
+
+def find_in_row(raw: bytes, time: int, store: str) -> tuple[bool, Interval | None]:
+    """Whether a row ended after ``time``, and if so its value that is valid then.
+
+    Raises:
+        CorruptedDataError: The bytes are no row.
+    """
+    if len(raw) >= _ROW_OF_ONE.size:
+        end, count, valid_from, size = _ROW_OF_ONE.unpack_from(raw)
+        if end <= time:
+            return False, None
+        if count == 1 and len(raw) == _ROW_OF_ONE.size + size:
+            return True, Interval(valid_from, end, raw[_ROW_OF_ONE.size :]) if valid_from <= time else None
+    times, sizes, position = _decode_fixed(raw, store)
+    at = bisect_right(times, time) - 1
+    if at < 0 or sizes[at] == _TOMBSTONE:
+        return True, None
+    position += sum(sizes[:at]) + sizes[:at].count(_TOMBSTONE)
+    return True, Interval(times[at], times[at + 1], raw[position : position + sizes[at]])
+
+
+def _decode_fixed(raw: bytes, store: str) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Of a row: when each version begins and the last one ends, their sizes, and where the first value lies."""
+    end, count = _ROW.unpack_from(raw) if len(raw) >= _ROW.size else (0, 0)
+    position = _ROW.size + count * _FIXED_BYTES_PER_VERSION
+    if count and len(raw) >= position:
+        numbers = struct.unpack_from(f">{count}q{count}i", raw, _ROW.size)
+        sizes = numbers[count:]
+        if position + sum(sizes) + sizes.count(_TOMBSTONE) == len(raw):  # a tombstone's -1 made up for
+            return (*numbers[:count], end), sizes, position
+    raise CorruptedDataError(f"a segment's row of {count} versions has {len(raw)} bytes", store=store)
 
 
 def encode_rows(

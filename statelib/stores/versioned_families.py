@@ -25,15 +25,18 @@ from statelib.stores.versioned_codec import (
     encode_latest,
     encode_row,
     encode_segment_key,
+    find_in_row,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.versioned_codec import Interval
+
+_FEW_SEGMENTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class VersionedFamilies:
         self._retention = history_retention_ms
         self._interval = segment_interval_ms
         self._raw_header: bytes | None = None
+        self._read_after = -1  # the header is that after so many writes
         self._header = Header(segment_interval_ms, NO_TIMESTAMP)
 
     @property
@@ -79,6 +83,9 @@ class VersionedFamilies:
         Raises:
             ConfigurationError: The stored segments have another width, or the store another format.
         """
+        writes = self.backend.writes
+        if writes == self._read_after:
+            return self._header
         raw = self.backend.get(self.segments, HEADER_KEY)
         if raw is not None and raw != self._raw_header:
             header = decode_header(raw, self.name)
@@ -89,6 +96,7 @@ class VersionedFamilies:
                     next_step=f"set the segment interval to {header.segment_interval_ms} ms, or start the job over",
                 )
             self._raw_header, self._header = raw, header
+        self._read_after = writes
         return self._header
 
     def segment_of(self, time: int) -> int:
@@ -142,6 +150,21 @@ class VersionedFamilies:
         timeline.remembered = remembered
         return timeline, Stored(raw, rows, first, first * self._interval - 1)
 
+    def ended(self, key: bytes, time: int, latest_from: int | None) -> Interval | None:
+        """The value valid at ``time``, within retention, and ended since: by when the latest one began, if any is."""
+        newest = self.segment_of(self.header.stream_time if latest_from is None else latest_from)
+        for segment in self._candidates(self.segment_of(time), newest):
+            raw = self.backend.get(self.segments, encode_segment_key(segment, key))
+            if raw is not None:
+                is_there, version = find_in_row(raw, time, self.name)
+                if is_there:
+                    return version
+        return None
+
+    def _candidates(self, first: int, last: int) -> Iterable[int]:
+        """Segments within retention that may hold something: a few look-ups are cheaper than a seek for each."""
+        return range(first, last + 1) if last - first < _FEW_SEGMENTS else self.segment_ids(first, last)
+
     def keys(self, first: bytes, end: bytes | None, from_ms: int) -> Iterator[bytes]:
         """Keys from ``first`` to before ``end`` that may have a value at ``from_ms`` or later, bytewise, each once."""
         runs = [(key for key, _ in self.backend.scan(self.latest, first, end))]
@@ -177,7 +200,7 @@ class VersionedFamilies:
 
     def _read_rows(self, key: bytes, first: int, last: int) -> dict[int, bytes]:
         rows = {}
-        for segment in self.segment_ids(first, last):
+        for segment in self._candidates(first, last):
             raw = self.backend.get(self.segments, encode_segment_key(segment, key))
             if raw is not None:
                 rows[segment] = raw

@@ -46,6 +46,22 @@ def test_a_family_that_was_never_written_is_empty(backend: Backend) -> None:
     assert backend.approximate_bytes("f") == backend.approximate_keys("f") == 0
 
 
+def test_every_write_counts(backend: Backend) -> None:
+    before = backend.writes
+    backend.get("f", b"a")
+    assert backend.writes == before
+    put(backend, a=b"1")
+    once = backend.writes
+    put(backend, a=b"1")
+    assert before < once < backend.writes
+
+
+def test_many_keys_are_found_in_their_order(backend: Backend) -> None:
+    put(backend, **{f"k{i:03}": bytes([i]) for i in range(0, 200, 2)})
+    keys = [b"k%03d" % i for i in reversed(range(200))]
+    assert backend.multi_get("f", keys) == [None if i % 2 else bytes([i]) for i in reversed(range(200))]
+
+
 def test_put_get_delete(backend: Backend) -> None:
     put(backend, a=b"1", b=b"")
     assert backend.get("f", b"a") == b"1"

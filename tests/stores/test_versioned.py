@@ -175,6 +175,15 @@ def test_a_reopened_store_goes_on_with_its_clock() -> None:
     assert store.put(b"k", b"late", 89) == NOT_PUT
 
 
+def test_two_objects_on_one_store_see_what_either_writes() -> None:
+    backend = MemoryBackend()
+    store, other = new(10, backend), new(10, backend)
+    for timestamp, writer, reader in ((50, store, other), (100, other, store)):
+        assert writer.put(b"k", b"v", timestamp) == VALID_TO_UNDEFINED
+        assert reader.stream_time == timestamp
+        assert reader.put(b"k", b"late", timestamp - 11) == NOT_PUT
+
+
 def test_another_segment_interval_is_refused() -> None:
     backend = MemoryBackend()
     new(backend=backend).put(b"k", b"v", 100)

@@ -27,6 +27,7 @@ from statelib.stores.versioned_codec import (
     encode_rows,
     encode_segment_key,
     encode_segment_keys,
+    find_in_row,
 )
 
 LATEST = bytes.fromhex("00000000000003e8 01 76 31")
@@ -80,6 +81,19 @@ def test_many_rows_are_encoded_as_one(rows: list[tuple[int, list[tuple[int, byte
     assert list(zip(decoded_from.tolist(), decoded_values.to_pylist(), strict=True)) == versions
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.none() | values), min_size=1, max_size=5),
+    st.integers(0, 3),
+    st.integers(-1, 30),
+)
+def test_a_version_is_found_in_a_row(steps: list[tuple[int, bytes | None]], lasted: int, time: int) -> None:
+    starts = np.cumsum([step for step, _ in steps]).tolist()
+    end = starts[-1] + (0 if steps[-1][1] is None else 1 + lasted)
+    row = [Interval(*v) for v in zip(starts, [*starts[1:], end], [value for _, value in steps], strict=True)]
+    there = next((v for v in row if v.value is not None and v.valid_from <= time < v.valid_to), None)
+    assert find_in_row(encode_row(row), time, "s") == (end > time, there)
+
+
 def test_many_segment_keys_are_encoded_as_one() -> None:
     keys = encode_segment_keys(np.array([5, 1 << 40]), pa.array([b"k", b""], pa.binary()))
     assert keys.to_pylist() == [encode_segment_key(5, b"k"), encode_segment_key(1 << 40)]
@@ -128,10 +142,22 @@ def test_a_damaged_latest_value_is_noticed_among_others() -> None:
         (decode_row, ROW[:-1]),
         (decode_row, ROW + b"x"),
         (decode_row, ROW[:20]),
+        (lambda raw, store: find_in_row(raw, 15, store), ROW[:-1]),
+        (lambda raw, store: find_in_row(raw, 15, store), ROW[:20]),
         (decode_header, HEADER[:-1]),
         (decode_header, b""),
     ],
-    ids=["short latest", "empty row", "short row", "long row", "cut row", "cut header", "empty header"],
+    ids=[
+        "short latest",
+        "empty row",
+        "short row",
+        "long row",
+        "cut row",
+        "short in search",
+        "cut in search",
+        "cut header",
+        "empty header",
+    ],
 )
 def test_damage_is_noticed(decode: object, raw: bytes) -> None:
     with pytest.raises(CorruptedDataError, match="store s"):
