@@ -4,7 +4,10 @@ import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.Writer;
+import java.net.ConnectException;
+import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,6 +20,7 @@ import org.apache.kafka.common.Uuid;
 /** A broker in a process of its own: KRaft mode, broker and controller in one, on the loopback interface. */
 final class Broker implements AutoCloseable {
   private static final int STOP_SECONDS = 120;
+  private static final int POLL_MS = 100;
 
   private final Process process;
   private final String bootstrapServers;
@@ -29,6 +33,7 @@ final class Broker implements AutoCloseable {
   /** Runs one for a peer that is no Java, until the standard input ends, and says where. Argument: its folder. */
   public static void main(String[] arguments) throws Exception {
     try (Broker broker = start(Path.of(arguments[0]))) {
+      broker.awaitPort();
       System.out.println(broker.bootstrapServers());
       System.in.transferTo(OutputStream.nullOutputStream());
     }
@@ -52,6 +57,18 @@ final class Broker implements AutoCloseable {
       }
     }
     return new Broker(java(folder, "kafka.Kafka", configuration.toString()), server);
+  }
+
+  private void awaitPort() throws InterruptedException, IOException {
+    int port = Integer.parseInt(bootstrapServers.substring(bootstrapServers.indexOf(':') + 1));
+    while (process.isAlive()) {
+      try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+        return;
+      } catch (ConnectException notYet) {
+        Thread.sleep(POLL_MS);
+      }
+    }
+    throw new IOException("the broker has ended; see its log");
   }
 
   String bootstrapServers() {

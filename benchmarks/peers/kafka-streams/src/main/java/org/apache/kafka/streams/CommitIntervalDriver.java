@@ -19,7 +19,7 @@ public final class CommitIntervalDriver extends TopologyTestDriver {
   private final MockProducer<byte[], byte[]> producer;
 
   public CommitIntervalDriver(Topology topology, Properties settings) throws ReflectiveOperationException {
-    super(topology, settings);
+    super(topology, unwaiting(settings));
     Field field = TopologyTestDriver.class.getDeclaredField("producer");
     field.setAccessible(true);
     @SuppressWarnings("unchecked")
@@ -27,11 +27,21 @@ public final class CommitIntervalDriver extends TopologyTestDriver {
     producer = mock;
   }
 
+  /** A task waits for no other partition: who calls {@link #process} has chosen the next record. */
+  private static Properties unwaiting(Properties settings) {
+    Properties changed = new Properties();
+    changed.putAll(settings);
+    changed.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, StreamsConfig.MAX_TASK_IDLE_MS_DISABLED);
+    return changed;
+  }
+
   /** Processes records of one source topic, in their order. */
   public void process(TopicPartition partition, List<ConsumerRecord<byte[], byte[]>> records) {
     task.addRecords(partition, records);
     for (int i = 0; i < records.size(); i++) {
-      task.process(0);
+      if (!task.process(0)) {
+        throw new IllegalStateException("the task took up no record of " + partition);
+      }
       task.maybePunctuateStreamTime();
     }
   }
