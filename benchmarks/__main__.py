@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.contestants.registry import CONTESTANTS
 from benchmarks.dataset import Parameters
+from benchmarks.guard import check, record
 from benchmarks.report import plot, table
 from benchmarks.runner import Runner
 from benchmarks.targets import summary, verdicts
@@ -35,7 +36,15 @@ def main() -> None:
         help="where the figures go, as JSON, and beside it as SVG",
     )
     parser.add_argument("--scale", nargs=argparse.REMAINDER, help="python -m benchmarks.scale with these arguments")
+    guard = parser.add_mutually_exclusive_group()
+    guard.add_argument("--check", action="store_true", help="hold small jobs against recorded.json, nothing else")
+    guard.add_argument("--record", action="store_true", help="write recorded.json anew, nothing else")
     arguments = vars(parser.parse_args())
+    if arguments.pop("record"):
+        record(arguments["repeats"])
+        return
+    if arguments.pop("check"):
+        sys.exit(0 if check(arguments["repeats"]) else 1)
     scale = arguments.pop("scale")
     if scale is not None:  # in place of this process, since what it has imported would count as theirs
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.scale", *scale])

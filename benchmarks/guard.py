@@ -1,0 +1,163 @@
+"""A guard against regressions: ``./dev bench --check`` and ``./dev bench --record``.
+
+Small jobs, which together go through every kernel of the engine, are replayed in this process, without Spark and audit.
+What each costs is held against pyarrow that reads and writes the same records, measured in turn with it: such a ratio
+is far steadier than seconds are, on one machine and from one machine to the next. ``recorded.json`` has the ratios that
+were last found good.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.dataset import CLICKS, RATES, Dataset, Parameters
+from benchmarks.scale.replays import Replays
+from benchmarks.works import WORKS
+from benchmarks.works import job as work_job
+from statelib import (
+    BufferConfig,
+    Job,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    count,
+    sum_,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECORDED = Path(__file__).with_name("recorded.json")
+TOLERANCE = 1.3
+"""How many times the recorded ratio is a regression: more than what noise does to the least of several repeats."""
+
+PARAMETERS = Parameters(records=400_000, partitions=1)
+_SECOND, _MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+_AGGREGATES = {"clicks": count(), "amount": sum_("amount")}
+_ANSWER = "answer"
+
+
+def _sessions(builder: StreamsBuilder) -> None:
+    windows = SessionWindows.of_inactivity_gap_and_grace(5 * _SECOND, _MINUTE)
+    builder.stream(CLICKS).group_by_key().windowed_by(windows).aggregate(_AGGREGATES).to_stream().to(_ANSWER)
+
+
+def _sliding_windows(builder: StreamsBuilder) -> None:
+    windows = SlidingWindows.of_time_difference_and_grace(_SECOND / 10, _MINUTE)
+    builder.stream(CLICKS).group_by_key().windowed_by(windows).aggregate(_AGGREGATES).to_stream().to(_ANSWER)
+
+
+def _hopping_windows(builder: StreamsBuilder) -> None:
+    windows = TimeWindows.of_size_and_grace(_MINUTE, 10 * _MINUTE).advance_by(20 * _SECOND)
+    builder.stream(CLICKS).group_by_key().windowed_by(windows).aggregate(_AGGREGATES).to_stream().to(_ANSWER)
+
+
+def _deduplicate_by_key(builder: StreamsBuilder) -> None:
+    builder.stream(CLICKS).deduplicate_by_key(_SECOND).to(_ANSWER)
+
+
+def _repartition(builder: StreamsBuilder) -> None:
+    builder.stream(CLICKS).group_by("currency").aggregate(_AGGREGATES).to_stream().to(_ANSWER)
+
+
+def _time_limit(builder: StreamsBuilder) -> None:
+    suppressed = Suppressed.until_time_limit(_MINUTE, BufferConfig.unbounded())
+    builder.stream(CLICKS).group_by_key().aggregate(_AGGREGATES).suppress(suppressed).to_stream().to(_ANSWER)
+
+
+def _table_join(builder: StreamsBuilder) -> None:
+    cost = {"cost": pc.multiply(pc.field("left", "amount"), pc.field("right", "rate"))}
+    builder.stream(CLICKS).to_table().join(builder.table(RATES), cost).to_stream().to(_ANSWER)
+
+
+def _foreign_key_join(builder: StreamsBuilder) -> None:
+    rates = builder.table(RATES)
+    joined = {"amount": "left.amount", "rate": "right.rate"}
+    by_id = builder.stream(CLICKS).map_values({"amount": "amount", "of": "key"}).to_table()
+    by_id.join(rates, joined, foreign_key="of").to_stream().to(_ANSWER)
+
+
+def _regrouped_table(builder: StreamsBuilder) -> None:
+    builder.stream(CLICKS).to_table().group_by("currency", "amount").aggregate({"sum": sum_("value")}).to_stream().to(
+        _ANSWER
+    )
+
+
+def _stream_join(builder: StreamsBuilder) -> None:
+    windows = JoinWindows.of_time_difference_and_grace(2 * _SECOND, 20 * _SECOND)
+    joined = {"id": "left.id", "rate": "right.rate"}
+    builder.stream(CLICKS).left_join(builder.stream(RATES), joined, windows).to(_ANSWER)
+
+
+OPERATORS: dict[str, Callable[[StreamsBuilder], None]] = {
+    build.__name__.strip("_").replace("_", "-"): build
+    for build in (
+        _sessions, _sliding_windows, _hopping_windows, _deduplicate_by_key, _repartition, _time_limit, _table_join,
+        _foreign_key_join, _regrouped_table, _stream_join,
+    )
+}  # fmt: skip
+
+
+def jobs() -> dict[str, Job]:
+    """The jobs by name: the works, and one an operator."""
+    made = {name: work_job(name) for name in WORKS}
+    for name, build in OPERATORS.items():
+        builder = StreamsBuilder(name)
+        build(builder)
+        made[name] = Job(name, builder.build())
+    return made
+
+
+def ratios(repeats: int, parameters: Parameters = PARAMETERS) -> dict[str, float]:
+    """By job, its CPU time as a multiple of what pyarrow takes to read and write the clicks; the least of each."""
+    floor: list[float] = []
+    costs: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory(prefix="hindstream-guard-") as folder:
+        dataset = Dataset.generate(Path(folder) / "dataset", parameters)
+        for repeat in range(repeats + 1):
+            for name, job in jobs().items():
+                floor.append(_copy(dataset, Path(folder)))
+                done = Replays(Path(folder) / f"{name}-{repeat}", job, dataset).run()
+                if repeat:  # the first one warms up
+                    costs.setdefault(name, []).append(done.phases["replay"].cpu_seconds)
+    return {name: min(seconds) / min(floor) for name, seconds in costs.items()}
+
+
+def _copy(dataset: Dataset, folder: Path) -> float:
+    """CPU seconds that pyarrow needs to read and write the clicks."""
+    started = time.process_time()
+    for file in dataset.files(CLICKS, 0):
+        table = pq.ParquetFile(file, page_checksum_verification=True).read(use_threads=False)
+        pq.write_table(table, folder / "copy.parquet", compression="zstd", write_page_checksum=True)
+    return time.process_time() - started
+
+
+def record(repeats: int) -> None:
+    """Measures, and writes down what was found."""
+    found = {name: round(ratio, 2) for name, ratio in ratios(repeats).items()}
+    RECORDED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(*(f"{name:18} {ratio:6.2f}" for name, ratio in found.items()), sep="\n")
+
+
+def check(repeats: int) -> bool:
+    """Measures, prints each ratio beside the recorded one, and says whether none is a regression."""
+    recorded: dict[str, float] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    found = ratios(repeats)
+    slower = [name for name, ratio in found.items() if ratio > TOLERANCE * recorded.get(name, float("inf"))]
+    print(f"{'':18}    now  recorded  (times pyarrow reading and writing)")
+    for name, ratio in found.items():
+        mark = "  SLOWER" if name in slower else ""
+        print(f"{name:18} {ratio:6.2f}    {recorded.get(name, float('nan')):6.2f}{mark}")
+    print(f"slower than recorded: {', '.join(slower) or 'none'}")
+    return not slower
