@@ -227,6 +227,41 @@ class Timelines:
         self._remembered[codes] = remembered
         self._used = end
 
+    def extend_back(
+        self,
+        codes: NDArray[np.int64],
+        known_from: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        valid_from: NDArray[np.int64],
+        rows: NDArray[np.int64],
+    ) -> None:
+        """Takes in what came before the timelines that keys have.
+
+        Args:
+            codes: int64[n], each once.
+            known_from: int64[n], ms: from then on, and with their first version, timelines are as they should be. Only
+                older versions are taken in.
+            offsets: As for `load`.
+            valid_from: As for `load`.
+            rows: As for `load`.
+        """
+        own_offsets, own_from, own_rows, _ = self.versions(codes)
+        known_from, has_own = known_from.copy(), np.diff(own_offsets) > 0
+        first = own_from[own_offsets[:-1][has_own]]
+        known_from[has_own] = np.minimum(known_from[has_own], first)
+        everyone = np.arange(len(codes))
+        key = np.repeat(everyone, np.diff(offsets))
+        is_older = valid_from < known_from[key]
+        key = np.concatenate([key[is_older], np.repeat(everyone, np.diff(own_offsets))])
+        order = np.argsort(key, kind="stable")
+        self.load(
+            codes,
+            np.concatenate([[0], np.cumsum(np.bincount(key, minlength=len(codes)))]),
+            np.concatenate([valid_from[is_older], own_from])[order],
+            np.concatenate([rows[is_older], own_rows])[order],
+            self._remembered[codes],
+        )
+
     def apply(
         self,
         puts: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],

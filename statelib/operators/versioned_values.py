@@ -17,6 +17,7 @@ from statelib.operators.accumulators import grown
 from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
 from statelib.serdes import serde_for
+from statelib.stores.byte_columns import in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from statelib.stores.versioned import VersionedKeyValueStore
 
 _NONE = np.empty(0, dtype=np.int64)
+_LOADED_WHOLE, _NOT_LOADED = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class VersionedValues:
@@ -57,7 +59,7 @@ class VersionedValues:
         self._type = value_type
         kip = context.semantics == "kip"
         self._timelines = Timelines(store.history_retention_ms, store.stream_time, kip=kip)
-        self._loaded = np.zeros(0, dtype=np.bool_)
+        self._loaded_from = np.zeros(0, dtype=np.int64)  # by key code, ms
         self._values = RowPool(pa.schema([("value", value_type)]))
         self._append(pa.nulls(1, value_type))  # row 0 is what a look-up without a match gives
 
@@ -67,7 +69,7 @@ class VersionedValues:
         Returns:
             int64, for each record the row of the version that is valid at its timestamp, or `NO_ROW`.
         """
-        puts = self._puts(table, codes)
+        puts = self._puts(table, codes, stream.timestamp)
         return self._timelines.apply(puts, (stream.sequence, codes, stream.timestamp)).found
 
     def put(self, table: Batch) -> tuple[pa.Array, NDArray[np.bool_]]:
@@ -76,7 +78,7 @@ class VersionedValues:
         Returns:
             For each the value of the key's latest version before; bool: whether it is the latest version since.
         """
-        applied = self._timelines.apply(self._puts(table, _NONE), (_NONE, _NONE, _NONE))
+        applied = self._timelines.apply(self._puts(table, _NONE, _NONE), (_NONE, _NONE, _NONE))
         return self.values_of(applied.replaced), applied.is_latest
 
     def values_of(self, rows: NDArray[np.int64]) -> pa.Array:
@@ -85,31 +87,53 @@ class VersionedValues:
 
     def memory_bytes(self) -> int:
         """Timelines and values."""
-        return self._timelines.memory_bytes() + self._loaded.nbytes + self._values.memory_bytes()
+        return self._timelines.memory_bytes() + self._loaded_from.nbytes + self._values.memory_bytes()
 
     def _puts(
-        self, table: Batch, also_named: NDArray[np.int64]
+        self, table: Batch, asked: NDArray[np.int64], asked_at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Updates as `Timelines` takes them; their keys and those of look-ups are loaded."""
+        """Updates as `Timelines` takes them; their keys, and those that are ``asked`` for at a time, are loaded."""
         codes = key_codes(table, self._context)
         self._timelines.make_room(len(self._context.keys))
-        self._load(np.concatenate([codes, also_named]))
+        if not self._is_empty:
+            self._load(np.concatenate([codes, asked]), np.concatenate([table.timestamp, asked_at]))
         first_row = self._append(table.value)
         rows = np.where(np.asarray(table.value.is_valid()), first_row + np.arange(len(table)), NO_ROW)
         return table.sequence, codes, table.timestamp, rows
 
-    def _load(self, codes: NDArray[np.int64]) -> None:
-        """Gets the stored versions of keys that are named for the first time."""
-        if self._is_empty:
+    def _load(self, codes: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+        """Gets the stored versions of keys that are named for the first time, or at an earlier time than before.
+
+        First those from the earliest time of this batch on. A key that turns out to be asked for at an earlier one gets
+        all that is within retention, so no key is read more than twice.
+        """
+        self._loaded_from = grown(self._loaded_from, len(self._context.keys), _NOT_LOADED)
+        # What is older than the retention meets the latest version or nothing.
+        times = np.maximum(times, self._timelines.stream_time - self._store.history_retention_ms)
+        rows = np.flatnonzero(codes != NULL_KEY)
+        rows = rows[times[rows] < self._loaded_from[codes[rows]]]
+        if len(rows) == 0:
             return
-        self._loaded = grown(self._loaded, len(self._context.keys))
-        codes = codes[codes != NULL_KEY]
-        wanted = np.unique(codes[~self._loaded[codes]])
-        if len(wanted):
-            versions = self._store.load(self._context.keys.take(wanted)).versions
-            first_row = self._append(self._decoded(versions.values))
-            load_versions(self._timelines, wanted, versions, first_row=first_row)
-            self._loaded[wanted] = True
+        wanted, key_of = np.unique(codes[rows], return_inverse=True)
+        from_ms = np.full(len(wanted), _NOT_LOADED)
+        np.minimum.at(from_ms, key_of, times[rows])
+        order = in_order(self._context.keys.take(wanted)).to_numpy()  # the store is fastest then
+        wanted, from_ms = wanted[order], from_ms[order]
+        again = self._loaded_from[wanted] != _NOT_LOADED
+        self._load_new(wanted[~again], from_ms[~again])
+        if again.any():
+            self._load_rest(wanted[again])
+
+    def _load_new(self, codes: NDArray[np.int64], from_ms: NDArray[np.int64]) -> None:
+        versions = self._store.load(self._context.keys.take(codes), from_ms).versions
+        load_versions(self._timelines, codes, versions, first_row=self._append(self._decoded(versions.values)))
+        self._loaded_from[codes] = from_ms
+
+    def _load_rest(self, codes: NDArray[np.int64]) -> None:
+        versions = self._store.load(self._context.keys.take(codes)).versions
+        rows = rows_of(versions, first_row=self._append(self._decoded(versions.values)))
+        self._timelines.extend_back(codes, self._loaded_from[codes], versions.offsets, versions.valid_from, rows)
+        self._loaded_from[codes] = _LOADED_WHOLE
 
     def _decoded(self, rows: pa.Array) -> pa.Array:
         if self._aggregator is None:
@@ -124,5 +148,10 @@ class VersionedValues:
 def load_versions(timelines: Timelines, codes: NDArray[np.int64], versions: VersionSet, *, first_row: int) -> None:
     """Takes stored versions into timelines; their values are the rows from ``first_row`` on."""
     timelines.make_room(int(codes.max(initial=-1)) + 1)
-    rows = np.where(versions.is_tombstone, NO_ROW, first_row + np.arange(len(versions.is_tombstone)))
+    rows = rows_of(versions, first_row=first_row)
     timelines.load(codes, versions.offsets, versions.valid_from, rows, versions.remembered)
+
+
+def rows_of(versions: VersionSet, *, first_row: int) -> NDArray[np.int64]:
+    """The rows of versions whose values are the rows from ``first_row`` on; `NO_ROW` for tombstones."""
+    return np.where(versions.is_tombstone, NO_ROW, first_row + np.arange(len(versions.is_tombstone)))

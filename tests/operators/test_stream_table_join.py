@@ -22,7 +22,7 @@ from tests.operators.task import Record, Task
 from tests.reference.stream_table_join import VersionedTable, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from statelib.batch import Batch
     from statelib.metrics import NodeMetrics
@@ -102,6 +102,54 @@ def test_batches_and_single_puts_lead_to_the_same_bytes(
     run.run(records, cuts, flush_every=1)
     for family in run.spec.families():
         assert list(run.backend.scan(family)) == list(backend.scan(family))
+
+
+@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
+@given(
+    records=histories(),
+    retention_ms=st.sampled_from([1, 10, 100]),
+    interval_ms=st.sampled_from([1, 4, 1000]),
+    first=st.integers(1, 39),
+    cuts=st.lists(st.integers(1, 39)),
+)
+def test_what_was_stored_is_read_as_far_back_as_it_is_asked_for(
+    semantics: Semantics, records: list[Record], retention_ms: int, interval_ms: int, first: int, cuts: list[int]
+) -> None:
+    """Batches that ask for earlier and earlier times, over state that was written by a slice before."""
+    spec = JoinedTable(JOINER, retention_ms, interval_ms, left=True)
+    whole = Task(spec, pa.string(), [LEFT, RIGHT], semantics=semantics)
+    expected = values(whole.run(records))
+    run = Task(spec, pa.string(), [LEFT, RIGHT], semantics=semantics)
+    results = run.run(records[:first], flush_every=1)
+    results += run.run(records[first:], [cut - first for cut in cuts])
+    assert values(results) == expected
+    assert run.content() == whole.content()
+
+
+def test_a_join_reads_only_the_history_that_it_is_asked_for() -> None:
+    backend = CountingBackend()
+    spec = JoinedTable(JOINER, 1000, 1, left=True)
+    updates = rows(*((TABLE, key, at, at) for at in range(10, 60, 10) for key in ("a", "b")))
+    Task(spec, pa.string(), [LEFT, RIGHT], backend).run(updates)
+    run = Task(spec, pa.string(), [LEFT, RIGHT], backend)
+    run.stream_time = 50
+    # Nothing for the latest version; what ended since the time asked for; for an earlier time the rest, once.
+    for key, at, read in (("a", 55, 0), ("b", 45, 1), ("a", 45, 4), ("a", 15, 0), ("b", 25, 4), ("b", 15, 0)):
+        backend.rows = 0
+        (found,) = values([run.process(rows((STREAM, key, 1, at)))])
+        assert (found["wind"], backend.rows) == (at // 10 * 10, read)
+
+
+class CountingBackend(MemoryBackend):
+    """Counts the rows of segments that are found."""
+
+    rows = 0
+
+    def multi_get(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = super().multi_get(family, keys)
+        if family.endswith(".segments"):
+            self.rows += sum(raw is not None for raw in found)
+        return found
 
 
 def rows(*updates_and_records: tuple[int, str | None, Any, int]) -> list[Record]:
