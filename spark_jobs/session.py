@@ -113,6 +113,7 @@ def _launch_options(settings: Settings) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": str(threads),
         "spark.ui.enabled": "false",
+        "spark.python.daemon.module": "spark_jobs.daemon",
         # The driver only hands out descriptions of tasks: a start in half the time is worth more than compiled speed.
         "spark.driver.extraJavaOptions": " ".join([
             f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
