@@ -144,7 +144,8 @@ class _Asked:
         """Where to look."""
         framed = keys[0] if len(keys) == 1 else len(keys[0]).to_bytes(4, "big") + keys[0] + keys[1]
         store_time_ms = task.position.clocks.get(self.node.name, {}).get("store_time", NO_TIMESTAMP)
-        return Place(backend, self.store, framed, self.at_ms, store_time_ms, self.types[self.node.name])
+        times_ms = store_time_ms, task.position.stream_time
+        return Place(backend, self.store, framed, self.at_ms, *times_ms, self.types[self.node.name])
 
 
 def _parsed(text: str, key_type: pa.DataType) -> bytes:

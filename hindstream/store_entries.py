@@ -71,6 +71,7 @@ class Place:
         at_ms: Of a versioned store the version of that time, of windows and sessions those that hold it; None: the
             latest version, all windows.
         store_time_ms: The store's clock.
+        stream_time_ms: The task's.
         forwarded: What its operator forwards, fields ``key`` and ``value``.
     """
 
@@ -79,6 +80,7 @@ class Place:
     key: bytes
     at_ms: int | None
     store_time_ms: int
+    stream_time_ms: int
     forwarded: pa.Schema
 
 
@@ -145,9 +147,11 @@ def _(spec: Distinct, place: Place) -> Iterator[Entry]:
 
 @entries.register
 def _(spec: DeduplicateSpec, place: Place) -> Iterator[Entry]:
-    entry = DeduplicationStore(place.backend, spec.store).fetch(place.key)
-    if entry is not None:
-        yield time_text(entry.timestamp), {"partition": entry.partition, "offset": entry.offset}
+    found = DeduplicationStore(place.backend, spec.store, interval_ms=spec.interval_ms).fetch(place.key)
+    columns = (found.timestamp.tolist(), found.partition.tolist(), found.offset.tolist())
+    for timestamp, partition, offset in zip(*columns, strict=True):
+        expired = ", expired" if timestamp < place.stream_time_ms - spec.interval_ms else ""
+        yield time_text(timestamp) + expired, {"partition": partition, "offset": offset}
 
 
 @entries.register

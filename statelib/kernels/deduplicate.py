@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.batch import NO_OFFSET, NULL_KEY
-from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, i64, nothing
+from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, i64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ NO_ENTRY = np.iinfo(np.int64).min
 """The timestamp of an id that has no entry: it is older than any interval."""
 
 
-@compiled(nothing(Int64s, Int64s, Int64s, Int64s, Int64s, i64, Int64sOut, Int64sOut, Int64sOut, BoolsOut))
+@compiled(i64(Int64s, Int64s, Int64s, Int64s, Int64s, i64, Int64sOut, Int64sOut, Int64sOut, BoolsOut))
 def deduplicate(
     codes: NDArray[np.int64],
     timestamps: NDArray[np.int64],
@@ -28,7 +28,7 @@ def deduplicate(
     entry_places: NDArray[np.int64],
     entry_offsets: NDArray[np.int64],
     forwarded: NDArray[np.bool_],
-) -> None:
+) -> int:
     """Decides for each record, in order, whether it is forwarded, and keeps the entries up to date.
 
     Args:
@@ -42,7 +42,11 @@ def deduplicate(
         entry_places: By code, where that record came from.
         entry_offsets: By code, its offset there.
         forwarded: The decisions, written.
+
+    Returns:
+        How often an entry was set.
     """
+    new_entries = 0
     for i in range(len(codes)):
         code = codes[i]
         forwarded[i] = True
@@ -58,3 +62,5 @@ def deduplicate(
             entry_timestamps[code] = timestamp
             entry_places[code] = places[i]
             entry_offsets[code] = offsets[i]
+            new_entries += 1
+    return new_entries

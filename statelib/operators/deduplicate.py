@@ -26,7 +26,8 @@ from statelib.operators.fields import both, fields_of_mapper
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.serdes import serde_for
-from statelib.stores.deduplication import DeduplicationStore, Entries
+from statelib.stores.deduplication import DeduplicationStore
+from statelib.stores.deduplication_codec import Entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,8 +104,9 @@ class Deduplicate:
     def __init__(self, spec: DeduplicateSpec, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._store = DeduplicationStore(context.backend, spec.store)
+        self._store = DeduplicationStore(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._stream_time = NO_TIMESTAMP
+        self._new_entries = 0  # since the last flush
         self._own_ids = KeyTable()
         plain_key = spec.kind == "by_key" and spec.id_serde is None
         self._id_table = context.keys if plain_key else self._own_ids
@@ -113,13 +115,14 @@ class Deduplicate:
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The records that are no duplicates."""
         (batch,) = inputs
+        codes = self._codes(batch)
         if len(uptake):
             self._stream_time = int(uptake.stream_time[-1])
-        codes = self._codes(batch)
-        self._working_set.look_up(codes, self._id_table, self._store)
+            since_ms = self._store.kept_from(int(uptake.stream_time[0]))
+            self._working_set.look_up(codes, self._id_table, self._store, since_ms)
         row = batch.sequence - uptake.first_sequence
         forwarded = np.empty(len(batch), dtype=np.bool_)
-        deduplicate(
+        self._new_entries += deduplicate(
             codes,
             batch.timestamp,
             uptake.stream_time[row],
@@ -140,30 +143,29 @@ class Deduplicate:
         return batch.filter(forwarded)
 
     def flush(self, write: WriteBatch) -> None:
-        """Removes what has expired, and writes those new entries that have not."""
-        horizon = self._stream_time - self._spec.interval_ms
-        expired = self._store.remove_expired(horizon, write)
-        self._context.metrics.count("expired-entries", expired)
-        codes, entries = self._working_set.changed_since(horizon)
-        self._store.store(self._id_table.take(codes), entries, write)
+        """Removes what the store does not keep any more, and writes those new entries that it does."""
+        store = self._store
+        ever = len(store) + self._new_entries
+        store.expire(self._stream_time, write)
+        codes, entries, stored_ms = self._working_set.changed_since(store.kept_from(self._stream_time))
+        store.store(self._id_table.take(codes), entries, stored_ms, write)
+        self._context.metrics.count("expired-entries", ever - len(store))
+        self._new_entries = 0
         self._working_set = _WorkingSet()
         self._own_ids.clear()
 
     def _forget_expired(self) -> None:
-        """Drops ids whose entries have expired from the working set, whenever it has grown to several times its size.
-
-        An expired entry is as good as none, here and in the store.
-        """
+        """Drops ids whose entries the store would not keep, whenever the working set has grown to several times its size."""
         ids, entries = self._own_ids, self._working_set
         if len(ids) >= max(_FORGET_FROM, _FORGET_FACTOR * entries.kept):
-            alive = entries.alive(self._stream_time - self._spec.interval_ms)
+            alive = entries.alive(self._store.kept_from(self._stream_time))
             if len(alive) < len(ids):
                 ids.keep(alive)
             entries.keep(alive)
 
     def memory_bytes(self) -> int:
-        """The entries and, unless they are the record keys, the ids."""
-        return self._working_set.memory_bytes() + self._own_ids.memory_bytes()
+        """The entries, what is known of the store and, unless they are the record keys, the ids."""
+        return self._working_set.memory_bytes() + self._store.memory_bytes() + self._own_ids.memory_bytes()
 
     def _codes(self, batch: Batch) -> NDArray[np.int64]:
         """The code of each record's id in `_id_table`."""
@@ -200,7 +202,6 @@ class _WorkingSet:
         self._offsets = np.empty(0, dtype=np.int64)
         self._stored = np.empty(0, dtype=np.int64)  # the timestamps that the store has
         self._looked_up = np.empty(0, dtype=np.bool_)
-        self._in_store: int | None = None  # how many entries are still to be found in the store, roughly
         self.kept = 0
         """How many ids there were when expired ones were last dropped."""
 
@@ -209,39 +210,27 @@ class _WorkingSet:
         """Timestamps, places and offsets, for the kernel."""
         return self._timestamps, self._places, self._offsets
 
-    def look_up(self, codes: NDArray[np.int64], ids: KeyTable, store: DeduplicationStore) -> None:
+    def look_up(self, codes: NDArray[np.int64], ids: KeyTable, store: DeduplicationStore, since_ms: int) -> None:
         """Makes room for all codes of ``ids`` and gets the entries of ``codes`` from the store, once each."""
         self._resize(len(ids))
-        if self._in_store is None:
-            self._in_store = store.approximate_len()
-        if self._in_store == 0:
+        if len(store) == 0:
             return
         known = codes[codes != NULL_KEY]
         wanted = np.unique(known[~self._looked_up[known]])
-        if len(wanted) < self._in_store:
-            found, entries = store.load(ids.take(wanted).to_pylist())
-            self._fill(wanted[found], entries)
-            self._looked_up[wanted] = True
-        else:  # fewer entries than questions: read them all
-            everything, entries = store.load_all()
-            stored = ids.encode(pa.array(everything, pa.large_binary()))
-            self._resize(len(ids))
-            new = ~self._looked_up[stored]
-            self._fill(stored[new], entries.take(new))
-            self._in_store = 0
+        found, entries = store.load(ids.take(wanted), since_ms=since_ms)
+        self._fill(wanted[found], entries)
+        self._looked_up[wanted] = True
 
-    def changed_since(self, horizon_ms: int) -> tuple[NDArray[np.int64], Entries]:
-        """Codes and entries that the store does not have, from ``horizon_ms`` on.
-
-        An entry is replaced only after it has expired, so no id given here has a living entry in the store.
-        """
-        codes = np.flatnonzero((self._timestamps >= horizon_ms) & (self._timestamps != self._stored))
+    def changed_since(self, first_ms: int) -> tuple[NDArray[np.int64], Entries, NDArray[np.int64]]:
+        """Codes and entries that the store does not have, from ``first_ms`` on; and the timestamps that it has."""
+        codes = np.flatnonzero((self._timestamps >= first_ms) & (self._timestamps != self._stored))
         places = self._places[codes]
-        return codes, Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
+        entries = Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
+        return codes, entries, self._stored[codes]
 
-    def alive(self, horizon_ms: int) -> NDArray[np.int64]:
-        """The codes whose entries are from ``horizon_ms`` on."""
-        return np.flatnonzero(self._timestamps >= horizon_ms)
+    def alive(self, first_ms: int) -> NDArray[np.int64]:
+        """The codes whose entries are from ``first_ms`` on."""
+        return np.flatnonzero(self._timestamps >= first_ms)
 
     def keep(self, codes: NDArray[np.int64]) -> None:
         """Forgets all codes but these, which become 0, 1, 2, ... in this order."""

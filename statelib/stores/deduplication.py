@@ -1,176 +1,203 @@
 """The store of KIP-655: which ids were forwarded, when, and from which record.
 
-Two families of the task's backend, all integers big-endian::
+It keeps the latest entry of each id, by segments of time as Kafka's window stores: what has expired leaves with its
+whole segment, so an entry is there for up to half an interval longer than it counts. At a flush the store has, of each
+id, the latest entry that is not older than the beginning of the segment in which the horizon lies (stream time -
+interval), whatever the batches, slices and budgets were.
 
-    <name>.entries   key    id bytes
-                     value  version u8 = 1 | timestamp i64 | offset i64 | source i16 | partition i32     (23 bytes)
-
-    <name>.index     key    timestamp i64 | id bytes
-                     value  empty
-
-Each entry has exactly one index key, so expiry is one scan of the index's beginning. ``timestamp`` (ms) and ``offset``
-are KIP-655's; an offset of -1 is that of a record without one. ``source`` (the topic's number in the task) and
-``partition`` say in which partition the offset counts: streams of several topics may be merged before deduplication.
+A look-up asks the segments that there are, two to four. Of a segment that this object has written or read as a whole
+it has a filter in memory, which knows most ids that are not there; of others it keeps count of its questions, and once
+they are as many as the entries it reads the segment instead.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_OFFSET
-from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.stores.backend import WriteBatch
-from statelib.stores.byte_columns import empty_values, joined, packed, times
+from statelib.kernels.key_filter import KeyFilter, hashes_of
+from statelib.kernels.key_table import KeyTable
+from statelib.stores.deduplication_codec import (
+    SEGMENT_BYTES,
+    Entries,
+    decode_count,
+    decode_segment,
+    decode_values,
+    encode_count,
+    encode_keys,
+    encode_segment,
+    encode_values,
+    refuse_format_1,
+    segment_width_ms,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Backend
+    from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.byte_columns import Column
 
-FORMAT_VERSION = 1
-_VALUE = np.dtype([("version", "u1"), ("timestamp", ">i8"), ("offset", ">i8"), ("source", ">i2"), ("partition", ">i4")])
-_TIME = struct.Struct(">q")
+_READ_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The forwarded record of an id: its timestamp (ms) and where it came from."""
+@dataclass(slots=True)
+class _Segment:
+    """What is known of a segment."""
 
-    timestamp: int
-    offset: int = NO_OFFSET
-    source: int = 0
-    partition: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Several entries as columns of one length, all int64."""
-
-    timestamp: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    source: NDArray[np.int64]
-    partition: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.timestamp)
-
-    def take(self, rows: NDArray[Any]) -> Entries:
-        """Those that ``rows`` (indices or booleans) chooses."""
-        return Entries(self.timestamp[rows], self.offset[rows], self.source[rows], self.partition[rows])
+    entries: int
+    filter: KeyFilter | None = None  # of the ids of all entries
+    asked: int = 0  # how many ids were looked up without it
 
 
 class DeduplicationStore:
-    """See the module's docstring. Point and batch access read and write the same bytes."""
+    """See the module's docstring. One object at a time may write a store.
 
-    def __init__(self, backend: Backend, name: str) -> None:
+    Args:
+        backend: Where the families are.
+        name: Of the store; its families are ``families(name)``.
+        interval_ms: The deduplication interval.
+
+    Raises:
+        ConfigurationError: The store was written in format 1.
+        CorruptedDataError: Its segments cannot be read.
+    """
+
+    def __init__(self, backend: Backend, name: str, *, interval_ms: int) -> None:
         self._backend = backend
         self._name = name
-        self._entries, self._index = self.families(name)
+        self._entries, self._by_segment = self.families(name)
+        self._width_ms = segment_width_ms(interval_ms)
+        self._interval_ms = interval_ms
+        self._segments = {
+            decode_segment(key, name): _Segment(decode_count(value, name))
+            for key, value in backend.scan(self._by_segment)
+        }
+        if not self._segments and not backend.is_empty(self._entries):
+            refuse_format_1(name)
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:
         """The backend families of the store called ``name``."""
-        return f"{name}.entries", f"{name}.index"
+        return f"{name}.entries", f"{name}.segments"
 
-    def fetch(self, id_bytes: bytes) -> Entry | None:
-        """The entry of an id, or None."""
-        value = self._backend.get(self._entries, id_bytes)
-        if value is None:
-            return None
-        entries = self._decode([value])
-        return Entry(
-            *(int(column[0]) for column in (entries.timestamp, entries.offset, entries.source, entries.partition))
-        )
+    def __len__(self) -> int:
+        """The number of entries."""
+        return sum(segment.entries for segment in self._segments.values())
 
-    def put(self, id_bytes: bytes, entry: Entry) -> None:
-        """Sets the entry of an id."""
-        write = WriteBatch()
-        before = self.fetch(id_bytes)
-        if before is not None:
-            write.delete(self._index, _TIME.pack(before.timestamp) + id_bytes)
-        columns = (np.array([value]) for value in (entry.timestamp, entry.offset, entry.source, entry.partition))
-        self.store(pa.array([id_bytes], pa.binary()), Entries(*columns), write)
-        self._backend.write(write)
+    def kept_from(self, stream_time_ms: int) -> int:
+        """The oldest timestamp, ms, that the store keeps at this stream time."""
+        return (stream_time_ms - self._interval_ms) // self._width_ms * self._width_ms
 
-    def expire(self, before_ms: int) -> int:
-        """Removes all entries with a timestamp below ``before_ms``.
+    def memory_bytes(self) -> int:
+        """Size of the filters."""
+        filters = (segment.filter for segment in self._segments.values())
+        return sum(known.memory_bytes() for known in filters if known is not None)
 
-        Returns:
-            Their number.
-        """
-        write = WriteBatch()
-        expired = self.remove_expired(before_ms, write)
-        self._backend.write(write)
-        return expired
+    def fetch(self, id_bytes: bytes) -> Entries:
+        """The entry of an id: one, or none. It may have expired."""
+        since_ms = min(self._segments, default=0) * self._width_ms
+        return self.load(pa.array([id_bytes], pa.binary()), since_ms=since_ms)[1]
 
-    def approximate_len(self) -> int:
-        """Roughly the number of entries; 0 only if there is none."""
-        return 0 if self._backend.is_empty(self._entries) else max(1, self._backend.approximate_keys(self._entries))
-
-    def load(self, ids: Sequence[bytes]) -> tuple[NDArray[np.bool_], Entries]:
+    def load(self, ids: Column, *, since_ms: int) -> tuple[NDArray[np.int64], Entries]:
         """Looks up many ids at once.
 
+        Args:
+            ids: Each once.
+            since_ms: Segments before the one of this time are left out.
+
         Returns:
-            For each id whether it has an entry, and the entries of those that have, in order.
+            int64: which of the ids have an entry; and the entries of these.
         """
-        values = self._backend.multi_get(self._entries, ids)
-        found = np.fromiter((value is not None for value in values), np.bool_, len(values))
-        return found, self._decode([value for value in values if value is not None])
+        hashes = hashes_of(ids)
+        missing = np.ones(len(ids), dtype=np.bool_)
+        found: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+        values: list[bytes] = []
+        asked = [number for number in self._segments if number >= since_ms // self._width_ms]
+        for number in sorted(asked, reverse=True):  # what comes again mostly does so soon
+            segment, rows = self._segments[number], np.flatnonzero(missing)
+            look_up = self._ask
+            if segment.filter is not None:
+                rows = rows[segment.filter.may_have(hashes[rows])]
+            else:
+                segment.asked += len(rows)
+                if segment.asked >= segment.entries:
+                    look_up = self._read_whole
+            for some, some_values in look_up(number, ids.take(pa.array(rows))):
+                missing[rows[some]] = False
+                found.append(rows[some])
+                values += some_values
+        return np.concatenate(found), decode_values(values, self._name)
 
-    def load_all(self) -> tuple[list[bytes], Entries]:
-        """All ids and their entries."""
-        pairs = list(self._backend.scan(self._entries))
-        return [id_bytes for id_bytes, _ in pairs], self._decode([value for _, value in pairs])
+    def _ask(self, number: int, ids: Column) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
+        """Some at a time, which of the ids a segment has, and their values."""
+        keys = encode_keys(np.full(len(ids), number), ids)
+        for first in range(0, len(keys), _READ_AT_ONCE):
+            values = self._backend.multi_get(self._entries, keys.slice(first, _READ_AT_ONCE).to_pylist())
+            there = [i for i, value in enumerate(values) if value is not None]
+            yield first + np.array(there, dtype=np.int64), [value for value in values if value is not None]
 
-    def store(self, ids: Column, entries: Entries, write: WriteBatch) -> None:
-        """Adds new entries to ``write``; none of ``ids`` may have one, unless ``write`` removes it before."""
-        write.put_columns(self._entries, ids, packed(_encode(entries)))
-        write.put_columns(self._index, joined(times(entries.timestamp), ids), empty_values(len(entries)))
+    def _read_whole(self, number: int, ids: Column) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
+        """As `_ask`, but reads all that the segment has, and keeps a filter of it."""
+        segment, asked = self._segments[number], KeyTable()
+        asked.encode(ids)
+        known = KeyFilter(segment.entries)
+        entries = iter(self._backend.scan(self._entries, encode_segment(number), encode_segment(number + 1)))
+        while some := list(islice(entries, _READ_AT_ONCE)):
+            there = pa.array([key[SEGMENT_BYTES:] for key, _ in some], pa.large_binary())
+            known.add(hashes_of(there))
+            codes = asked.find(there)  # ids are distinct, so the code of each is its place
+            matched = np.flatnonzero(codes >= 0)
+            yield codes[matched], [some[i][1] for i in matched.tolist()]
+        segment.filter = known
 
-    def remove_expired(self, before_ms: int, write: WriteBatch) -> int:
-        """Adds to ``write`` the removal of all entries with a timestamp below ``before_ms``; gives their number."""
-        if before_ms <= 0:
-            return 0
-        end = _TIME.pack(before_ms)
-        expired = 0
-        for index_key, _ in self._backend.scan(self._index, b"", end):
-            write.delete(self._entries, index_key[_TIME.size :])
-            expired += 1
+    def expire(self, stream_time_ms: int, write: WriteBatch) -> None:
+        """Adds the removal of all segments that are not kept at this stream time to ``write``."""
+        first = self.kept_from(stream_time_ms) // self._width_ms
+        expired = [number for number in self._segments if number < first]
         if expired:
-            write.delete_range(self._index, b"", end)
-        return expired
+            for family in (self._entries, self._by_segment):
+                write.delete_range(family, encode_segment(min(expired)), encode_segment(first))
+            for number in expired:
+                del self._segments[number]
 
-    def _decode(self, values: Sequence[bytes]) -> Entries:
-        for value in values:
-            if value[:1] > bytes([FORMAT_VERSION]):
-                raise ConfigurationError(
-                    f"the state has format {value[0]}, this Hindstream knows up to {FORMAT_VERSION}",
-                    store=self._name,
-                    next_step="use the version of Hindstream that wrote the state, or a newer one",
-                )
-            if len(value) != _VALUE.itemsize or value[0] != FORMAT_VERSION:
-                raise CorruptedDataError(
-                    f"a deduplication entry is not what was written: {value.hex()}",
-                    store=self._name,
-                    next_step="restore the checkpoint from another copy",
-                )
-        rows = np.frombuffer(b"".join(values), _VALUE)
-        return Entries(*(rows[name].astype(np.int64) for name in ("timestamp", "offset", "source", "partition")))
+    def store(self, ids: Column, entries: Entries, stored_ms: NDArray[np.int64], write: WriteBatch) -> None:
+        """Adds new entries to ``write``, and the removal of those that they replace.
 
+        Args:
+            ids: Each once.
+            entries: Of these.
+            stored_ms: int64, the timestamp of the entry that the store has of each, `NO_ENTRY` for none.
+            write: The batch; it has to be carried out before the next call.
+        """
+        segment, before = entries.timestamp // self._width_ms, stored_ms // self._width_ms
+        there = np.isin(before, list(self._segments))
+        moved = there & (before != segment)
+        new = ~there | moved
+        write.delete_columns(self._entries, encode_keys(before[moved], ids.filter(pa.array(moved))))
+        write.put_columns(self._entries, encode_keys(segment, ids), encode_values(entries))
+        hashes = hashes_of(ids)
+        for number in np.unique(segment).tolist():
+            added = hashes[new & (segment == number)]
+            known = self._segments.setdefault(number, _Segment(0, KeyFilter()))
+            known.entries += len(added)
+            if known.filter is not None:
+                known.filter.add(added)
+        for number, count in zip(
+            *(part.tolist() for part in np.unique(before[moved], return_counts=True)), strict=True
+        ):
+            self._segments[number].entries -= count
+        self._write_counts({*np.unique(segment).tolist(), *np.unique(before[moved]).tolist()}, write)
 
-def _encode(entries: Entries) -> NDArray[np.void]:
-    rows = np.empty(len(entries), _VALUE)
-    rows["version"] = FORMAT_VERSION
-    rows["timestamp"] = entries.timestamp
-    rows["offset"] = entries.offset
-    rows["source"] = entries.source
-    rows["partition"] = entries.partition
-    return rows
+    def _write_counts(self, numbers: set[int], write: WriteBatch) -> None:
+        for number in numbers:
+            if count := self._segments[number].entries:
+                write.put(self._by_segment, encode_segment(number), encode_count(count))
+            else:
+                write.delete(self._by_segment, encode_segment(number))
+                del self._segments[number]

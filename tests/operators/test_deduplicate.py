@@ -93,7 +93,7 @@ def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], inter
         assert kept == [records[row].value for row in expected]
         assert run.metrics.unaccounted == 0
         assert run.metrics.records_out == len(expected)
-        contents.append(run.content())
+        contents.append((run.content(), run.metrics.counters))
     assert contents[1:] == contents[:-1]
 
 
@@ -102,11 +102,16 @@ def test_the_store_keeps_what_may_still_matter(records: list[Record], interval_m
     run = task("by_key", interval_ms)
     run.run(records, range(0, 40, 7), flush_every=1)
     content = run.content()
-    assert {key[8:]: key[:8] for key, _ in content["dedup.index"]} == {
-        key: value[1:9] for key, value in content["dedup.entries"]
-    }
-    oldest = run.stream_time - interval_ms
-    assert all(int.from_bytes(key[:8], "big") >= oldest for key, _ in content["dedup.index"])
+    width = max(1, interval_ms // 2)
+    times = {key: int.from_bytes(value[1:9], "big", signed=True) for key, value in content["dedup.entries"]}
+    segments = [int.from_bytes(key[:8], "big", signed=True) for key in times]
+    assert segments == [time // width for time in times.values()]
+    assert len({key[8:] for key in times}) == len(times)
+    assert all(segment >= (run.stream_time - interval_ms) // width for segment in segments)
+    assert content["dedup.segments"] == [
+        (segment.to_bytes(8, "big", signed=True), segments.count(segment).to_bytes(8, "big"))
+        for segment in sorted(set(segments))
+    ]
 
 
 def test_accounts() -> None:
@@ -115,7 +120,7 @@ def test_accounts() -> None:
     records = [Record(key, {"id": id_, "n": 0}, at, offset) for offset, (key, id_, at) in enumerate(rows)]
     run.run(records, [3], flush_every=1)
     assert run.metrics.accounts == {"forwarded": 3, "duplicate": 1, "null-key": 2}
-    assert run.metrics.counters == {"expired-entries": 1}
+    assert run.metrics.counters == {"expired-entries": 2}
 
 
 def test_key_and_id_do_not_run_together() -> None:

@@ -1,6 +1,8 @@
-"""The deduplication store: its bytes, and that point and batch access agree."""
+"""The deduplication store against a dictionary, and its bytes."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -9,31 +11,79 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.kernels.deduplicate import NO_ENTRY
+from statelib.stores import deduplication
 from statelib.stores.backend import WriteBatch
-from statelib.stores.deduplication import DeduplicationStore, Entry
+from statelib.stores.deduplication import DeduplicationStore
+from statelib.stores.deduplication_codec import (
+    Entries,
+    decode_count,
+    decode_segment,
+    encode_count,
+    encode_segment,
+    segment_width_ms,
+)
 from statelib.stores.memory import MemoryBackend
 
-GOLDEN_VALUE = bytes.fromhex("01 0000018bcfe56800 0000000000000007 0002 00000005")
-GOLDEN_INDEX_KEY = bytes.fromhex("0000018bcfe56800") + b"id"
-ENTRIES = st.builds(
-    Entry, st.integers(0, 50), st.integers(-1, 2**63 - 1), st.integers(0, 2**15 - 1), st.integers(0, 2**31 - 1)
-)
+if TYPE_CHECKING:
+    from statelib.stores.backend import Backend
+
+Entry = tuple[int, int, int, int]
+"""Timestamp, offset, source, partition."""
+
+TEN_MINUTES = 600_000
+GOLDEN_SEGMENT = bytes.fromhex("000000000056776a")
+GOLDEN_VALUE = bytes.fromhex("02 0000018bcfe56800 0000000000000007 0002 00000005")
+GOLDEN_COUNT = bytes.fromhex("0000000000000001")
+
+
+def columns(entries: list[Entry]) -> Entries:
+    return Entries(*np.array(entries, dtype=np.int64).reshape(-1, 4).T.copy())
+
+
+def rows(entries: Entries) -> list[Entry]:
+    return list(zip(*(getattr(entries, name).tolist() for name in Entries.__slots__), strict=True))
+
+
+def put(store: DeduplicationStore, backend: Backend, new: dict[bytes, Entry], stored: dict[bytes, Entry]) -> None:
+    write = WriteBatch()
+    before = [stored[key][0] if key in stored else NO_ENTRY for key in new]
+    store.store(pa.array(list(new), pa.binary()), columns(list(new.values())), np.array(before, np.int64), write)
+    backend.write(write)
+
+
+def expire(store: DeduplicationStore, backend: Backend, stream_time: int) -> None:
+    write = WriteBatch()
+    store.expire(stream_time, write)
+    backend.write(write)
+
+
+def content(backend: Backend) -> list[list[tuple[bytes, bytes]]]:
+    return [list(backend.scan(family)) for family in DeduplicationStore.families("d")]
 
 
 def test_golden_bytes() -> None:
     backend = MemoryBackend()
-    entry = Entry(1_700_000_000_000, 7, 2, 5)
-    DeduplicationStore(backend, "d").put(b"id", entry)
-    assert list(backend.scan("d.entries")) == [(b"id", GOLDEN_VALUE)]
-    assert list(backend.scan("d.index")) == [(GOLDEN_INDEX_KEY, b"")]
-    assert DeduplicationStore(backend, "d").fetch(b"id") == entry
-    assert DeduplicationStore(backend, "d").fetch(b"other") is None
+    put(DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES), backend, {b"id": (1_700_000_000_000, 7, 2, 5)}, {})
+    assert list(backend.scan("d.entries")) == [(GOLDEN_SEGMENT + b"id", GOLDEN_VALUE)]
+    assert list(backend.scan("d.segments")) == [(GOLDEN_SEGMENT, GOLDEN_COUNT)]
+    opened = DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES)
+    assert len(opened) == 1
+    assert rows(opened.fetch(b"id")) == [(1_700_000_000_000, 7, 2, 5)]
+    assert rows(opened.fetch(b"other")) == []
+
+
+def test_a_segment_is_half_the_interval_and_never_nothing() -> None:
+    assert [segment_width_ms(interval_ms) for interval_ms in (0, 1, 2, 3, 600_000)] == [1, 1, 1, 1, 300_000]
+    store = DeduplicationStore(MemoryBackend(), "d", interval_ms=10)
+    assert [store.kept_from(time) for time in (14, 15, 19, 20, 0)] == [0, 5, 5, 10, -10]
 
 
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        (b"\x02" + GOLDEN_VALUE[1:], ConfigurationError),
+        (b"\x03" + GOLDEN_VALUE[1:], ConfigurationError),
+        (b"\x03", ConfigurationError),
         (b"\x00" + GOLDEN_VALUE[1:], CorruptedDataError),
         (GOLDEN_VALUE[:-1], CorruptedDataError),
         (b"", CorruptedDataError),
@@ -42,40 +92,106 @@ def test_golden_bytes() -> None:
 def test_other_bytes_are_refused(value: bytes, error: type[Exception]) -> None:
     backend = MemoryBackend()
     write = WriteBatch()
-    write.put("d.entries", b"id", value)
+    write.put("d.segments", GOLDEN_SEGMENT, GOLDEN_COUNT)
+    write.put("d.entries", GOLDEN_SEGMENT + b"id", value)
     backend.write(write)
     with pytest.raises(error, match="store d"):
-        DeduplicationStore(backend, "d").fetch(b"id")
+        DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES).fetch(b"id")
 
 
-@given(puts=st.lists(st.tuples(st.binary(max_size=3), ENTRIES)), horizon=st.integers(-1, 60))
-def test_point_and_batch_access_agree(puts: list[tuple[bytes, Entry]], horizon: int) -> None:
-    store = DeduplicationStore(MemoryBackend(), "d")
-    assert store.approximate_len() == 0
-    for id_bytes, entry in puts:
-        store.put(id_bytes, entry)
-    expected = {id_bytes: entry for id_bytes, entry in dict(puts).items() if entry.timestamp >= horizon}
-    assert store.expire(horizon) == len(dict(puts)) - len(expected)
-    assert store.expire(horizon) == 0
-
-    asked = sorted({*dict(puts), b"none"})
-    found, entries = store.load(asked)
-    assert [id_bytes for id_bytes, there in zip(asked, found, strict=True) if there] == sorted(expected)
-    ids, all_entries = store.load_all()
-    assert ids == sorted(expected)
-    for columns in (entries, all_entries):
-        rows = zip(columns.timestamp, columns.offset, columns.source, columns.partition, strict=True)
-        assert [Entry(*map(int, row)) for row in rows] == [expected[id_bytes] for id_bytes in ids]
-    assert {id_bytes: store.fetch(id_bytes) for id_bytes in ids} == expected
-
-
-def test_batch_writes_are_read_by_point() -> None:
+def test_format_1_has_to_start_over() -> None:
     backend = MemoryBackend()
-    store = DeduplicationStore(backend, "d")
-    store.put(b"a", Entry(1, 5))
-    _, entries = store.load([b"a"])
     write = WriteBatch()
-    store.store(pa.array([b"b", b"c"], pa.binary()), entries.take(np.array([0, 0])), write)
+    write.put("d.entries", b"id", b"\x01" + GOLDEN_VALUE[1:])
+    write.put("d.index", b"\0" * 8 + b"id", b"")
     backend.write(write)
-    assert store.fetch(b"c") == Entry(1, 5)
-    assert store.approximate_len() >= 1
+    with pytest.raises(ConfigurationError, match=r"format 1.*\n?.*start the job over"):
+        DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES)
+
+
+@pytest.mark.parametrize("decode", [decode_segment, decode_count])
+def test_segments_of_another_length_are_refused(decode) -> None:
+    assert decode(encode_segment(5), "d") == decode(encode_count(5), "d") == 5
+    with pytest.raises(CorruptedDataError, match="store d"):
+        decode(b"1234567", "d")
+
+
+IDS = st.binary(max_size=2)
+PLACES = st.tuples(st.integers(-1, 2**63 - 1), st.integers(0, 2**15 - 1), st.integers(0, 2**31 - 1))
+STEPS = st.tuples(
+    st.dictionaries(IDS, st.tuples(st.integers(0, 12), PLACES), max_size=6),  # ids, after how many ms again
+    st.lists(IDS, max_size=6, unique=True),
+    st.sampled_from(["go on", "go on", "open anew"]),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=6), interval_ms=st.integers(0, 11), at_once=st.integers(1, 3))
+def test_the_store_is_a_dictionary(steps: list, interval_ms: int, at_once: int) -> None:
+    """What it answers and what it keeps, whether a segment is asked, read, or known by a filter."""
+    backend = MemoryBackend()
+    store = DeduplicationStore(backend, "d", interval_ms=interval_ms)
+    model: dict[bytes, Entry] = {}
+    now = 20
+    for news, asked, then in steps:
+        now += 3
+        oldest = store.kept_from(now)
+        expire(store, backend, now)
+        model = {key: entry for key, entry in model.items() if entry[0] >= oldest}
+        new = {key: (max(oldest, now - back), *place) for key, (back, place) in news.items()}
+        put(store, backend, new, model)
+        model |= new
+        if then == "open anew":
+            store = DeduplicationStore(backend, "d", interval_ms=interval_ms)
+        assert len(store) == len(model)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deduplication, "_READ_AT_ONCE", at_once)
+            found, entries = store.load(pa.array(asked, pa.binary()), since_ms=oldest)
+        answer = dict(zip([asked[row] for row in found], rows(entries), strict=True))
+        assert answer == {key: model[key] for key in asked if key in model}
+        assert len(found) == len(answer)
+        assert all(rows(store.fetch(key)) == [entry] for key, entry in model.items())
+    fresh = MemoryBackend()
+    put(DeduplicationStore(fresh, "d", interval_ms=interval_ms), fresh, model, {})
+    assert content(backend) == content(fresh)
+
+
+def test_segments_before_a_time_are_not_asked() -> None:
+    backend = MemoryBackend()
+    store = DeduplicationStore(backend, "d", interval_ms=10)
+    put(store, backend, {b"a": (4, 0, 0, 0), b"b": (5, 0, 0, 0)}, {})
+    for opened in (store, DeduplicationStore(backend, "d", interval_ms=10)):
+        found, _ = opened.load(pa.array([b"a", b"b"], pa.binary()), since_ms=9)
+        assert found.tolist() == [1]
+
+
+class _Counting(MemoryBackend):
+    """Counts the keys that are looked up."""
+
+    asked = 0
+
+    def multi_get(self, family, keys):
+        self.asked += len(keys)
+        return super().multi_get(family, keys)
+
+
+def test_what_was_written_here_is_known_without_a_question() -> None:
+    backend = _Counting()
+    written = {f"{n}".encode(): (1, 0, 0, 0) for n in range(1_000)}
+    others = pa.array([f"no {n}".encode() for n in range(1_000)], pa.binary())
+    store = DeduplicationStore(backend, "d", interval_ms=10)
+    assert store.memory_bytes() == 0
+    put(store, backend, written, {})
+    assert len(store.load(others, since_ms=0)[0]) == 0
+    assert backend.asked < 50
+    assert store.memory_bytes() == 1_280
+
+
+def test_who_asks_long_enough_reads_the_segment_once() -> None:
+    backend = _Counting()
+    written = {f"{n}".encode(): (1, 0, 0, 0) for n in range(1_000)}
+    put(DeduplicationStore(backend, "d", interval_ms=10), backend, written, {})
+    store = DeduplicationStore(backend, "d", interval_ms=10)
+    for first in range(0, 4_000, 300):
+        ids = pa.array([f"{n}".encode() for n in range(first, first + 300)], pa.binary())
+        assert len(store.load(ids, since_ms=0)[0]) == len([n for n in range(first, first + 300) if n < 1_000])
+    assert 900 <= backend.asked < 1_000  # three times, then it knows

@@ -1,0 +1,163 @@
+"""The bytes of a deduplication store: which ids were forwarded, when, and from which record (KIP-655).
+
+All integers are big-endian. A *segment* is the timestamps of one width: ``timestamp // width``, the width being half of
+the deduplication interval, at least 1 ms.
+
+Family ``<store>.entries``, one entry an id::
+
+    key    +--------------+-----------+
+           | segment i64  | id bytes  |
+           +--------------+-----------+
+    value  +-----------------+--------------------+-------------+-------------+----------------+
+           | version u8 = 2  | timestamp i64, ms  | offset i64  | source i16  | partition i32  |
+           +-----------------+--------------------+-------------+-------------+----------------+
+
+``timestamp`` and ``offset`` are KIP-655's; an offset of -1 is that of a record without one. ``source`` (the topic's
+number in the task) and ``partition`` say in which partition the offset counts: streams of several topics may be merged
+before deduplication.
+
+Family ``<store>.segments``, the segments that have entries, and how many::
+
+    key    segment i64        value  count i64
+
+Format 2; format 1 had the id alone as the key, an index of the entries by time in ``<store>.index``, and no segments.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.stores.byte_columns import joined, packed, times
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
+
+FORMAT_VERSION = 2
+
+_WORD = struct.Struct(">q")
+SEGMENT_BYTES = _WORD.size
+_VALUE = np.dtype([("version", "u1"), ("timestamp", ">i8"), ("offset", ">i8"), ("source", ">i2"), ("partition", ">i4")])
+_COLUMNS = ("timestamp", "offset", "source", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The forwarded records of several ids, as int64 columns of one length: time in ms, and where they are from."""
+
+    timestamp: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    source: NDArray[np.int64]
+    partition: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.timestamp)
+
+    def take(self, rows: NDArray[Any]) -> Entries:
+        """Those that ``rows`` (indices or booleans) chooses."""
+        return Entries(self.timestamp[rows], self.offset[rows], self.source[rows], self.partition[rows])
+
+
+def segment_width_ms(interval_ms: int) -> int:
+    """How long a segment is, for a deduplication interval."""
+    return max(1, interval_ms // 2)
+
+
+def encode_segment(segment: int) -> bytes:
+    """The key of a segment, with which the keys of its entries begin."""
+    return _WORD.pack(segment)
+
+
+def decode_segment(raw: bytes, store: str) -> int:
+    """The segment, given its key.
+
+    Raises:
+        CorruptedDataError: It has another length.
+    """
+    return _decode_word(raw, store)
+
+
+def encode_count(count: int) -> bytes:
+    """The value of a segment: the number of its entries."""
+    return _WORD.pack(count)
+
+
+def decode_count(raw: bytes, store: str) -> int:
+    """The inverse of `encode_count`.
+
+    Raises:
+        CorruptedDataError: It has another length.
+    """
+    return _decode_word(raw, store)
+
+
+def encode_keys(segments: NDArray[np.int64], ids: Column) -> Column:
+    """The keys of entries."""
+    return joined(times(segments), ids)
+
+
+def encode_values(entries: Entries) -> Column:
+    """The values of entries."""
+    rows = np.empty(len(entries), _VALUE)
+    rows["version"] = FORMAT_VERSION
+    for name in _COLUMNS:
+        rows[name] = getattr(entries, name)
+    return packed(rows)
+
+
+def decode_values(raws: Sequence[bytes], store: str) -> Entries:
+    """The inverse of `encode_values`.
+
+    Raises:
+        ConfigurationError: An entry is of a later format.
+        CorruptedDataError: It is not what was written.
+    """
+    if not set(map(len, raws)) <= {_VALUE.itemsize}:
+        _refuse(next(raw for raw in raws if len(raw) != _VALUE.itemsize), store)
+    rows = np.frombuffer(b"".join(raws), _VALUE)
+    others = np.flatnonzero(rows["version"] != FORMAT_VERSION)
+    if len(others):
+        _refuse(raws[others[0]], store)
+    return Entries(*(rows[name].astype(np.int64) for name in _COLUMNS))
+
+
+def refuse_format_1(store: str) -> None:
+    """Raises the error of a store that has entries but no segments."""
+    raise ConfigurationError(
+        f"the state of a deduplication has format 1, this Hindstream reads format {FORMAT_VERSION}",
+        store=store,
+        next_step="start the job over, under another name or with an empty state, or use the version that wrote it",
+    )
+
+
+def _refuse(raw: bytes, store: str) -> None:
+    if raw[:1] > bytes([FORMAT_VERSION]):
+        raise ConfigurationError(
+            f"the state has format {raw[0]}, this Hindstream knows up to {FORMAT_VERSION}",
+            store=store,
+            next_step="use the version of Hindstream that wrote the state, or a newer one",
+        )
+    raise CorruptedDataError(
+        f"a deduplication entry is not what was written: {raw.hex()}",
+        store=store,
+        next_step="restore the checkpoint from another copy",
+    )
+
+
+def _decode_word(raw: bytes, store: str) -> int:
+    if len(raw) != _WORD.size:
+        raise CorruptedDataError(
+            f"a segment of a deduplication is not what was written: {raw.hex()}",
+            store=store,
+            next_step="restore the checkpoint from another copy",
+        )
+    (word,) = _WORD.unpack(raw)
+    return int(word)
