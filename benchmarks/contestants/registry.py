@@ -7,6 +7,7 @@ from benchmarks.contestants.hindstream import Hindstream
 from benchmarks.contestants.kafka_streams import KafkaStreams
 from benchmarks.contestants.kafka_streams_broker import KafkaStreamsBroker
 from benchmarks.contestants.polars import Polars
+from benchmarks.contestants.quix import Quix
 from benchmarks.contestants.spark_batch import SparkBatch, SparkBatchTimed
 from benchmarks.contestants.spark_streaming import SparkStreaming
 
@@ -15,6 +16,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Floor(),
     KafkaStreams(),
     KafkaStreamsBroker(),
+    Quix(),
     DuckDB(),
     Polars(),
     SparkBatch(),
