@@ -16,8 +16,6 @@ Settings of a batch job, and why:
 
 from __future__ import annotations
 
-import re
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -39,12 +37,11 @@ from rocksdict import (
 from statelib.errors import (
     ConfigurationError,
     CorruptedDataError,
-    HindstreamError,
     InternalError,
-    RetryableError,
 )
 from statelib.stores.backend import PORTION
 from statelib.stores.byte_columns import in_order
+from statelib.stores.rocksdb_errors import mapped, mapped_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +56,6 @@ _BLOOM_BITS_PER_KEY = 10
 _KEYS_PER_GET = 64
 _MAX_SCAN_CHUNK = 1024
 _DATABASE_FILES = ("CURRENT", "MANIFEST-*", "*.sst")
-_FILE_IN_MESSAGE = re.compile(r"\S+\.(?:sst|log)\b|\S*MANIFEST-\d+|\S*CURRENT\b")
 
 
 class _Scan:
@@ -96,7 +92,7 @@ class _Scan:
             return item
         if self._native is None:
             raise InternalError("the scan's backend is closed", file=self._path)
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             self._chunk = iter(self._read(self._native))
         self._chunk_size = min(self._chunk_size * 2, _MAX_SCAN_CHUNK)
         return next(self._chunk)
@@ -151,7 +147,7 @@ class RocksDbBackend:
         self._options = _options(memory_bytes)
         existing = self._existing_families(create=create and not read_only)
         access = AccessType.read_only(False) if read_only else AccessType.read_write()
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             self._db = Rdict(str(self._path), self._options, dict.fromkeys(existing, self._options), access)
             for family in existing:
                 self._use(family)
@@ -165,7 +161,7 @@ class RocksDbBackend:
         try:
             value: bytes | None = database.get(key)
         except Exception as error:
-            raise _mapped(error, self._path) from error
+            raise mapped(error, self._path) from error
         return value
 
     def multi_get(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -179,7 +175,7 @@ class RocksDbBackend:
                 values: Any = database.get(list(keys[first : first + _KEYS_PER_GET]))
                 found += values
         except Exception as error:
-            raise _mapped(error, self._path) from error
+            raise mapped(error, self._path) from error
         return found
 
     def scan(
@@ -189,7 +185,7 @@ class RocksDbBackend:
         database = self._family(family)
         if database is None or (end is not None and end <= first):
             return iter(())
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             scan = _Scan(database, first, end, reverse=reverse, path=self._path)
         self._scans.add(scan)
         return scan
@@ -200,7 +196,7 @@ class RocksDbBackend:
         if database is None:
             return 0
         count = 0
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             native = database.iter()
             native.seek(first)
             valid, step = native.valid, native.next
@@ -215,7 +211,7 @@ class RocksDbBackend:
         database = self._family(family)
         if database is None:
             return True
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             first = database.iter()
             first.seek_to_first()
             first.status()
@@ -247,7 +243,7 @@ class RocksDbBackend:
     def _write(self, native: rocksdict.WriteBatch) -> None:
         database = self._database()
         self.writes += 1
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             database.write(native)
 
     def approximate_bytes(self, family: str) -> int:
@@ -263,7 +259,7 @@ class RocksDbBackend:
     def flush(self) -> None:
         """Writes all memory tables to SSTs."""
         self._database()
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             for database in self._families.values():
                 database.flush()
 
@@ -274,7 +270,7 @@ class RocksDbBackend:
         """
         if Path(directory).exists():
             raise InternalError("the directory of a checkpoint exists already", file=directory)
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             Checkpoint(self._database()).create_checkpoint(str(directory))
 
     def close(self) -> None:
@@ -290,7 +286,7 @@ class RocksDbBackend:
         for family in self._families.values():
             family.close()
         self._families.clear()
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             database.close()
 
     def _existing_families(self, *, create: bool) -> list[str]:
@@ -306,7 +302,7 @@ class RocksDbBackend:
                 raise ConfigurationError("there is no state directory", file=self._path)
             self._path.mkdir(parents=True, exist_ok=True)
             return []
-        with _mapped_errors(self._path):
+        with mapped_errors(self._path):
             return [name for name in Rdict.list_cf(str(self._path), self._options) if name != "default"]
 
     def _use(self, family: str) -> None:
@@ -316,7 +312,7 @@ class RocksDbBackend:
 
     def _handle(self, family: str) -> ColumnFamily:
         if family not in self._handles:
-            with _mapped_errors(self._path):
+            with mapped_errors(self._path):
                 self._database().create_column_family(family, self._options)
                 self._use(family)
         return self._handles[family]
@@ -371,35 +367,3 @@ def _options(memory_bytes: int) -> Options:
         WriteBufferManager.new_write_buffer_manager_with_cache(memory_bytes // 2, False, cache)
     )
     return options
-
-
-@contextmanager
-def _mapped_errors(path: Path) -> Iterator[None]:
-    """RocksDB's errors, which are bare exceptions with a text, as our own."""
-    try:
-        yield
-    except (HindstreamError, StopIteration):
-        raise
-    except Exception as error:
-        raise _mapped(error, path) from error
-
-
-def _mapped(error: Exception, path: Path) -> HindstreamError:
-    text = str(error)
-    found = _FILE_IN_MESSAGE.search(text)
-    file = found.group() if found else path
-    if "Corruption" in text or "No such file" in text:
-        return CorruptedDataError(
-            f"RocksDB found a damaged or missing file: {text}",
-            file=file,
-            next_step="restore the directory from a checkpoint",
-        )
-    if "LOCK" in text:
-        return ConfigurationError(
-            "the state directory is open in another process",
-            file=path,
-            next_step="end that process, or give this one a directory of its own",
-        )
-    if text.startswith("IO error"):
-        return RetryableError(f"RocksDB could not read or write: {text}", file=file)
-    return InternalError(f"RocksDB failed: {text}", file=file)
