@@ -21,8 +21,11 @@ class KafkaStreamsBroker(KafkaStreams):
     name = "kafka-streams-broker"
     title = "Kafka Streams with a broker"
     settings = (
-        "4.3.0, one broker in KRaft mode, an application of two threads, at least once; both processes, the reading of "
-        "the answer and the stop are measured; the topics lie in the broker before"
+        "4.3.0, as above, over one broker in KRaft mode on the loopback interface, in a process of its own; at least "
+        "once, which gives the same answer here and costs less than exactly once; fetches of 8 MiB, batches of 256 KiB "
+        "without compression; max.task.idle.ms 0: with -1 a task does not wait for rates that lie in the broker, and "
+        "W4 over 500,000 clicks gave 36 windows instead of 61,084; the topics lie in the broker before; its start, the "
+        "reading of the answer and the stop are measured too"
     )
 
     def prepare(self, dataset: Dataset) -> None:

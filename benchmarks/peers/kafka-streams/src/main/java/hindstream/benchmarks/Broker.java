@@ -51,12 +51,14 @@ final class Broker implements AutoCloseable {
     }
     if (isNew) {
       String cluster = Uuid.randomUuid().toString();
-      int code = java(folder, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", configuration.toString()).waitFor();
-      if (code != 0) {
-        throw new IOException("a new folder for a broker could not be formatted; see log in " + folder);
+      String tool = "kafka.tools.StorageTool";
+      if (java(folder, tool, "format", "-t", cluster, "-c", configuration.toString()).waitFor() != 0) {
+        throw new IOException("a new folder for a broker could not be formatted; see broker.log in " + folder);
       }
     }
-    return new Broker(java(folder, "kafka.Kafka", configuration.toString()), server);
+    Process process = java(folder, "kafka.Kafka", configuration.toString());
+    Runtime.getRuntime().addShutdownHook(new Thread(process::destroy)); // for when this process is stopped
+    return new Broker(process, server);
   }
 
   private void awaitPort() throws InterruptedException, IOException {
