@@ -155,7 +155,7 @@ class Deduplicate:
         self._own_ids.clear()
 
     def _forget_expired(self) -> None:
-        """Drops ids whose entries the store would not keep, whenever the working set has grown to several times its size."""
+        """Drops ids whose entries would not be stored, whenever the working set has grown to several times its size."""
         ids, entries = self._own_ids, self._working_set
         if len(ids) >= max(_FORGET_FROM, _FORGET_FACTOR * entries.kept):
             alive = entries.alive(self._store.kept_from(self._stream_time))

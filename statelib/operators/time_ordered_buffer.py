@@ -310,7 +310,7 @@ class TimeOrderedBuffer:
         """Removes what has left from the store as well, and keeps memory within its bounds."""
         write = WriteBatch()
         stored = gone[gone["stored_time"] != NOT_STORED]
-        self._store.remove(self._raw_keys(stored).to_pylist(), stored["stored_time"].tolist(), write)
+        self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
         if self._exceeds(share=1):
             self._compact(pool)
             while self.figure("records") and self._exceeds(share=2):

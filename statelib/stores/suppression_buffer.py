@@ -32,11 +32,12 @@ from statelib.stores.suppression_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.byte_columns import Column
 
 Item = TypeVar("Item")
 
@@ -126,14 +127,12 @@ class SuppressionBufferStore:
         index_keys = joined(times(rows.time[indexed]), raw_keys.take(pa.array(indexed)))
         write.put_columns(self._by_time, index_keys, empty_values(len(indexed)))
         moved = indexed[stored_time[indexed] != NOT_STORED]
-        for raw_key, stored_ms in zip(raw_keys.take(pa.array(moved)).to_pylist(), stored_time[moved], strict=True):
-            write.delete(self._by_time, encode_time_key(int(stored_ms), raw_key))
+        write.delete_columns(self._by_time, joined(times(stored_time[moved]), raw_keys.take(pa.array(moved))))
 
-    def remove(self, raw_keys: Sequence[bytes], stored_times: Sequence[int], write: WriteBatch) -> None:
+    def remove(self, raw_keys: Column, stored_time: NDArray[np.int64], write: WriteBatch) -> None:
         """Adds the removal of keys to ``write``, given the buffer times (ms) under which they are stored."""
-        for raw_key, stored_ms in zip(raw_keys, stored_times, strict=True):
-            write.delete(self._rows, raw_key)
-            write.delete(self._by_time, encode_time_key(stored_ms, raw_key))
+        write.delete_columns(self._rows, raw_keys)
+        write.delete_columns(self._by_time, joined(times(stored_time), raw_keys))
 
     def store_totals(self, records: int, size: int, schema: pa.Schema, write: WriteBatch) -> None:
         """Adds the size of the whole buffer to ``write``."""

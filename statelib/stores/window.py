@@ -7,6 +7,7 @@ window start written, and a window is there while ``start > clock - retention``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from statelib.stores.window_codec import (
     SUFFIX_BYTES,
     decode_key,
     decode_start_key,
+    decode_start_keys,
     decode_value,
     encode_key,
     encode_keys,
@@ -30,13 +32,14 @@ from statelib.stores.window_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
     from statelib.stores.backend import Backend, WriteBatch
 
+_READ_AT_ONCE = 1 << 14
 _END_OF_TIME = (1 << 63) - 2
 
 
@@ -176,7 +179,7 @@ class WindowStore:
             return
         self.newest_stored = self.stream_time
         if row is None:
-            self._delete(key, start_ms, write)
+            write.delete(self._windows, encode_key(key, start_ms))
             write.delete(self._by_start, encode_start_key(start_ms, key))
         else:
             write.put(self._windows, encode_key(key, start_ms), encode_value(timestamp_ms, row))
@@ -235,9 +238,8 @@ class WindowStore:
         new = written.filter(~written.stored)
         write.put_columns(self._by_start, encode_start_keys(new.keys, new.start), empty_values(len(new)))
         gone = changes.filter(~there & changes.stored)
-        for key, start_ms in zip(gone.keys.to_pylist(), gone.start.tolist(), strict=True):
-            self._delete(key, start_ms, write)
-            write.delete(self._by_start, encode_start_key(start_ms, key))
+        write.delete_columns(self._windows, encode_keys(gone.keys, gone.start))
+        write.delete_columns(self._by_start, encode_start_keys(gone.keys, gone.start))
         self.newest_stored = self.stream_time
 
     def expire(self, write: WriteBatch) -> None:
@@ -245,11 +247,13 @@ class WindowStore:
         if self.last_expired_start < 0:
             return
         first, end = encode_start_key(0), encode_start_key(self.last_expired_start + 1)
-        expired = [decode_start_key(raw, self._name) for raw, _ in self._backend.scan(self._by_start, first, end)]
-        for start_ms, key in expired:
-            self._delete(key, start_ms, write)
-        if expired:
-            write.delete_range(self._by_start, first, end)
+        for expired in _some_at_once(raw for raw, _ in self._backend.scan(self._by_start, first, end)):
+            keys, start = decode_start_keys(expired, self._name)
+            write.delete_columns(self._windows, encode_keys(keys, start))
+        write.delete_range(self._by_start, first, end)
 
-    def _delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
-        write.delete(self._windows, encode_key(key, start_ms))
+
+def _some_at_once(items: Iterable[bytes]) -> Iterator[list[bytes]]:
+    remaining = iter(items)
+    while some := list(islice(remaining, _READ_AT_ONCE)):
+        yield some

@@ -28,11 +28,15 @@ import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from statelib.arrow_buffers import spans_of
 from statelib.errors import CorruptedDataError
-from statelib.stores.byte_columns import joined, packed, times
+from statelib.stores.byte_columns import cut, joined, packed, times, unpacked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from statelib.stores.byte_columns import Column
@@ -112,3 +116,16 @@ def decode_start_key(raw: bytes, store: str) -> tuple[int, bytes]:
         raise CorruptedDataError(f"a window's index key has {len(raw)} bytes", store=store)
     (start_ms,) = _START.unpack_from(raw)
     return start_ms, raw[_START.size :]
+
+
+def decode_start_keys(raws: Sequence[bytes], store: str) -> tuple[Column, NDArray[np.int64]]:
+    """As `decode_start_key`, of many: keys, and int64 starts.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    content, begin, length = spans_of(pa.array(raws, pa.large_binary()))
+    if len(raws) and length.min() < _START.size:
+        decode_start_key(raws[int(length.argmin())], store)
+    starts = cut(content, begin, np.full(len(begin), _START.size))
+    return cut(content, begin + _START.size, length - _START.size), unpacked(starts, np.dtype(">i8")).astype(np.int64)

@@ -83,7 +83,7 @@ def test_store() -> None:
     assert [list(rows) for rows in store.load([b"?", b"a" + (5).to_bytes(8, "big")])] == [[a]]
 
     moved, c = BufferedRow(b"a", 5, 9, 2, 9, 1, b"AA"), BufferedRow(b"c", 0, 4, 4, 9, 1, b"C")
-    stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1).to_pylist(), [4], write))
+    stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1), np.array([4]), write))
     stored(backend, lambda write: store.store(columns([moved, c]), np.array([9, NOT_STORED]), SCHEMA, write))
     assert list(store.oldest()) == [moved, c]
     assert [row for rows in store.due(2, 4) for row in rows] == [c]

@@ -41,14 +41,20 @@ def test_many_at_once_are_the_same_bytes() -> None:
     assert window_codec.encode_values(start, column).to_pylist() == [
         window_codec.encode_value(time, row) for row, time in pairs
     ]
-    assert window_codec.encode_start_keys(column, start).to_pylist() == [
-        window_codec.encode_start_key(time, key) for key, time in pairs
-    ]
+    start_keys = window_codec.encode_start_keys(column, start).to_pylist()
+    assert start_keys == [window_codec.encode_start_key(time, key) for key, time in pairs]
+    decoded, times = window_codec.decode_start_keys(start_keys, "w")
+    assert list(zip(decoded.to_pylist(), times.tolist(), strict=True)) == pairs
 
 
 @pytest.mark.parametrize(
     ("decode", "raw"),
-    [(window_codec.decode_key, b"short"), (window_codec.decode_value, b"short"), (window_codec.decode_start_key, b"")],
+    [
+        (window_codec.decode_key, b"short"),
+        (window_codec.decode_value, b"short"),
+        (window_codec.decode_start_key, b""),
+        (lambda raw, store: window_codec.decode_start_keys([b"12345678", raw], store), b"short"),
+    ],
 )
 def test_damaged_bytes_are_refused(decode, raw: bytes) -> None:
     with pytest.raises(CorruptedDataError, match="bytes"):
