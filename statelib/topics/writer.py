@@ -87,6 +87,7 @@ class PartitionWriter:
         self._last_offset = -1
         self._pending = schema.empty_table()
         self._row_group: list[pa.Table] = []
+        self._row_group_rows = 0
         self._row_group_bytes = 0
         self._file: _OpenFile | None = None
         self._paths: list[str] = []
@@ -120,8 +121,7 @@ class PartitionWriter:
         self._check_offsets(conformed["offset"])
         self._pending = pa.concat_tables([self._pending, conformed])
         while self._pending.num_rows >= self._block_rows:
-            self._take_block(self._pending.slice(0, self._block_rows))
-            self._pending = self._pending.slice(self._block_rows)
+            self._pending = self._pending.slice(self._take_blocks())
 
     def close(self) -> tuple[ArchiveFile, ...]:
         """Ends the last file.
@@ -130,7 +130,7 @@ class PartitionWriter:
             What was written, ascending by offset; the same at every call.
         """
         if self._pending.num_rows:
-            self._take_block(self._pending)
+            self._take(self._pending, _weight(self._pending))
             self._pending = self._schema.empty_table()
         self._end_row_group()
         self._end_file()
@@ -152,11 +152,23 @@ class PartitionWriter:
             raise InternalError(what, partition=self._partition, file=self._storage.uri(""))
         self._last_offset = int(offsets[-1])
 
-    def _take_block(self, block: pa.Table) -> None:
-        self._row_group.append(block)
-        self._row_group_bytes += sum(payload_bytes(chunk) for column in block.columns for chunk in column.chunks)
-        rows = sum(piece.num_rows for piece in self._row_group)
-        if rows >= self._limits.row_group_rows or self._row_group_bytes >= self._limits.row_group_bytes:
+    def _take_blocks(self) -> int:
+        """Takes blocks of what is pending, many at once while no bound is near; gives the number of their records."""
+        left = -(-(self._limits.row_group_rows - self._row_group_rows) // self._block_rows)
+        blocks = self._pending.slice(0, self._block_rows * min(left, self._pending.num_rows // self._block_rows))
+        weight = _weight(blocks)
+        if self._row_group_bytes + weight >= self._limits.row_group_bytes:
+            blocks = blocks.slice(0, self._block_rows)
+            weight = _weight(blocks)
+        self._take(blocks, weight)
+        return int(blocks.num_rows)
+
+    def _take(self, records: pa.Table, weight: int) -> None:
+        self._row_group.append(records)
+        self._row_group_rows += records.num_rows
+        self._row_group_bytes += weight
+        limits = self._limits
+        if self._row_group_rows >= limits.row_group_rows or self._row_group_bytes >= limits.row_group_bytes:
             self._end_row_group()
 
     def _end_row_group(self) -> None:
@@ -171,7 +183,7 @@ class PartitionWriter:
             self._paths.append(path)
         self._file.add(records, self._row_group_bytes)
         self._row_group = []
-        self._row_group_bytes = 0
+        self._row_group_rows = self._row_group_bytes = 0
         if self._file.rows >= self._limits.file_rows or self._file.payload >= self._limits.file_bytes:
             self._end_file()
 
@@ -314,6 +326,10 @@ def repeating_columns(records: pa.Table) -> list[str]:
         for name, column in zip(first.column_names, first.columns, strict=True)
         for leaf in repeating(name, column.combine_chunks())
     ]
+
+
+def _weight(records: pa.Table) -> int:
+    return sum(payload_bytes(chunk) for column in records.columns for chunk in column.chunks)
 
 
 def payload_bytes(array: pa.Array) -> int:
