@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 PORTION = 1 << 14
-"""How many keys of columns are written at a time."""
+"""How many keys a column may have to be written at once with all else."""
 
 
 @dataclass(slots=True)
@@ -97,10 +97,10 @@ class Backend(Protocol):
     def write(self, batch: WriteBatch) -> None:
         """Carries out all of ``batch``; families that are not there yet are created.
 
-        Single operations and ranges become visible together or not at all, and so do columns of up to `PORTION` keys
-        with them. Longer columns follow in portions, so that a large batch takes little memory beyond its own; who is
-        killed in between leaves a part of them. That is for a task's working copy, which dies with its attempt: its
-        state becomes true by checkpoint and commit.
+        Single operations and ranges become visible together or not at all, and with them columns of up to `PORTION`
+        keys. Longer columns, and what comes behind them, follow one by one, so that a large batch takes little memory
+        beyond its own; who is killed in between leaves a part of them. That is for a task's working copy, which dies
+        with its attempt: its state becomes true by checkpoint and commit.
         """
 
     def approximate_bytes(self, family: str) -> int:

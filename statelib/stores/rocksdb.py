@@ -40,7 +40,7 @@ from statelib.errors import (
     InternalError,
 )
 from statelib.stores.backend import PORTION
-from statelib.stores.byte_columns import in_order
+from statelib.stores.rocksdb_columns import add, ingest
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
 
 if TYPE_CHECKING:
@@ -231,14 +231,20 @@ class RocksDbBackend:
                 native.delete(key, self._handle(family))
             else:
                 native.put(key, value, self._handle(family))
-        room = PORTION
-        for family, keys, values in _portions(batch.columns):
-            if len(keys) > room:
+        for family, keys, values in batch.columns:
+            if len(keys) <= PORTION:
+                add(native, self._handle(family), keys, values)
+            else:
                 self._write(native)
-                native, room = rocksdict.WriteBatch(raw_mode=True), PORTION
-            room -= len(keys)
-            _add(native, self._handle(family), keys, values)
+                native = rocksdict.WriteBatch(raw_mode=True)
+                self._ingest(family, keys, values)
         self._write(native)
+
+    def _ingest(self, family: str, keys: Column, values: Column | None) -> None:
+        self._handle(family)
+        self.writes += 1
+        with mapped_errors(self._path):
+            ingest(self._families[family], self._options, keys, values, self._path / "columns.new")
 
     def _write(self, native: rocksdict.WriteBatch) -> None:
         database = self._database()
@@ -329,24 +335,6 @@ class RocksDbBackend:
     def _property(self, family: str, name: str) -> int:
         database = self._family(family)
         return 0 if database is None else database.property_int_value(name) or 0
-
-
-def _portions(columns: list[tuple[str, Column, Column | None]]) -> Iterator[tuple[str, Column, Column | None]]:
-    """Columns as parts of at most `PORTION` keys; in order, a memory table takes them five times as fast."""
-    for family, keys, values in columns:
-        order = in_order(keys)
-        for first in range(0, len(keys), PORTION):
-            rows = order.slice(first, PORTION)
-            yield family, keys.take(rows), None if values is None else values.take(rows)
-
-
-def _add(native: rocksdict.WriteBatch, handle: ColumnFamily, keys: Column, values: Column | None) -> None:
-    if values is None:
-        for key in keys.to_pylist():
-            native.delete(key, handle)
-    else:
-        for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
-            native.put(key, value, handle)
 
 
 def _options(memory_bytes: int) -> Options:
