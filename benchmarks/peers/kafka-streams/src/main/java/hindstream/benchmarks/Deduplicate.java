@@ -15,26 +15,31 @@ import org.apache.kafka.streams.state.WindowStore;
 /**
  * Drops a click whose key and id were forwarded within the interval: KIP-655, which Kafka Streams does not have.
  *
- * <p>The store's windows are aligned and as long as the interval, so what is still in force lies in one of two known
- * windows: two point look-ups with a Bloom filter in place of a range scan, and whole segments that expire at once in
- * place of deletes.
+ * <p>The store's windows are aligned and twice as long as the interval, so what is still in force lies in one known
+ * window or in two: point look-ups with a Bloom filter in place of a range scan, and whole segments that expire at once
+ * in place of deletes. Longer windows need fewer look-ups, but larger memtables, and cost more.
  */
 final class Deduplicate implements FixedKeyProcessor<String, Click, Click> {
+  private static final int INTERVALS_PER_WINDOW = 2;
+
   private final String store;
   private final long intervalMs;
+  private final long sizeMs;
   private FixedKeyProcessorContext<String, Click> context;
   private WindowStore<String, Forwarded> forwarded;
 
   private Deduplicate(String store, Duration interval) {
     this.store = store;
     this.intervalMs = interval.toMillis();
+    this.sizeMs = INTERVALS_PER_WINDOW * intervalMs;
   }
 
   static FixedKeyProcessorSupplier<String, Click, Click> within(Duration interval, String store) {
-    Duration retention = interval.multipliedBy(2); // a segment is half of it: one window
+    Duration size = interval.multipliedBy(INTERVALS_PER_WINDOW);
+    Duration retention = size.multipliedBy(2); // a segment is half of it: one window
     StoreBuilder<?> builder =
         Stores.windowStoreBuilder(
-            Stores.persistentWindowStore(store, retention, interval, false), Serdes.String(), Binary.forwarded());
+            Stores.persistentWindowStore(store, retention, size, false), Serdes.String(), Binary.forwarded());
     return new FixedKeyProcessorSupplier<>() {
       @Override
       public FixedKeyProcessor<String, Click, Click> get() {
@@ -74,7 +79,7 @@ final class Deduplicate implements FixedKeyProcessor<String, Click, Click> {
   /** What the id was forwarded with, within the interval of both the record and the task's stream time. */
   private Forwarded inForce(String id, long timestampMs, long oldestMs) {
     long newestMs = Math.min(oldestMs, timestampMs) + intervalMs;
-    for (long windowMs = windowOf(newestMs); windowMs >= windowOf(oldestMs); windowMs -= intervalMs) {
+    for (long windowMs = windowOf(newestMs); windowMs >= windowOf(oldestMs); windowMs -= sizeMs) {
       Forwarded first = forwarded.fetch(id, windowMs);
       if (first != null
           && first.timestampMs() >= oldestMs
@@ -86,6 +91,6 @@ final class Deduplicate implements FixedKeyProcessor<String, Click, Click> {
   }
 
   private long windowOf(long timeMs) {
-    return Math.floorDiv(timeMs, intervalMs) * intervalMs;
+    return Math.floorDiv(timeMs, sizeMs) * sizeMs;
   }
 }
