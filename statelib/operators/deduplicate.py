@@ -215,8 +215,9 @@ class _WorkingSet:
         self._resize(len(ids))
         if len(store) == 0:
             return
-        known = codes[codes != NULL_KEY]
-        wanted = np.unique(known[~self._looked_up[known]])
+        asked = np.zeros(len(self._looked_up), dtype=np.bool_)
+        asked[codes[codes != NULL_KEY]] = True
+        wanted = np.flatnonzero(asked & ~self._looked_up)
         found, entries = store.load(ids.take(wanted), since_ms=since_ms)
         self._fill(wanted[found], entries)
         self._looked_up[wanted] = True
