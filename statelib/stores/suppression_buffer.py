@@ -24,6 +24,7 @@ from statelib.stores.suppression_codec import (
     BufferedRows,
     decode,
     decode_time_key,
+    decode_time_keys,
     decode_totals,
     encode_keys,
     encode_time_key,
@@ -98,7 +99,7 @@ class SuppressionBufferStore:
         end = None if until_ms is None else encode_time_key(until_ms + 1, b"")
         index = self._backend.scan(self._by_time, encode_time_key(after_ms + 1, b""), end)
         for some in _some_at_once(index):
-            raw_keys = [decode_time_key(raw, self._name)[1] for raw, _ in some]
+            raw_keys = decode_time_keys([raw for raw, _ in some], self._name)
             raw_values = self._backend.multi_get(self._rows, raw_keys)
             if None in raw_values:
                 raise CorruptedDataError("a suppression buffer's index names a key that is not there", store=self._name)

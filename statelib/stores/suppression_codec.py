@@ -41,9 +41,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import spans_of
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import buffer_keys
-from statelib.stores.byte_columns import joined, packed
+from statelib.stores.byte_columns import cut, joined, packed, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,19 +135,25 @@ def decode(raw_keys: Sequence[bytes], raw_values: Sequence[bytes], suffix_words:
         CorruptedDataError: A key or a value is too short.
     """
     suffix = 8 * suffix_words
-    for raw_key, raw_value in zip(raw_keys, raw_values, strict=True):
-        if len(raw_key) < suffix or len(raw_value) < _HEAD_BYTES:
-            raise CorruptedDataError(
-                f"a buffered record has a key of {len(raw_key)} and a value of {len(raw_value)} bytes", store=store
-            )
+    keys, key_at, key_bytes = spans_of(pa.array(raw_keys, pa.large_binary()))
+    values, value_at, value_bytes = spans_of(pa.array(raw_values, pa.large_binary()))
+    damaged = np.flatnonzero((key_bytes < suffix) | (value_bytes < _HEAD_BYTES))
+    if len(damaged):
+        first = damaged[0]
+        raise CorruptedDataError(
+            f"a buffered record has a key of {key_bytes[first]} and a value of {value_bytes[first]} bytes", store=store
+        )
     count = len(raw_keys)
-    heads = np.frombuffer(b"".join([raw[:_HEAD_BYTES] for raw in raw_values]), ">i8").reshape(count, _HEAD_WORDS)
-    time, updated, end, counted_bytes = heads.astype(np.int64).T
-    keys = [raw[: len(raw) - suffix] for raw in raw_keys] if suffix else raw_keys
-    words = np.frombuffer(b"".join([raw[len(raw) - suffix :] for raw in raw_keys]) if suffix else b"", ">i8")
-    start = words.reshape(count, suffix_words)[:, -1].astype(np.int64) if suffix else np.zeros(count, dtype=np.int64)
-    rows = pa.array([raw[_HEAD_BYTES:] for raw in raw_values], pa.binary())
-    return BufferedRows(pa.array(keys, pa.binary()), start, end, time, updated, counted_bytes, rows)
+    heads = _words(cut(values, value_at, np.full(count, _HEAD_BYTES))).reshape(count, _HEAD_WORDS)
+    time, updated, end, counted_bytes = heads.T
+    words = _words(cut(keys, key_at + key_bytes - suffix, np.full(count, suffix))).reshape(count, suffix_words)
+    start = words[:, -1] if suffix else np.zeros(count, dtype=np.int64)
+    rows = cut(values, value_at + _HEAD_BYTES, value_bytes - _HEAD_BYTES)
+    return BufferedRows(cut(keys, key_at, key_bytes - suffix), start, end, time, updated, counted_bytes, rows)
+
+
+def _words(column: Column) -> NDArray[np.int64]:
+    return unpacked(column, np.dtype(">i8")).astype(np.int64)
 
 
 def encode_time_key(time_ms: int, raw_key: bytes) -> bytes:
@@ -163,6 +170,17 @@ def decode_time_key(raw: bytes, store: str) -> tuple[int, bytes]:
     if len(raw) < _WORD.size:
         raise CorruptedDataError(f"a key of a suppression buffer's index has {len(raw)} bytes", store=store)
     return _WORD.unpack_from(raw)[0], raw[_WORD.size :]
+
+
+def decode_time_keys(raws: Sequence[bytes], store: str) -> list[bytes]:
+    """The buffer keys of many keys of the index by time.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    if raws and min(map(len, raws)) < _WORD.size:
+        decode_time_key(min(raws, key=len), store)
+    return [raw[_WORD.size :] for raw in raws]
 
 
 def encode_totals(records: int, size: int) -> bytes:
