@@ -144,7 +144,7 @@ class _Task:
             self._deliver_aside()
             phases.end("write")
             step("task.batch-processed")
-            if self._graph.memory_bytes() > work.settings.memory_budget_bytes:
+            if self._graph.memory_bytes() > self.state.working_set_bytes:
                 self._spill()
                 release_freed_memory()
                 phases.end("spill")

@@ -22,7 +22,7 @@ POSITION_FAMILY = "position"
 """The family that holds the task's position: one key, written in the same batch as the data."""
 
 _POSITION_KEY = b"position"
-_ROCKSDB_SHARE = 4  # of the task's memory budget, one part in four is RocksDB's own
+_ROCKSDB_SHARE = 4  # of the task's memory budget, one part in four is RocksDB's own, the others the working sets'
 
 
 class TaskState:
@@ -49,6 +49,9 @@ class TaskState:
         self._checkpoints = Checkpoints(storage, self._prefix, cache)
         attempts = Path(work.settings.state_dir) / "attempts" / work.job
         self._directory = attempts / attempt
+        self._rocksdb_bytes = work.settings.memory_budget_bytes // _ROCKSDB_SHARE
+        self.working_set_bytes = work.settings.memory_budget_bytes - self._rocksdb_bytes
+        """Past this the working sets are spilled."""
         _remove_dead(attempts, before_commit=work.commit)
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
@@ -105,7 +108,7 @@ class TaskState:
         path = self._directory / "db"
         if self._work.restore is not None:
             self._checkpoints.restore(self._work.restore.state, path)
-        return RocksDbBackend(path, memory_bytes=self._work.settings.memory_budget_bytes // _ROCKSDB_SHARE)
+        return RocksDbBackend(path, memory_bytes=self._rocksdb_bytes)
 
     def _checked_position(self, stored: bytes | None) -> TaskPosition:
         work = self._work
