@@ -90,6 +90,34 @@ def _occupy(place: int, tag: int, places: Any, free: Any, state: Any) -> int:
 
 
 @helper
+def _open(record: Any, row: int, place: int, tag: int, slots: Any, places: Any, free: Any, state: Any) -> int:
+    """Gives the key of a record a slot, and an index at the end of the heap; its place there is the caller's matter."""
+    number = _occupy(place, tag, places, free, state)
+    slot = slots[number]
+    slot.key_code = record.key_code
+    slot.start = record.start
+    slot.end = record.end
+    slot.tag = tag
+    slot.first_row = row
+    slot.prior_bytes = record.old_bytes
+    slot.prior_code = record.old_code
+    slot.stored_time = NOT_STORED
+    slot.heap_index = state.records - 1
+    return number
+
+
+@helper
+def _release(number: int, slots: Any, places: Any, free: Any, state: Any) -> None:
+    """Takes a key out of the table, and gives its slot back; its place in the heap is the caller's matter."""
+    slot = slots[number]
+    _vacate(_find(slot.tag, slot.key_code, slot.start, slot.end, slots, places), places)
+    free[state.free] = number
+    state.free += 1
+    state.records -= 1
+    state.bytes -= slot.bytes
+
+
+@helper
 def _put(
     record: Any,
     row: int,
@@ -117,18 +145,9 @@ def _put(
         elif policy.clock == FROM_LAST:
             time = max(time, slot.time)
     else:
-        number = _occupy(place, tag, places, free, state)
+        number = _open(record, row, place, tag, slots, places, free, state)
         slot = slots[number]
-        slot.key_code = record.key_code
-        slot.start = record.start
-        slot.end = record.end
-        slot.tag = tag
         slot.prefix = key_prefix(slot, data, offsets, policy.suffix_words)
-        slot.first_row = row
-        slot.prior_bytes = record.old_bytes
-        slot.prior_code = record.old_code
-        slot.stored_time = NOT_STORED
-        slot.heap_index = state.records - 1
     slot.row = row
     slot.updated = state.stream_time
     slot.changed = 1
@@ -153,12 +172,7 @@ def _take_out_oldest(
     free: Any,
     state: Any,
 ) -> None:
-    oldest = slots[heap[0].slot]
-    _vacate(_find(oldest.tag, oldest.key_code, oldest.start, oldest.end, slots, places), places)
-    free[state.free] = heap[0].slot
-    state.free += 1
-    state.records -= 1
-    state.bytes -= oldest.bytes
+    _release(heap[0].slot, slots, places, free, state)
     if state.records > 0:
         last = heap[state.records]
         sift(0, last.time, last.slot, slots, heap, state.records, data, offsets, words)
@@ -249,17 +263,9 @@ def put_last(
             slot = slots[places[place] & _SLOT_MASK]
             state.bytes -= slot.bytes
         else:
-            number = _occupy(place, tag, places, free, state)
+            number = _open(record, first_row + i, place, tag, slots, places, free, state)
             slot = slots[number]
-            slot.key_code = record.key_code
-            slot.start = record.start
-            slot.end = record.end
-            slot.tag = tag
             slot.time = record.time
-            slot.first_row = first_row + i
-            slot.prior_bytes = slot.prior_code = 0
-            slot.stored_time = NOT_STORED
-            slot.heap_index = state.records - 1
             heap[slot.heap_index].time = record.time
             heap[slot.heap_index].slot = number
         slot.row = first_row + i
@@ -294,14 +300,9 @@ def take_out_due(
             index += 1
             continue
         number = heap[index].slot
-        slot = slots[number]
-        left[gone] = slot
+        left[gone] = slots[number]
         gone += 1
-        _vacate(_find(slot.tag, slot.key_code, slot.start, slot.end, slots, places), places)
-        free[state.free] = number
-        state.free += 1
-        state.records -= 1
-        state.bytes -= slot.bytes
+        _release(number, slots, places, free, state)
         heap[index] = heap[state.records]
         slots[heap[index].slot].heap_index = index
     return gone
