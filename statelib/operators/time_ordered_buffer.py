@@ -25,6 +25,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, SLOT, buffer_keys
+from statelib.operators.occupancy import occupancy
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for
@@ -192,8 +193,8 @@ class TimeOrderedBuffer:
         left = self._left(slots, update, pool)
         self._buffer.count_all(
             len(passage) - int(np.count_nonzero(is_new)),
-            _occupancy(*before[0], passage, is_new, update, 1),
-            _occupancy(*before[1], passage, inputs["bytes"] - held_bytes, update, slots["bytes"]),
+            occupancy(*before[0], passage, is_new, update, 1),
+            occupancy(*before[1], passage, inputs["bytes"] - held_bytes, update, slots["bytes"]),
         )
         self._tidy(slots, pool)
         return left
@@ -398,26 +399,3 @@ class TimeOrderedBuffer:
 def _stored_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of a stored row, given those in memory."""
     return schema.append(schema.field("old").with_name(_PRIOR)) if "old" in schema.names else schema
-
-
-def _occupancy(
-    before: int, most: int, passage: Passage, more: NDArray[Any], gone: NDArray[np.int64], less: NDArray[np.int64] | int
-) -> tuple[int, int]:
-    """How full a buffer is while updates come, given how full it was before.
-
-    Args:
-        before: Records, or bytes.
-        most: The most there has ever been.
-        passage: The updates.
-        more: One a window: what its first update adds.
-        gone: int64, by what leaves: after which update it does.
-        less: What it takes along.
-
-    Returns:
-        The sum of how full it is after each update; and the most ever, which is before anything leaves.
-    """
-    added, taken = (np.zeros(len(passage), dtype=np.int64) for _ in range(2))
-    added[passage.first] = more
-    np.add.at(taken, gone, less)
-    after = before + np.cumsum(added - taken)
-    return int(after.sum()), max(most, int((after + taken).max()))
