@@ -8,6 +8,7 @@ over tasks), gauges (the largest over tasks wins for ``_max``, else added up), m
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,10 +35,13 @@ class Lateness:
         """Adds records; ``lateness_ms`` is int64, stream time minus timestamp, never negative."""
         if len(lateness_ms) == 0:
             return
-        buckets = np.bincount(np.searchsorted(LATENESS_BOUNDS_MS, lateness_ms, side="left"), minlength=len(self.counts))
-        self.counts = [count + int(more) for count, more in zip(self.counts, buckets, strict=True)]
+        latest = int(lateness_ms.max())
+        # A scan for each bound that was exceeded takes less time than a search for each record.
+        beyond = [np.count_nonzero(lateness_ms > bound) if bound < latest else 0 for bound in LATENESS_BOUNDS_MS]
+        later = [len(lateness_ms), *beyond, 0]
+        self.counts = [count + a - b for count, (a, b) in zip(self.counts, pairwise(later), strict=True)]
         self.total_ms += int(lateness_ms.sum())
-        self.max_ms = max(self.max_ms, int(lateness_ms.max()))
+        self.max_ms = max(self.max_ms, latest)
 
     def add(self, other: Lateness) -> None:
         """Adds another task's figures."""

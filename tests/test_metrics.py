@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, Mean, NodeMetrics
 
@@ -52,3 +56,14 @@ def test_lateness_buckets_include_their_upper_bound() -> None:
     assert lateness.max_ms == LATENESS_BOUNDS_MS[-1] + 1
     lateness.observe(np.empty(0, np.int64))
     assert sum(lateness.counts) == 6
+
+
+@given(st.lists(st.sampled_from(LATENESS_BOUNDS_MS) | st.integers(0, 2 * LATENESS_BOUNDS_MS[-1]), max_size=30))
+def test_each_record_is_in_the_first_bucket_whose_bound_it_does_not_exceed(lateness_ms: list[int]) -> None:
+    lateness = Lateness()
+    lateness.observe(np.array(lateness_ms, dtype=np.int64))
+    expected = [0] * (len(LATENESS_BOUNDS_MS) + 1)
+    for late in lateness_ms:
+        expected[bisect_left(LATENESS_BOUNDS_MS, late)] += 1
+    assert lateness.counts == expected
+    assert (lateness.total_ms, lateness.max_ms) == (sum(lateness_ms), max(lateness_ms, default=0))
