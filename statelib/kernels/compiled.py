@@ -36,7 +36,15 @@ types: Any = numba.types
 cgutils: Any = numba.core.cgutils
 config: Any = numba.core.config
 
-SHARED = ("compiled.py", "bytes_order.py", "hashing.py", "ordered_set.py", "slot_lists.py", "suppression_heap.py")
+SHARED = (
+    "compiled.py",
+    "bytes_order.py",
+    "hashing.py",
+    "ordered_set.py",
+    "slot_lists.py",
+    "spans.py",
+    "suppression_heap.py",
+)
 """Modules whose helpers are compiled into kernels of other modules."""
 
 
@@ -80,11 +88,18 @@ def several(dtype: Any, count: int) -> Any:
     return types.Tuple((dtype,) * count)
 
 
-def compiled(*signatures: Any) -> Callable[[Function], Function]:
-    """Compiles a kernel for ``signatures``, such as ``i64(Bytes, Int64s, Int64sOut)``, and keeps it on disk."""
-    decorate: Callable[[Function], Function] = njit(
-        list(signatures), cache=True, nogil=True, error_model="numpy", boundscheck=False
-    )
+_OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+
+
+def compiled(*signatures: Any, allocates: bool = False) -> Callable[[Function], Function]:
+    """Compiles a kernel for ``signatures``, such as ``i64(Bytes, Int64s, Int64sOut)``, and keeps it on disk.
+
+    Args:
+        signatures: Of the kernel.
+        allocates: Whether it makes arrays of its own. All others do without numba's runtime, which counts references
+            to arrays atomically around each call of a helper, and that takes longer than most helpers do.
+    """
+    decorate: Callable[[Function], Function] = njit(list(signatures), cache=True, _nrt=allocates, **_OPTIONS)
     return decorate
 
 
@@ -93,17 +108,28 @@ def helper(function: Function) -> Function:
 
     A helper that kernels of other modules use belongs into one of the `SHARED` modules.
     """
-    decorated: Function = njit(nogil=True, error_model="numpy", boundscheck=False, forceinline=True)(function)
+    decorated: Function = njit(forceinline=True, **_OPTIONS)(function)
     return decorated
+
+
+def _word_address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
 
 
 def _load_word(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
-        return builder.load(address, align=1)
+        return builder.load(_word_address(context, builder, signature, arguments), align=1)
 
     return types.uint64(array, types.intp), generate
+
+
+def _store_word(typing_context: Any, array: Any, index: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _word_address(context, builder, signature, arguments), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.uint64), generate
 
 
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
@@ -121,6 +147,9 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 load_word: Callable[[NDArray[np.uint8], int], np.uint64] = intrinsic(_load_word)
 """The eight bytes of a uint8 array from an index on as one word, in the machine's byte order."""
+
+store_word: Callable[[NDArray[np.uint8], int, np.uint64], None] = intrinsic(_store_word)
+"""The inverse of `load_word`: writes eight bytes of a uint8 array at once."""
 
 prefetch: Callable[[NDArray[Any], int], None] = intrinsic(_prefetch)
 """Asks the processor to bring the element at an index into its cache; changes nothing."""

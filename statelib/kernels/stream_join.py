@@ -288,7 +288,7 @@ def _keep(own: Any, number: int, policy: Any, clocks: Any, newest: NDArray[np.in
     return UNMATCHED
 
 
-@compiled(_Joined(_Arrivals, _Policy, _Clocks, Int64s, BytesOut, BytesOut, Int64sOut, _Rows, _Results))
+@compiled(_Joined(_Arrivals, _Policy, _Clocks, Int64s, BytesOut, BytesOut, Int64sOut, _Rows, _Results), allocates=True)
 def join(
     arrivals: Any,
     policies: Any,
