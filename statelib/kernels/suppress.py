@@ -256,7 +256,6 @@ def put_last(
     state = figures[0]
     for i in range(len(inputs)):
         record = inputs[i]
-        state.stream_time = max(state.stream_time, record.timestamp)
         tag = _tag(record.key_code, record.start, record.end)
         place = _find(tag, record.key_code, record.start, record.end, slots, places)
         if places[place] != EMPTY:

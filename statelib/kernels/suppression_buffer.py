@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from statelib.arrow_buffers import spans_of
 from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.bytes_order import sort_order
+from statelib.kernels.occupancy import follow
 from statelib.kernels.suppress import find, insert, place_slots, put_last, run, take_out_due
 from statelib.kernels.suppression_layout import (
     EMPTY,
@@ -27,6 +28,7 @@ from statelib.kernels.suppression_layout import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from statelib.batch import Passage
     from statelib.kernels.key_table import KeyTable
 
 _FIRST_SLOTS = 1 << 10
@@ -45,6 +47,24 @@ def policy(
     """A `POLICY`; None: no bound."""
     bounds = [NO_LIMIT if bound is None else bound for bound in (max_records, max_bytes)]
     return np.array([(wait_ms, *bounds, strict, clock, suffix_words)], dtype=POLICY)
+
+
+def departure_order(time: NDArray[np.int64], key_code: NDArray[np.int64], keys: KeyTable) -> NDArray[np.int64]:
+    """The order in which windows leave: by buffer time, then by the bytes of the key.
+
+    Args:
+        time: int64, buffer times; windows of one key have different ones.
+        key_code: int64.
+        keys: The dictionary of the keys.
+
+    Returns:
+        int64: indices.
+    """
+    time_of = np.unique(time, return_inverse=True)[1]
+    codes, key_of = np.unique(key_code, return_inverse=True)
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[sort_order(*spans_of(keys.take(codes)))] = np.arange(len(codes))
+    return np.argsort(time_of * len(codes) + rank[key_of])  # one number: both are less than the number of windows
 
 
 class SuppressionBuffer:
@@ -79,43 +99,58 @@ class SuppressionBuffer:
         self._figures["spilled_records"] += records
         self._figures["spilled_bytes"] += size
 
-    def put_last(self, inputs: NDArray[Any], first_row: int, keys: KeyTable) -> NDArray[Any]:
+    def put_last(self, inputs: NDArray[Any], first_row: int, stream_time: int) -> NDArray[Any]:
         """Takes up the last update of each of some windows, and then lets all go whose time has come.
 
-        As `put` would with all updates, but without keeping an order all the time; figures are left to `count_all`.
+        As `put` would with all updates, but without keeping an order all the time; figures are left to `follow`.
 
         Args:
             inputs: `INPUT`; ``timestamp`` is the stream time at each.
             first_row: Row number of the first one; the others follow.
-            keys: The dictionary of their keys.
+            stream_time: After all updates, ms.
 
         Returns:
-            What leaves, in order (`SLOT`).
+            What leaves (`SLOT`), in no order: see `departure_order`.
         """
         self._in_order = False
         self._reserve(self.figure("records") + len(inputs))
         arrays = (self._slots, self._places, self._heap, self._free, self._figures)
+        self._figures["stream_time"] = max(self.figure("stream_time"), stream_time)
         put_last(inputs, first_row, *arrays)
         left = np.empty(self.figure("records"), dtype=SLOT)
         horizon = self.figure("stream_time") - int(self._policy["wait"][0])
-        left = left[: take_out_due(horizon, *arrays, left)]
-        codes, key_of = np.unique(left["key_code"], return_inverse=True)
-        rank = np.empty(len(codes), dtype=np.int64)
-        rank[sort_order(*spans_of(keys.take(codes)))] = np.arange(len(codes))
-        return left[np.lexsort((rank[key_of], left["time"]))]
+        return left[: take_out_due(horizon, *arrays, left)]
 
-    def count_all(self, replaced: int, records: tuple[int, int], size: tuple[int, int]) -> None:
-        """Sets the figures of the last put to those of all updates of which it had only the last ones.
+    def follow(
+        self,
+        passage: Passage,
+        before: tuple[int, int],
+        is_new: NDArray[np.bool_],
+        more_bytes: NDArray[np.int64],
+        due: NDArray[np.int64],
+        due_bytes: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Brings the figures to what all updates would have made of them, of which only the last ones were put.
 
         Args:
-            replaced: How many of them replaced a buffered record.
-            records: How many records waited, added up after each update; and the most ever.
-            size: The same in bytes.
+            passage: All updates.
+            before: How many keys waited before them, and their bytes.
+            is_new: bool, by window: whether its key was not in the buffer.
+            more_bytes: int64, by window: how much larger it is than what was buffered of it.
+            due: int64, by key that left, ascending: the stream time at which it did, ms.
+            due_bytes: int64, by key that left: its size.
+
+        Returns:
+            int64, by key that left: the update that made it leave.
         """
-        self._figures["replaced"] = replaced
-        for name, (total, most) in (("records", records), ("bytes", size)):
-            self._figures[f"sum_{name}"] = total
-            self._figures[f"max_{name}"] = most
+        self._figures["replaced"] = len(passage) - np.count_nonzero(is_new)
+        trigger = np.empty(len(due), dtype=np.int64)
+        rooms = (np.zeros(len(passage), dtype=np.int64) for _ in range(2))
+        follow(
+            *before, passage.stream_time, passage.first, is_new, more_bytes, due, due_bytes, *rooms, trigger,
+            self._figures,
+        )  # fmt: skip
+        return trigger
 
     @property
     def is_sparse(self) -> bool:

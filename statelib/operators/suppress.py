@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Passage, Uptake
     from statelib.operators.base import OperatorContext
-    from statelib.operators.time_ordered_buffer import Left
+    from statelib.operators.departures import Departures
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AnyWindows
 
@@ -202,7 +202,7 @@ class RunningSuppress:
         self._measure()
         if left is None:
             return batch
-        due = left.slots["time"] + self._spec.wait_ms
+        due = left.time + self._spec.wait_ms
         self._measure_overtime(left, due)
         return self._emit(left, batch, due)
 
@@ -260,7 +260,7 @@ class RunningSuppress:
             offset=int(uptake.offset[record]),
         )
 
-    def _emit(self, left: Left, batch: Batch, sequence: NDArray[np.int64]) -> Batch:
+    def _emit(self, left: Departures, batch: Batch, sequence: NDArray[np.int64]) -> Batch:
         """The records that leave, in order.
 
         Args:
@@ -268,16 +268,16 @@ class RunningSuppress:
             batch: Has the types of what reaches the operator.
             sequence: int64, of each.
         """
-        slots, rows, prior = left.slots, left.rows, left.prior
+        codes, start, end, rows, prior = left.key_code, left.start, left.end, left.rows, left.prior
         if self._spec.suppressed.final_results and rows.column("value").null_count:
             keep = np.asarray(rows.column("value").is_valid())
-            self._metrics.account("tombstone", len(slots) - int(keep.sum()))
-            slots, rows, sequence = slots[keep], rows.filter(pa.array(keep)), sequence[keep]
+            self._metrics.account("tombstone", len(left) - int(keep.sum()))
+            codes, start, end, sequence = codes[keep], start[keep], end[keep], sequence[keep]
+            rows = rows.filter(pa.array(keep))
             prior = None if prior is None else prior.filter(pa.array(keep))
-        self._metrics.account("emitted", len(slots))
-        self._metrics.count("suppression-emit", len(slots))
-        self._metrics.records_out += len(slots)
-        codes, start, end = (np.ascontiguousarray(slots[name]) for name in ("key_code", "start", "end"))
+        self._metrics.account("emitted", len(codes))
+        self._metrics.count("suppression-emit", len(codes))
+        self._metrics.records_out += len(codes)
         return Batch(
             key=serde_for(batch.key.type).deserialize(self._context.keys.take(codes)),
             key_code=codes,
@@ -297,16 +297,16 @@ class RunningSuppress:
             metrics.gauges[f"suppression-buffer-{name}"] = now
             metrics.gauge_max(f"suppression-buffer-{name}_max", max(now, buffer.figure(field)))
 
-    def _measure_overtime(self, left: Left, stream_time: NDArray[np.int64]) -> None:
+    def _measure_overtime(self, left: Departures, stream_time: NDArray[np.int64]) -> None:
         """How long a time limit has kept results after the last update that they got.
 
         Args:
             left: What has left the buffer.
             stream_time: int64, at which each did.
         """
-        if len(left.slots) and not self._spec.suppressed.final_results:
-            until = np.minimum(left.slots["time"] + self._spec.wait_ms, stream_time)
-            overtime = np.maximum(until - left.slots["updated"], 0)
+        if len(left) and not self._spec.suppressed.final_results:
+            until = np.minimum(left.time + self._spec.wait_ms, stream_time)
+            overtime = np.maximum(until - left.updated, 0)
             name = "intermediate-result-suppression-overtime"
             self._metrics.mean(name, len(overtime), int(overtime.sum()), int(overtime.min()))
 

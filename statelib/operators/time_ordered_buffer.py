@@ -25,7 +25,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, SLOT, buffer_keys
-from statelib.operators.occupancy import occupancy
+from statelib.operators.departures import Departures, merged
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for
@@ -52,23 +52,6 @@ class MemoryBounds:
 
     records: int | None = None
     size: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """Keys that have left the buffer, in order.
-
-    Attributes:
-        slots: `SLOT`.
-        trigger: int64, the record of the batch that made each leave.
-        rows: The latest row of each.
-        prior: The value that each replaces downstream; None if the rows do not say what they replace.
-    """
-
-    slots: NDArray[Any]
-    trigger: NDArray[np.int64]
-    rows: pa.RecordBatch
-    prior: pa.Array | None
 
 
 class TimeOrderedBuffer:
@@ -148,7 +131,7 @@ class TimeOrderedBuffer:
 
     # --- records come and keys leave -----------------------------------------------------------------------------
 
-    def put(self, inputs: NDArray[Any], rows: pa.RecordBatch) -> tuple[Left, int | None]:
+    def put(self, inputs: NDArray[Any], rows: pa.RecordBatch) -> tuple[Departures, int | None]:
         """Takes up records in order; after each, what has to leave does.
 
         Args:
@@ -170,7 +153,7 @@ class TimeOrderedBuffer:
             self._tidy(slots, pool)
         return left, failed
 
-    def put_condensed(self, inputs: NDArray[Any], rows: pa.RecordBatch, passage: Passage) -> Left:
+    def put_condensed(self, inputs: NDArray[Any], rows: pa.RecordBatch, passage: Passage) -> Departures:
         """As `put`, of the last update of each window; figures are those that all updates would have given.
 
         Args:
@@ -184,22 +167,23 @@ class TimeOrderedBuffer:
         pool = self._pool_for(rows.schema)
         if self.figure("spilled_records"):
             self._bring_in(inputs)
+        before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
         held = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"])
         is_new = held == EMPTY
         held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
-        before = [(self.records, self.figure("max_records")), (self.size, self.figure("max_bytes"))]
-        slots = self._buffer.put_last(inputs, pool.append(rows), self._context.keys)
-        update = np.searchsorted(passage.stream_time, slots["time"] + self._wait_ms)
-        left = self._left(slots, update, pool)
-        self._buffer.count_all(
-            len(passage) - int(np.count_nonzero(is_new)),
-            occupancy(*before[0], passage, is_new, update, 1),
-            occupancy(*before[1], passage, inputs["bytes"] - held_bytes, update, slots["bytes"]),
-        )
+        # A window that is new and due by the end only passes through: it never takes a slot.
+        passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
+        through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
+        slots = self._buffer.put_last(inputs[stays], pool.append(rows.take(pa.array(stays))), stream_time)
+        gone, order = merged(slots, inputs[through], self._context.keys)
+        more_bytes, due = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
+        trigger = self._buffer.follow(passage, before, is_new, more_bytes, due, gone.pop("bytes"))
+        which = np.concatenate([np.arange(len(slots)), len(slots) + through])[order]
+        left = pa.concat_batches([pool.take(slots["row"]), rows]).take(pa.array(which))
         self._tidy(slots, pool)
-        return left
+        return Departures(**gone, trigger=trigger, rows=left)
 
-    def drain(self) -> Left | None:
+    def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
         if self.figure("spilled_records"):
             self._take_in(self._store.everything())
@@ -210,11 +194,11 @@ class TimeOrderedBuffer:
         self._tidy(slots, self._pool)
         return left
 
-    def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Left:
+    def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Departures:
         rows, prior = pool.take(slots["row"]), None
         if "old" in rows.schema.names:
             prior = (rows if self._as_shipped else pool.take(slots["first_row"])).column("old")
-        return Left(slots, trigger, rows, prior)
+        return Departures.of(slots, trigger, rows, prior)
 
     def sizes_of_old_values(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Size of each old value, and a code for its content: Kafka counts it once if it is the prior one too."""

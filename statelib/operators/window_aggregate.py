@@ -169,7 +169,7 @@ class RunningWindowAggregate:
         self._seen = grown(self._seen, len(self._slots), NO_UPDATE)
         first, last = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
         found = first_and_last_updates(slots, self._seen, first, last)
-        return first[:found][::-1], last[:found][::-1]
+        return np.flip(first[:found]).copy(), np.flip(last[:found]).copy()
 
     def _accept(
         self, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake

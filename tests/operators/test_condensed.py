@@ -80,3 +80,22 @@ def test_a_result_of_another_size_is_not_left_out() -> None:
     chain = Chain([WindowAggregate("w", windows, named(xs=sum_("x"))), closes], VALUES, condensed=True)
     updates, _ = chain.process([Record("a", {"x": x, "y": None}, 1) for x in (None, 1)])
     assert [row.value for row in updates] == [{"xs": None}, {"xs": 1}]
+
+
+@given(st.sampled_from(["nothing", "flush", "restart"]), st.sampled_from([None, 1, 3]))
+def test_windows_that_pass_through_leave_in_order_with_those_that_were_held(between, bound) -> None:
+    """Half of each batch's windows open and close within it, the others wait, in memory or on disk, for the next."""
+    buffer = BufferConfig.max_records(bound).spill_to_disk_when_full() if bound else UNBOUNDED
+    windows = TimeWindows(10, 10, 5)
+    closes = Suppress("s", Suppressed.until_window_closes(buffer), windows)
+    chain = Chain([WindowAggregate("w", windows, single(count())), closes], pa.string(), condensed=True)
+    chain.run([Record(key, "", time) for time in (0, 1, 20) for key in "dbca"], 12, between)
+    _, left = chain.process([Record(key, "", time) for time in (21, 30, 60) for key in "badc"])
+    assert [(row.window[0], row.key, row.value) for row in left if row.window] == [
+        *((20, key, 2) for key in "abcd"),
+        *((30, key, 1) for key in "abcd"),
+    ]
+    assert {row.sequence for row in left} == {20}, "the first record at 60 lets all go"
+    assert chain.metrics[1].held_after == 4
+    assert chain.metrics[1].gauges["suppression-buffer-count_max"] == 9
+    assert chain.metrics[1].unaccounted == 0
