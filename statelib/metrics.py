@@ -37,7 +37,7 @@ class Lateness:
             return
         latest = int(lateness_ms.max())
         # A scan for each bound that was exceeded takes less time than a search for each record.
-        beyond = [np.count_nonzero(lateness_ms > bound) if bound < latest else 0 for bound in LATENESS_BOUNDS_MS]
+        beyond = [int(np.count_nonzero(lateness_ms > bound)) if bound < latest else 0 for bound in LATENESS_BOUNDS_MS]
         later = [len(lateness_ms), *beyond, 0]
         self.counts = [count + a - b for count, (a, b) in zip(self.counts, pairwise(later), strict=True)]
         self.total_ms += int(lateness_ms.sum())
