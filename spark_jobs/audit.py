@@ -19,9 +19,10 @@ from spark_jobs.command import phase_main
 from spark_jobs.data_docs import keep_site
 from spark_jobs.frames import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
 from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.scan import Scan
 from spark_jobs.screen import screen_of
 from spark_jobs.session import spark_session
-from spark_jobs.suspects import Scan, find_suspects
+from spark_jobs.suspects import find_suspects
 from spark_jobs.task_work import stages_of
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present

@@ -7,6 +7,7 @@ person sees (``key.window_start``). Binary fields are hexadecimal text. Lists, m
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.storage.errors import ObjectNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from statelib.topics.files import ArchiveFile
 
 SEPARATOR = "__"
-_PARTITION = pa.field("partition", pa.int32())
 _SMALL_ROWS = 100_000
+_PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ class Column:
     def dotted(self) -> str:
         """For people."""
         return ".".join(self.path)
+
+
+PARTITION = Column(("partition",), pa.int32())
+"""The same in all rows of a file, and not in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ def flat_columns(schema: pa.Schema) -> list[Column]:
     Raises:
         ConfigurationError: Two fields would get one name (``a.b`` and ``a__b``).
     """
-    columns = [column for field in [*schema, _PARTITION] for column in _leaves(field, ())]
+    columns = [*(column for field in schema for column in _leaves(field, ())), PARTITION]
     seen: dict[str, Column] = {}
     for column in columns:
         if column.name in seen:
@@ -131,37 +136,65 @@ def flat_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def read_flat(warehouse: Storage, topic: str, schema: pa.Schema, file: ArchiveFile) -> Iterator[pa.Table]:
-    """The records of a staged file as flat tables, some ten thousand rows each.
+    """The records of a staged file as flat tables, one for each row group.
 
     Raises:
         CorruptedDataError: The file is missing or damaged.
     """
     columns = flat_columns(schema)
-    names = [field.name for field in schema if any(column.path[0] == field.name for column in columns)]
-    expected = pa.schema([schema.field(name) for name in names]).empty_table()
-    partition = pa.scalar(file.partition, _PARTITION.type)
     with open_staged(warehouse, topic, file) as parquet:
-        for batch in parquet.iter_batches(columns=names):
-            # Another column or type is found by the check of the files, and is not to stop those of the rows.
-            table = pa.concat_tables([expected, pa.table(batch)], promote_options="permissive")
-            table = table.append_column(_PARTITION, pa.repeat(partition, len(batch)))
-            yield pa.table({column.name: _leaf(table, column.path) for column in columns})
+        for group in range(parquet.num_row_groups):
+            yield flat_row_group(parquet, group, schema, columns, file.partition)
+
+
+def flat_row_group(
+    parquet: pq.ParquetFile, group: int, schema: pa.Schema, columns: Sequence[Column], partition: int
+) -> pa.Table:
+    """The flat ``columns`` of a row group; nothing else is read."""
+    paths = {column.path for column in columns}
+    expected = pa.schema(_pruned(schema, paths, ())).empty_table()
+    found = parquet.read_row_group(group, columns=[c.dotted for c in columns if c.path != PARTITION.path])
+    # Another column or type is found by the check of the files, and is not to stop those of the rows.
+    table = pa.concat_tables([expected, found], promote_options="permissive")
+    table = table.append_column(PARTITION.name, pa.repeat(pa.scalar(partition, PARTITION.type), len(found)))
+    return pa.table({column.name: _leaf(table, column.path) for column in columns})
+
+
+def _pruned(fields: Iterable[pa.Field], paths: Container[tuple[str, ...]], outer: tuple[str, ...]) -> list[pa.Field]:
+    """``fields`` with what leads to ``paths``, and nothing else."""
+    pruned = []
+    for field in fields:
+        path = (*outer, field.name)
+        inner = _pruned(field.type, paths, path) if pa.types.is_struct(field.type) else []
+        if inner:
+            pruned.append(field.with_type(pa.struct(inner)))
+        elif path in paths:
+            pruned.append(field)
+    return pruned
 
 
 @contextmanager
-def open_staged(warehouse: Storage, topic: str, file: ArchiveFile) -> Iterator[pq.ParquetFile]:
-    """A staged file, to be read.
+def open_staged(
+    warehouse: Storage, topic: str, file: ArchiveFile, *, check_bytes: bool = False
+) -> Iterator[pq.ParquetFile]:
+    """A staged file, to be read; pages that are read have the checksums that they were written with.
+
+    Args:
+        warehouse: Where it is.
+        topic: Whose records it has.
+        file: The file.
+        check_bytes: Whether to look for damage in all of its bytes (if their digest is known), not only in those read.
 
     Raises:
         CorruptedDataError: The file is missing or damaged; also where that shows while it is read.
     """
     path = f"{topic_path(topic)}/{file.path}"
     try:
-        with (
-            warehouse.open_input(path) as opened,
-            pq.ParquetFile(opened, page_checksum_verification=True) as parquet,
-        ):
-            yield parquet
+        with warehouse.open_input(path) as opened:
+            if check_bytes and file.sha256 is not None and _sha256(opened) != file.sha256:
+                raise pa.ArrowInvalid("its bytes are not those that were written")
+            with pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
+                yield parquet
     except (ObjectNotFoundError, pa.ArrowException, OSError) as error:
         raise CorruptedDataError(
             f"a staged file cannot be read: {' '.join(str(error).split())}",
@@ -170,6 +203,14 @@ def open_staged(warehouse: Storage, topic: str, file: ArchiveFile) -> Iterator[p
             file=warehouse.uri(path),
             next_step="run the same slice again: its next try writes all files anew",
         ) from error
+
+
+def _sha256(opened: pa.NativeFile) -> str:
+    """Of all its bytes, in hex."""
+    digest = hashlib.sha256()
+    while piece := opened.read_buffer(_PIECE_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def pandas_frame(flat: Iterable[pa.Table], schema: pa.Schema) -> PandasFrame:
@@ -200,7 +241,7 @@ def spark_frame(
     if files:
         frame = spark.read.option("basePath", root).parquet(*(f"{root}/{file.path}" for file in files))
     else:
-        frame = spark.createDataFrame([], from_arrow_schema(pa.schema([*schema, _PARTITION])))
+        frame = spark.createDataFrame([], from_arrow_schema(pa.schema([*schema, (PARTITION.name, PARTITION.type)])))
     selected = [_spark_column(f.col(".".join(f"`{name}`" for name in c.path)), c, f) for c in columns]
     flat = frame.select(*selected)
     if sum(file.rows for file in files) <= _SMALL_ROWS:

@@ -18,12 +18,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.frames import is_hex
+from spark_jobs.frames import PARTITION, is_hex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from spark_jobs.checks import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Rows fail that meet ``expression``, on ``columns``.
+
+    ``is_bounded``: if a row meets it then the least value of its one column does, the greatest, a missing one or NaN.
+    """
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+    is_bounded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,11 @@ class Unique:
 
     columns: tuple[str, ...]
     left_out: str
+
+    @property
+    def is_within_partition(self) -> bool:
+        """Whether rows of different partitions differ anyway."""
+        return PARTITION.name in self.columns
 
     def counted(self) -> pc.Expression | None:
         """The rows that count; None: all."""
@@ -49,11 +66,11 @@ class Screen:
     """What to look for in each row, and over all of them.
 
     Attributes:
-        failing: True for rows that may fail a check by themselves; None: none can.
+        failing: What rows meet that may fail a check by themselves.
         unique: Columns in which no two rows may agree.
     """
 
-    failing: pc.Expression | None
+    failing: tuple[Condition, ...]
     unique: tuple[Unique, ...]
 
 
@@ -68,7 +85,7 @@ def screen_of(checks: Iterable[Check], schema: pa.Schema) -> tuple[Screen, list[
         The screen, the checks that it is for, and those that need the whole table.
     """
     empty = schema.empty_table()
-    failing: list[pc.Expression] = []
+    failing: list[Condition] = []
     unique: list[Unique] = []
     screened: list[Check] = []
     whole: list[Check] = []
@@ -81,9 +98,9 @@ def screen_of(checks: Iterable[Check], schema: pa.Schema) -> tuple[Screen, list[
         if isinstance(looks_for, Unique):
             unique.append(looks_for)
         else:
-            failing += looks_for
-    condition = reduce(operator.or_, failing) if failing else None
-    return Screen(condition, tuple(dict.fromkeys(unique))), screened, whole
+            columns, is_bounded = tuple(_columns_of(check)), _KINDS[check.type] in _BOUNDED
+            failing += [Condition(expression, columns, is_bounded) for expression in looks_for]
+    return Screen(tuple(failing), tuple(dict.fromkeys(unique))), screened, whole
 
 
 def _looks_for(check: Check, empty: pa.Table) -> list[pc.Expression] | Unique | None:
@@ -198,4 +215,5 @@ _KINDS: dict[str, Callable[..., list[pc.Expression] | Unique]] = {
     "expect_column_values_to_be_unique": _unique,
     "expect_compound_columns_to_be_unique": _compound_unique,
 }
+_BOUNDED = (_not_null, _null, _between)
 _COMPARING = (_in_set, _not_in_set, _between, _pair_equal, _pair_greater)

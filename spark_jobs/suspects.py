@@ -1,8 +1,7 @@
 """Finds the rows of staged files that a `Screen` lets through: one pass over the files, on Spark.
 
-As in a replay, Spark's rows describe files, and each task reads those of one partition with pyarrow. For uniqueness a
-task makes a 64-bit hash of each row's values. Rows that differ in their partition cannot agree; for all other columns
-equal hashes meet in one task after Spark's shuffle::
+As in a replay, Spark's rows describe files, and each task looks through those of one partition (`spark_jobs.scan`).
+For uniqueness over all partitions equal hashes meet in one task after Spark's shuffle; most screens need none::
 
     files ──scan──> rows that may fail by themselves ───────────────────────────────────────────┐
                 ├─> hashes that are there twice in the partition ───────────────────────────────┤
@@ -14,10 +13,8 @@ Hardly any run has hashes that are there twice; where there are, a second pass f
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -25,118 +22,33 @@ from pyspark.errors import PySparkException
 
 from py4j.protocol import Py4JError  # isort: skip
 
-from spark_jobs.frames import flat_schema, read_flat
+from spark_jobs.frames import flat_schema
+from spark_jobs.scan import MOST_SUSPECTS, Kind, repeated_hashes
 from spark_jobs.stage import spark_error
-from statelib.errors import CorruptedDataError
-from statelib.row_hash import hash_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
-    from spark_jobs.screen import Screen
-    from statelib.storage import Storage
+    from spark_jobs.scan import Found, Scan
     from statelib.topics.files import ArchiveFile
-
-MOST_SUSPECTS = 10_000
-"""Where a screen lets more rows through than this, something is wrong with the data or the checks at large."""
 
 _ROWS_OF_A_BUCKET = 4_000_000
 
 
-class _Kind(Enum):
-    """Of what a task gives: a value, and the number of the check that it is about."""
-
-    ROWS = "flat rows that may fail"
-    HASHES = "hashes that may be in other partitions too"
-    REPEATED = "hashes that are there twice"
-    ERROR = "what is wrong with a file; trying again would not mend it, so to Spark it is a result like others"
-
-
-_Found = tuple[_Kind, int, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """Looks through the staged files of one partition of a topic; runs in a worker.
-
-    Attributes:
-        warehouse: Where the files are.
-        topic: Whose records they hold.
-        schema: Of the topic.
-        screen: What to look for.
-        buckets: Over how many tasks the hashes of a check are spread.
-        repeated: By the number of a uniqueness check, the hashes to fetch rows of; without them hashes are made.
-    """
-
-    warehouse: Storage
-    topic: str
-    schema: pa.Schema
-    screen: Screen
-    buckets: int = 1
-    repeated: Mapping[int, NDArray[np.uint64]] = field(default_factory=dict)
-
-    def __call__(self, files: Sequence[ArchiveFile]) -> Iterator[tuple[int, _Found]]:
-        """Gives what it finds, with the number of the task that is to have it."""
-        within: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
-        rows = 0
-        try:
-            for table in chain.from_iterable(
-                read_flat(self.warehouse, self.topic, self.schema, file) for file in files
-            ):
-                suspect = np.zeros(len(table), np.bool_)
-                suspect[_rows(table, self.screen.failing)] = self.screen.failing is not None
-                for number, unique in enumerate(self.screen.unique):
-                    counted = _rows(table, unique.counted())
-                    hashes = hash_rows([table.column(name).combine_chunks().take(counted) for name in unique.columns])
-                    if self.repeated:
-                        suspect[counted[np.isin(hashes, self.repeated.get(number, ()))]] = True
-                    elif "partition" in unique.columns:
-                        within[number].append(hashes)
-                    else:
-                        yield from self._by_bucket(number, hashes)
-                if suspect.any() and rows <= MOST_SUSPECTS:
-                    rows += int(suspect.sum())
-                    yield 0, (_Kind.ROWS, 0, table.filter(suspect))
-        except CorruptedDataError as error:
-            yield 0, (_Kind.ERROR, 0, error)
-        for number, arrays in within.items():
-            yield 0, (_Kind.REPEATED, number, repeated_hashes(arrays))
-
-    def _by_bucket(self, number: int, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, _Found]]:
-        bucket = (hashes % np.uint64(self.buckets)).astype(np.intp)
-        for n in range(self.buckets):
-            yield number * self.buckets + n, (_Kind.HASHES, number, hashes[bucket == n])
-
-
-def _rows(table: pa.Table, condition: Any) -> NDArray[np.intp]:
-    """Where the condition is true; None: everywhere."""
-    if condition is None:
-        return np.arange(len(table))
-    numbered = table.append_column("", pa.array(np.arange(len(table))))
-    rows: NDArray[np.intp] = numbered.filter(condition).column("").to_numpy()
-    return rows
-
-
-def repeated_hashes(arrays: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Those that are there more than once, each once, in order."""
-    ordered = np.sort(np.concatenate(list(arrays)))
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-
-
-def _met(found: Iterable[tuple[int, _Found]]) -> Iterator[_Found]:
+def _met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
     """Runs in a worker that has all hashes of its buckets: gives those that are there twice, and the rest as it is."""
     hashes: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
     for _, (kind, number, value) in found:
-        if kind is _Kind.HASHES:
+        if kind is Kind.HASHES:
             hashes[number].append(value)
         else:
             yield kind, number, value
     while hashes:
         number, arrays = hashes.popitem()
-        yield _Kind.REPEATED, number, repeated_hashes(arrays)
+        yield Kind.REPEATED, number, repeated_hashes(arrays)
 
 
 def find_suspects(spark: SparkSession, scan: Scan, files: Sequence[ArchiveFile]) -> pa.Table | None:
@@ -169,16 +81,18 @@ def _run(
     if not partitions:
         return [], {}
     described = spark.sparkContext.parallelize(list(partitions.values()), len(partitions))
-    tasks = max(1, len(scan.screen.unique)) * scan.buckets
+    scanned = described.flatMap(scan)
+    if not scan.repeated and not all(unique.is_within_partition for unique in scan.screen.unique):
+        scanned = scanned.partitionBy(len(scan.screen.unique) * scan.buckets, lambda task: task)
     try:
-        found = described.flatMap(scan).partitionBy(tasks, lambda task: task).mapPartitions(_met).collect()
+        found = scanned.mapPartitions(_met).collect()
     except (Py4JError, PySparkException) as error:
         raise spark_error(error, topic=scan.topic) from error
     tables, repeated = [], defaultdict(list)
     for kind, number, value in found:
-        if kind is _Kind.ERROR:
+        if kind is Kind.ERROR:
             raise value
-        if kind is _Kind.ROWS:
+        if kind is Kind.ROWS:
             tables.append(value)
         elif len(value):
             repeated[number].append(value)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from spark_jobs import suspects
 from spark_jobs.checks import Check, Suite
 from spark_jobs.frames import flat_schema, pandas_frame, read_flat
+from spark_jobs.scan import Scan, repeated_hashes
 from spark_jobs.screen import Screen, screen_of
-from spark_jobs.suspects import Scan, find_suspects, repeated_hashes
+from spark_jobs.suspects import find_suspects
 from spark_jobs.validation import Validator
 from statelib.errors import CorruptedDataError
 from statelib.manifests import AuditCheck
@@ -183,7 +184,7 @@ def test_where_much_goes_through_the_screen_gives_up(
 
 def test_what_only_the_whole_table_tells_is_not_screened() -> None:
     screen, screened, whole = screen_of(WHOLE, flat_schema(SCHEMA))
-    assert (screen, screened, whole) == (Screen(None, ()), [], WHOLE)
+    assert (screen, screened, whole) == (Screen((), ()), [], WHOLE)
 
 
 def test_a_hash_is_repeated_when_two_files_have_it() -> None:

@@ -1,0 +1,199 @@
+"""Looks through the staged files of one partition for the rows that a `Screen` lets through; runs in a worker.
+
+Most of what a screen asks is answered without looking at rows:
+
+* Of each file all bytes are compared, by their SHA-256, with what the run has written. That finds any damage, whatever
+  is read of the file, and lets its footer be believed.
+* A condition that the footer rules out (see `spark_jobs.bounds`) is not asked of the rows.
+* Rows that are to differ in ``partition`` or other columns do so in every partition where one of these ascends
+  strictly, as offsets do. Only that column is read.
+
+For the rest the columns in question are read, a row group at a time. For uniqueness each row becomes a 64-bit hash of
+its values; rows in different partitions can agree only if ``partition`` is not among the columns. Rows that are found
+are then fetched whole.
+
+A file whose digest is not known is read whole, with the checksums of its pages, and its footer says nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.bounds import bounds_of
+from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_staged
+from statelib.errors import CorruptedDataError
+from statelib.row_hash import hash_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    from numpy.typing import NDArray
+
+    from spark_jobs.frames import Column
+    from spark_jobs.screen import Condition, Screen, Unique
+    from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
+
+MOST_SUSPECTS = 10_000
+"""Where a screen lets more rows through than this, something is wrong with the data or the checks at large."""
+
+
+class Kind(Enum):
+    """Of what a scan gives: a value, and the number of the check that it is about."""
+
+    ROWS = "flat rows that may fail"
+    HASHES = "hashes that may be in other partitions too"
+    REPEATED = "hashes that are there twice"
+    ERROR = "what is wrong with a file; trying again would not mend it, so to Spark it is a result like others"
+
+
+Found = tuple[Kind, int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Looks through the staged files of one partition of a topic.
+
+    Attributes:
+        warehouse: Where the files are.
+        topic: Whose records they hold.
+        schema: Of the topic.
+        screen: What to look for.
+        buckets: Over how many tasks the hashes of a check are spread.
+        repeated: By the number of a uniqueness check, the hashes to fetch rows of; without them hashes are made.
+    """
+
+    warehouse: Storage
+    topic: str
+    schema: pa.Schema
+    screen: Screen
+    buckets: int = 1
+    repeated: Mapping[int, NDArray[np.uint64]] = field(default_factory=dict)
+
+    def __call__(self, files: Sequence[ArchiveFile]) -> Iterator[tuple[int, Found]]:
+        """Gives what it finds, with the number of the task that is to have it."""
+        try:
+            yield from self._rows(files)
+            if not self.repeated:
+                yield from self._hashes(files)
+        except CorruptedDataError as error:
+            yield 0, (Kind.ERROR, 0, error)
+
+    def _rows(self, files: Iterable[ArchiveFile]) -> Iterator[tuple[int, Found]]:
+        """The rows that may fail by themselves, or have a repeated hash; all bytes of ``files`` are checked."""
+        found = 0
+        for file in files:
+            with open_staged(self.warehouse, self.topic, file, check_bytes=True) as parquet:
+                conditions = self._left_to_ask(parquet, file)
+                columns = self._columns if file.sha256 is None else self._needed(conditions)
+                for group in range(parquet.num_row_groups) if columns else ():
+                    table = flat_row_group(parquet, group, self.schema, columns, file.partition)
+                    suspect = self._suspect(table, conditions)
+                    if suspect.any() and found <= MOST_SUSPECTS:
+                        found += int(suspect.sum())
+                        table = flat_row_group(parquet, group, self.schema, self._columns, file.partition)
+                        yield 0, (Kind.ROWS, 0, table.filter(suspect))
+
+    def _left_to_ask(self, parquet: pq.ParquetFile, file: ArchiveFile) -> list[Condition]:
+        """The conditions that a row of the file may meet, for all that its footer says."""
+        left = []
+        for condition in self.screen.failing:
+            bounds = None
+            if condition.is_bounded and file.sha256 is not None:
+                (column,) = self._named(condition.columns)
+                bounds = bounds_of(parquet, column, file.partition)
+            if bounds is None or len(bounds.filter(condition.expression)):
+                left.append(condition)
+        return left
+
+    def _needed(self, conditions: Iterable[Condition]) -> list[Column]:
+        """What `_suspect` looks at."""
+        named = [condition.columns for condition in conditions]
+        named += [self.screen.unique[number].columns for number in self.repeated]
+        return self._named({name for names in named for name in names})
+
+    def _suspect(self, table: pa.Table, conditions: Sequence[Condition]) -> NDArray[np.bool_]:
+        suspect = np.zeros(len(table), np.bool_)
+        if conditions:
+            suspect[_where(table, reduce(operator.or_, (condition.expression for condition in conditions)))] = True
+        for number, repeated in self.repeated.items():
+            counted, hashes = _hashed(table, self.screen.unique[number])
+            suspect[counted[np.isin(hashes, repeated)]] = True
+        return suspect
+
+    def _hashes(self, files: Sequence[ArchiveFile]) -> Iterator[tuple[int, Found]]:
+        """What it takes to find rows that agree."""
+        for number, unique in enumerate(self.screen.unique):
+            columns = self._named(unique.columns)
+            if not unique.is_within_partition:
+                for table in self._tables(files, columns):
+                    yield from self._by_bucket(number, _hashed(table, unique)[1])
+            elif not self._ascends(files, columns):
+                hashes = (_hashed(table, unique)[1] for table in self._tables(files, columns))
+                yield 0, (Kind.REPEATED, number, repeated_hashes(hashes))
+
+    def _ascends(self, files: Iterable[ArchiveFile], columns: Iterable[Column]) -> bool:
+        """Whether one of the columns holds whole numbers, each greater than the one before, over all files."""
+        numbers = [column for column in columns if pa.types.is_integer(column.type) and column != PARTITION]
+        last: dict[str, int | None] = {column.name: None for column in numbers}
+        tables = self._tables(files, numbers)
+        while last and (table := next(tables, None)) is not None:
+            last = {name: end for name in last if (end := _end(table.column(name), last[name])) is not None}
+        return bool(last)
+
+    def _tables(self, files: Iterable[ArchiveFile], columns: Sequence[Column]) -> Iterator[pa.Table]:
+        for file in files:
+            with open_staged(self.warehouse, self.topic, file) as parquet:
+                for group in range(parquet.num_row_groups):
+                    yield flat_row_group(parquet, group, self.schema, columns, file.partition)
+
+    @property
+    def _columns(self) -> list[Column]:
+        return flat_columns(self.schema)
+
+    def _named(self, names: Container[str]) -> list[Column]:
+        return [column for column in self._columns if column.name in names]
+
+    def _by_bucket(self, number: int, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, Found]]:
+        bucket = (hashes % np.uint64(self.buckets)).astype(np.intp)
+        for n in range(self.buckets):
+            yield number * self.buckets + n, (Kind.HASHES, number, hashes[bucket == n])
+
+
+def _end(numbers: pa.ChunkedArray, last: int | None) -> int | None:
+    """The last of ``numbers``, at least one, if they ascend strictly from above ``last``; else None."""
+    if numbers.null_count or not pa.types.is_integer(numbers.type):
+        return None
+    array = numbers.to_numpy()
+    ascend = (last is None or array[0] > last) and bool(np.all(array[1:] > array[:-1]))
+    return int(array[-1]) if ascend else None
+
+
+def _hashed(table: pa.Table, unique: Unique) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """The rows that count, and their hashes."""
+    counted = _where(table, unique.counted())
+    return counted, hash_rows([table.column(name).combine_chunks().take(counted) for name in unique.columns])
+
+
+def _where(table: pa.Table, condition: pc.Expression | None) -> NDArray[np.intp]:
+    """Where the condition is true; None: everywhere."""
+    if condition is None:
+        return np.arange(len(table))
+    numbered = table.append_column("", pa.array(np.arange(len(table))))
+    rows: NDArray[np.intp] = numbered.filter(condition).column("").to_numpy()
+    return rows
+
+
+def repeated_hashes(arrays: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Those that are there more than once, each once, in order."""
+    ordered = np.sort(np.concatenate(list(arrays)))
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
