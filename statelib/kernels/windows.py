@@ -28,7 +28,19 @@ _HALF = np.uint64(32)
 _TAG_SHIFT = np.uint64(33)
 
 
-@compiled(i64(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 4))
+@compiled(nothing(Int64s, Int64s, i64, Int64sOut))
+def running_stream_time(
+    key_code: NDArray[np.int64], timestamp: NDArray[np.int64], before: int, out: NDArray[np.int64]
+) -> None:
+    """The largest timestamp so far, ms, of records that have a key (code >= 0), and of ``before``."""
+    now = before
+    for row in range(len(timestamp)):
+        if key_code[row] >= 0:
+            now = max(now, timestamp[row])
+        out[row] = now
+
+
+@compiled(several(i64, 2)(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 3))
 def accept(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
@@ -39,9 +51,8 @@ def accept(
     origin: int,
     first_start: NDArray[np.int64],
     accepted: NDArray[np.int64],
-    expired: NDArray[np.int64],
     lateness: NDArray[np.int64],
-) -> int:
+) -> tuple[int, int]:
     """Decides for each record which of its windows still take it: those with ``end > stream time - grace``.
 
     Records with null keys (code < 0) have no windows (Kafka's ``KStreamWindowAggregate``).
@@ -56,15 +67,15 @@ def accept(
         origin: Start of the first window of all, ms; no window holds a record before it.
         first_start: Out, int64: start of the first window that takes the record; the others follow by ``advance``.
         accepted: Out, int64: how many windows take it.
-        expired: Out, int64: how many do not any more.
         lateness: Out, int64: stream time minus timestamp, ms.
 
     Returns:
-        The sum of ``accepted``.
+        The sum of ``accepted``; and how many windows do not take their records any more.
     """
     updates: int = i64(0)
+    expired: int = i64(0)
     for row in range(len(timestamp)):
-        accepted[row] = expired[row] = lateness[row] = first_start[row] = 0
+        accepted[row] = lateness[row] = first_start[row] = 0
         if key_code[row] < 0:
             continue
         time = timestamp[row]
@@ -73,16 +84,18 @@ def accept(
             continue
         since = time - origin
         last = since - since % advance
-        earliest = max(0, since - size + advance)
-        first = earliest - earliest % advance
-        windows = (last - first) // advance + 1
+        first, windows = last, i64(1)
+        if size > advance:  # else there is no other: divisions are what takes time here
+            earliest = max(0, since - size + advance)
+            first = earliest - earliest % advance
+            windows = (last - first) // advance + 1
         last_expired = clock[row] - origin - grace - size
         late = min(windows, (last_expired - first) // advance + 1) if first <= last_expired else i64(0)
         first_start[row] = origin + first + late * advance
-        expired[row] = late
         accepted[row] = windows - late
         updates += windows - late
-    return updates
+        expired += late
+    return updates, expired
 
 
 @helper

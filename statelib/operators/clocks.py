@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from statelib.kernels.windows import running_stream_time
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -33,7 +35,6 @@ def stream_times(
     """
     if of == "task":
         return uptake.stream_time_of(batch)
-    times = np.where(key_code >= 0, batch.timestamp, before)
-    if len(times):
-        times[0] = max(times[0], before)
-    return np.maximum.accumulate(times)
+    times = np.empty(len(batch), dtype=np.int64)
+    running_stream_time(key_code, batch.timestamp, before, times)
+    return times

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP, Batch, Passage, Windows
 from statelib.errors import ConfigurationError
-from statelib.kernels.aggregations import NO_UPDATE, first_and_last_updates, latest_timestamp
+from statelib.kernels.aggregations import first_and_last_updates, latest_timestamp
 from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregators import ColumnarAggregator
@@ -134,7 +134,7 @@ class RunningWindowAggregate:
         self._slots = WindowSlots()
         self._timestamp = np.empty(0, dtype=np.int64)
         self._stored = np.empty(0, dtype=np.bool_)
-        self._seen = np.empty(0, dtype=np.int64)  # room for a kernel
+        self._first_of = self._last_of = np.empty(0, dtype=np.int64)  # room for a kernel
         self._loaded = 0  # how many slots have been looked up in the store
         self._kept = 0  # how many there were when expired ones were last dropped
 
@@ -166,10 +166,11 @@ class RunningWindowAggregate:
 
     def _first_and_last(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first and the last update of each window that has any, by the last ones."""
-        self._seen = grown(self._seen, len(self._slots), NO_UPDATE)
+        self._first_of = grown(self._first_of, len(self._slots))
+        self._last_of = grown(self._last_of, len(self._slots))
         first, last = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
-        found = first_and_last_updates(slots, self._seen, first, last)
-        return np.flip(first[:found]).copy(), np.flip(last[:found]).copy()
+        found = first_and_last_updates(slots, self._first_of, self._last_of, first, last)
+        return first[:found], last[:found]
 
     def _accept(
         self, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake
@@ -179,13 +180,13 @@ class RunningWindowAggregate:
         And, by record, the operator's stream time.
         """
         windows = self._windows
-        first_start, accepted, expired, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
+        first_start, accepted, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(3))
         clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
         if len(batch):
             self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
-        count = accept(
+        count, expired = accept(
             key_code, batch.timestamp, clock, windows.size_ms, windows.advance_ms, windows.grace_period_ms,
-            windows.origin_ms, first_start, accepted, expired, lateness,
+            windows.origin_ms, first_start, accepted, lateness,
         )  # fmt: skip
         has_key = key_code >= 0
         keyed = int(np.count_nonzero(has_key))
@@ -198,8 +199,8 @@ class RunningWindowAggregate:
         self._context.drop_late(batch, is_late, uptake, lateness, reason="window closed")
         self._metrics.drop("before-first-window", int(np.count_nonzero(has_key & ~in_range)))
         self._metrics.drop("null-key", len(batch) - keyed)
-        self._metrics.count("late-record-drop", int(expired.sum()))
-        self._metrics.lateness.observe(lateness[has_key])
+        self._metrics.count("late-record-drop", expired)
+        self._metrics.lateness.observe(lateness if keyed == len(batch) else lateness[has_key])
         self._forget_expired()
         return *self._slots.find(key_code, first_start, accepted, windows.advance_ms, count), clock
 
@@ -292,8 +293,9 @@ class RunningWindowAggregate:
 
     def memory_bytes(self) -> int:
         """Size of the working set."""
-        arrays = self._timestamp.nbytes + self._stored.nbytes + self._seen.nbytes
-        return int(self._slots.memory_bytes() + arrays + self._aggregator.memory_bytes())
+        arrays = (self._timestamp, self._stored, self._first_of, self._last_of)
+        of_arrays = sum(array.nbytes for array in arrays)
+        return int(self._slots.memory_bytes() + of_arrays + self._aggregator.memory_bytes())
 
 
 def _has_nulls(results: pa.Array) -> bool:

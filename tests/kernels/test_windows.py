@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.windows import WindowSlots, accept
+from statelib.kernels.windows import WindowSlots, accept, running_stream_time
 
 
 @given(st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 50), st.integers(0, 4)), max_size=60), st.data())
@@ -48,11 +48,36 @@ def test_a_record_in_more_windows_than_there_are_places() -> None:
 
 
 def test_accept() -> None:
-    first_start, accepted, expired, lateness = (np.empty(4, dtype=np.int64) for _ in range(4))
+    first_start, accepted, lateness = (np.empty(4, dtype=np.int64) for _ in range(3))
     keys, times = np.array([0, -1, 0, 0]), np.array([12, 99, 25, 12])
     clock = np.array([12, 12, 25, 25])
-    assert accept(keys, times, clock, 10, 5, 4, 0, first_start, accepted, expired, lateness) == 4
+    assert accept(keys, times, clock, 10, 5, 4, 0, first_start, accepted, lateness) == (4, 2)
     assert accepted.tolist() == [2, 0, 2, 0]
     assert first_start[[0, 2]].tolist() == [5, 20]
-    assert expired.tolist() == [0, 0, 0, 2]
     assert lateness.tolist() == [0, 0, 0, 13]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 1), st.integers(0, 90)), max_size=20),
+    st.integers(1, 12), st.integers(0, 11), st.integers(0, 9), st.integers(0, 30), st.integers(-1, 60),
+)  # fmt: skip
+def test_accept_takes_the_windows_that_are_open(
+    records: list[tuple[int, int]], advance: int, more: int, grace: int, origin: int, before: int
+) -> None:
+    """Every window that there is, one by one: the size is up to twelve times the advance."""
+    size = advance + more
+    key, time = (np.array(column, dtype=np.int64) for column in (zip(*records, strict=True) if records else ([], [])))
+    clock, first_start, accepted, lateness = (np.empty(len(records), dtype=np.int64) for _ in range(4))
+    running_stream_time(key, time, before, clock)
+    updates, expired = accept(key, time, clock, size, advance, grace, origin, first_start, accepted, lateness)
+    taken, late = [], 0
+    for row, (code, at) in enumerate(records):
+        seen = [timestamp for keyed, timestamp in records[: row + 1] if keyed >= 0]
+        assert clock[row] == max([before, *seen])
+        assert lateness[row] == (clock[row] - at if code >= 0 else 0)
+        starts = [start for start in range(origin, at + 1, advance) if code >= 0 and at < start + size]
+        taken += [(row, start) for start in starts if start + size > clock[row] - grace]
+        late += sum(start + size <= clock[row] - grace for start in starts)
+    found = zip(first_start.tolist(), accepted.tolist(), strict=True)
+    assert [(row, first + i * advance) for row, (first, count) in enumerate(found) for i in range(count)] == taken
+    assert (updates, expired) == (len(taken), late)
