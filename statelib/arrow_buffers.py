@@ -105,3 +105,25 @@ def spans_of(
     if array.null_count:
         length *= valid_of(array)
     return data, offsets[:-1], length
+
+
+def byte_buffers(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.signedinteger[Any]], NDArray[np.bool_]]:
+    """(bytes, int32 or int64[n + 1] offsets, bool[n] validity or bool[0] without nulls) of an array of strings.
+
+    Nothing is copied, except of views and of binary of fixed size.
+    """
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        kind: type[np.signedinteger[Any]] = np.int32
+    else:
+        if not (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)):
+            array = array.cast(pa.large_binary())
+        kind = np.int64
+    _, offset_buffer, data_buffer = array.buffers()
+    if offset_buffer is None or len(array) == 0:
+        offsets = np.zeros(len(array) + 1, dtype=kind)
+    else:
+        offsets = np.frombuffer(offset_buffer, kind, len(array) + 1, array.offset * np.dtype(kind).itemsize)
+    data = (
+        np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.empty(0, np.uint8)
+    )
+    return data, offsets, valid_of(array) if array.null_count else np.empty(0, np.bool_)

@@ -20,7 +20,7 @@ _HALF = np.uint64(32)
 
 
 @helper
-def _mixed(word: np.uint64) -> np.uint64:
+def mixed(word: np.uint64) -> np.uint64:
     """Each bit of the word reaches all bits above it, and by the shift those below."""
     word *= _MULTIPLIER
     word ^= word >> _SHIFT
@@ -34,13 +34,13 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     state = np.uint64(length) * _FINAL_1
     if length >= 8:
         for position in range(start, end - 8, 8):
-            state = (state ^ _mixed(load_word(data, position))) * _FINAL_2
-        state ^= _mixed(load_word(data, end - 8))  # overlaps the word before it unless the length is a multiple of 8
+            state = (state ^ mixed(load_word(data, position))) * _FINAL_2
+        state ^= mixed(load_word(data, end - 8))  # overlaps the word before it unless the length is a multiple of 8
     else:
         word = np.uint64(0)
         for position in range(start, end):
             word = (word << _BYTE) | np.uint64(data[position])
-        state ^= _mixed(word)
+        state ^= mixed(word)
     state = (state ^ (state >> _HALF)) * _FINAL_1
     return (state ^ (state >> _HALF)) * _FINAL_2
 

@@ -10,7 +10,8 @@ Open addressing with linear probing. A slot is one int64 word, so that a probe c
     -1           empty
 
 The keys themselves lie one after the other in an arena; ``offsets[code]`` to ``offsets[code + 1]`` are the bytes of a
-code. At most half of the slots are taken, so a key costs 16 to 32 bytes plus 8 plus its length.
+code. At most half of the slots are taken, so a key costs 16 to 32 bytes plus 8 plus its length; in a table with scopes
+8 more.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import byte_buffers
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.compiled import (
@@ -39,7 +41,8 @@ from statelib.kernels.compiled import (
     prefetch,
     several,
 )
-from statelib.kernels.hashing import hash_bytes
+from statelib.kernels.hashing import hash_bytes, mixed
+from statelib.kernels.spans import copy_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,31 +52,37 @@ ABSENT = -2
 
 MAX_SLOTS = 1 << 31
 _FIRST_SLOTS = 1 << 10
-_PREFETCH_AHEAD = 12
+_PREFETCH_AHEAD = 24
 _EMPTY = -1
 _CODE_MASK = (1 << 32) - 1
 _TAG_SHIFT = np.uint64(33)
 
 
 @helper
-def _tag(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """31 bits of the key's hash."""
-    tag: int = i64(hash_bytes(data, start, end) >> _TAG_SHIFT)
+def _scope(scopes: NDArray[np.int64], i: int) -> int:
+    """That of a key: 0 in a table without scopes."""
+    return scopes[i] if len(scopes) else 0
+
+
+@helper
+def _tag(data: NDArray[np.uint8], start: int, end: int, scope: int) -> int:
+    """31 bits of the hash of a key and its scope."""
+    tag: int = i64((hash_bytes(data, start, end) ^ mixed(np.uint64(scope))) >> _TAG_SHIFT)
     return tag
 
 
 @helper
 def _equal(a: NDArray[np.uint8], a_start: int, b: NDArray[np.uint8], b_start: int, length: int) -> bool:
+    if length >= 8:
+        for position in range(0, length - 8, 8):
+            if load_word(a, a_start + position) != load_word(b, b_start + position):
+                return False
+        last = length - 8  # overlaps the word before it
+        return bool(load_word(a, a_start + last) == load_word(b, b_start + last))
     position = 0
-    while position + 8 <= length:
-        if load_word(a, a_start + position) != load_word(b, b_start + position):
-            return False
-        position += 8
-    while position < length:
-        if a[a_start + position] != b[b_start + position]:
-            return False
+    while position < length and a[a_start + position] == b[b_start + position]:
         position += 1
-    return True
+    return position == length
 
 
 @helper
@@ -81,12 +90,14 @@ def _probe(
     data: NDArray[np.uint8],
     start: int,
     end: int,
+    scope: int,
     tag: int,
     slots: NDArray[np.int64],
     arena: NDArray[np.uint8],
     offsets: NDArray[np.int64],
+    known_scopes: NDArray[np.int64],
 ) -> int:
-    """The slot that holds the key ``data[start:end]``, or the empty slot where it belongs."""
+    """The slot that holds the key ``data[start:end]`` of ``scope``, or the empty slot where it belongs."""
     mask = len(slots) - 1
     slot = tag & mask
     length = end - start
@@ -97,26 +108,33 @@ def _probe(
         if word >> 32 == tag:
             code = word & _CODE_MASK
             at = offsets[code]
-            if offsets[code + 1] - at == length and _equal(data, start, arena, at, length):
+            same_shape = offsets[code + 1] - at == length and _scope(known_scopes, code) == scope
+            if same_shape and _equal(data, start, arena, at, length):
                 return slot
         slot = (slot + 1) & mask
 
 
-@compiled(*(nothing(Bytes, spans, Int64sOut) for spans in (Int32s, Int64s)))
-def _hash_keys(data: NDArray[np.uint8], spans: NDArray[np.int64], tags: NDArray[np.int64]) -> None:
+@compiled(*(nothing(Bytes, spans, Int64s, Int64sOut) for spans in (Int32s, Int64s)))
+def _hash_keys(
+    data: NDArray[np.uint8], spans: NDArray[np.int64], scopes: NDArray[np.int64], tags: NDArray[np.int64]
+) -> None:
     for i in range(len(tags)):
-        tags[i] = _tag(data, spans[i], spans[i + 1])
+        tags[i] = _tag(data, spans[i], spans[i + 1], _scope(scopes, i))
+
+
+_Columns = (Int64sOut, BytesOut, Int64sOut, Int64sOut)
 
 
 @compiled(
     *(
-        several(i64, 2)(Bytes, spans, Bools, i64, i64, Int64sOut, Int64sOut, BytesOut, Int64sOut, boolean)
+        several(i64, 2)(Bytes, spans, Int64s, Bools, i64, i64, Int64sOut, *_Columns, boolean)
         for spans in (Int32s, Int64s)
     )
 )
 def _encode(
     data: NDArray[np.uint8],
     spans: NDArray[np.int64],
+    scopes: NDArray[np.int64],
     valid: NDArray[np.bool_],
     first: int,
     known: int,
@@ -124,6 +142,7 @@ def _encode(
     slots: NDArray[np.int64],
     arena: NDArray[np.uint8],
     offsets: NDArray[np.int64],
+    known_scopes: NDArray[np.int64],
     insert: bool,
 ) -> tuple[int, int]:
     """Replaces the tags in ``codes`` by codes, from row ``first`` on, until done or out of room.
@@ -136,13 +155,14 @@ def _encode(
     for i in range(first, count):
         if i + _PREFETCH_AHEAD < count:
             prefetch(slots, codes[i + _PREFETCH_AHEAD] & mask)
-        if len(valid) and not valid[i]:
+        scope = _scope(scopes, i)
+        if scope == NULL_KEY or (len(valid) and not valid[i]):
             codes[i] = NULL_KEY
             continue
         start: int = i64(spans[i])
         end: int = i64(spans[i + 1])
         tag = codes[i]
-        slot = _probe(data, start, end, tag, slots, arena, offsets)
+        slot = _probe(data, start, end, scope, tag, slots, arena, offsets, known_scopes)
         word = slots[slot]
         if word != _EMPTY:
             codes[i] = word & _CODE_MASK
@@ -152,38 +172,60 @@ def _encode(
             at = offsets[known]
             if at + end - start > len(arena) or 2 * (known + 1) > len(slots):
                 return i, known
-            for position in range(end - start):
-                arena[at + position] = data[start + position]
+            copy_bytes(data, start, arena, at, end - start)
             offsets[known + 1] = at + end - start
+            if len(scopes):
+                known_scopes[known] = scope
             slots[slot] = (tag << 32) | known
             codes[i] = known
             known += 1
     return count, known
 
 
+@helper
+def _settle(word: int, slots: NDArray[np.int64]) -> None:
+    """Puts the word of a key that is not in the table into the slot where it belongs."""
+    mask = len(slots) - 1
+    slot = (word >> 32) & mask
+    while slots[slot] != _EMPTY:
+        slot = (slot + 1) & mask
+    slots[slot] = word
+
+
 @compiled(nothing(Int64s, Int64sOut))
 def _rehash(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
-    mask = len(new) - 1
     for word in old:
         if word != _EMPTY:
-            slot = (word >> 32) & mask
-            while new[slot] != _EMPTY:
-                slot = (slot + 1) & mask
-            new[slot] = word
+            _settle(word, new)
 
 
-@compiled(nothing(Int64s, Int64s, Int64sOut))
-def _rehash_kept(old: NDArray[np.int64], renumbered: NDArray[np.int64], new: NDArray[np.int64]) -> None:
-    """As `_rehash`, of the keys that have a new code (not `ABSENT`), by old code."""
-    mask = len(new) - 1
-    for word in old:
-        if word != _EMPTY:
-            code = renumbered[word & _CODE_MASK]
-            if code != ABSENT:
-                slot = (word >> 32) & mask
-                while new[slot] != _EMPTY:
-                    slot = (slot + 1) & mask
-                new[slot] = (word >> 32 << 32) | code
+@compiled(nothing(Int64s, Int64sOut, *_Columns))
+def _keep(
+    codes: NDArray[np.int64],
+    tags: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    arena: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    known_scopes: NDArray[np.int64],
+) -> None:
+    """Moves the keys of ``codes``, ascending, to the front, and fills the slots with them alone; ``tags`` is room."""
+    end = i64(0)
+    for code in range(len(codes)):
+        at = offsets[codes[code]]
+        length = offsets[codes[code] + 1] - at
+        copy_bytes(arena, at, arena, end, length)
+        if len(known_scopes):
+            known_scopes[code] = known_scopes[codes[code]]
+        tags[code] = _tag(arena, end, end + length, _scope(known_scopes, code))
+        offsets[code] = end
+        end += length
+    offsets[len(codes)] = end
+    slots[:] = _EMPTY
+    mask = len(slots) - 1
+    for code in range(len(codes)):
+        if code + _PREFETCH_AHEAD < len(codes):
+            prefetch(slots, tags[code + _PREFETCH_AHEAD] & mask)
+        _settle((tags[code] << 32) | code, slots)
 
 
 @compiled(nothing(Int64s, Bytes, Int64s, Int64sOut, BytesOut))
@@ -196,16 +238,19 @@ def _copy_keys(
 ) -> None:
     for i in range(len(codes)):
         if codes[i] != NULL_KEY:
-            at = offsets[codes[i]]
-            to = spans[i]
-            for position in range(spans[i + 1] - to):
-                data[to + position] = arena[at + position]
+            copy_bytes(arena, offsets[codes[i]], data, spans[i], spans[i + 1] - spans[i])
 
 
 class KeyTable:
-    """Byte strings <-> codes 0, 1, 2, ... in order of first appearance."""
+    """Byte strings <-> codes 0, 1, 2, ... in order of first appearance.
 
-    def __init__(self) -> None:
+    Args:
+        scoped: Whether each key has a scope, a number from 0 on (such as a code of another table): the same bytes in
+            two scopes are two keys.
+    """
+
+    def __init__(self, *, scoped: bool = False) -> None:
+        self._scoped = scoped
         self.clear()
 
     def clear(self) -> None:
@@ -213,10 +258,15 @@ class KeyTable:
         self._slots = np.full(_FIRST_SLOTS, _EMPTY, dtype=np.int64)
         self._arena = np.empty(16 * _FIRST_SLOTS, dtype=np.uint8)
         self._offsets = np.zeros(_FIRST_SLOTS // 2 + 1, dtype=np.int64)
+        self._scopes = np.empty(_FIRST_SLOTS // 2 if self._scoped else 0, dtype=np.int64)
         self._known = 0
 
     def __len__(self) -> int:
         return self._known
+
+    @property
+    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        return self._slots, self._arena, self._offsets, self._scopes
 
     @property
     def data(self) -> NDArray[np.uint8]:
@@ -228,29 +278,41 @@ class KeyTable:
         """Where each key starts in `data`; one more element than keys (a view, as `data`)."""
         return self._offsets[: self._known + 1]
 
-    def encode(self, keys: pa.Array) -> NDArray[np.int64]:
+    @property
+    def scopes(self) -> NDArray[np.int64]:
+        """The scope of each key, by code (a view, as `data`); empty in a table without scopes."""
+        return self._scopes[: self._known]
+
+    def encode(self, keys: pa.Array, scopes: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The codes of ``keys``; unseen keys get the next ones, a null has the code `NULL_KEY`.
 
         Args:
             keys: binary or string of any layout, or a dictionary of these.
+            scopes: int64, one a key, in a table with scopes; a key of the scope `NULL_KEY` is as a null.
+
+        Raises:
+            InternalError: There are scopes in a table without, or the other way round.
         """
-        return self._lookup(keys, insert=True)
+        return self._lookup(keys, scopes, insert=True)
 
-    def find(self, keys: pa.Array) -> NDArray[np.int64]:
+    def find(self, keys: pa.Array, scopes: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """As `encode`, but a key that has no code gets none: `ABSENT`."""
-        return self._lookup(keys, insert=False)
+        return self._lookup(keys, scopes, insert=False)
 
-    def _lookup(self, keys: pa.Array, *, insert: bool) -> NDArray[np.int64]:
+    def _lookup(self, keys: pa.Array, scopes: NDArray[np.int64] | None, *, insert: bool) -> NDArray[np.int64]:
+        if (scopes is not None) != self._scoped:
+            raise InternalError("the keys of a table have scopes if and only if it is made for them")
         if isinstance(keys, pa.DictionaryArray):
-            return self._lookup_dictionary(keys, insert=insert)
-        data, spans, valid = _buffers(keys)
+            if scopes is None:
+                return self._lookup_dictionary(keys, insert=insert)
+            keys = keys.cast(keys.type.value_type)  # equal values of a dictionary are many keys
+        data, spans, valid = byte_buffers(keys)
+        scopes = self._scopes if scopes is None else scopes
         codes = np.empty(len(keys), dtype=np.int64)
-        _hash_keys(data, spans, codes)
+        _hash_keys(data, spans, scopes, codes)
         done = 0
         while True:
-            done, self._known = _encode(
-                data, spans, valid, done, self._known, codes, self._slots, self._arena, self._offsets, insert
-            )
+            done, self._known = _encode(data, spans, scopes, valid, done, self._known, codes, *self._columns, insert)
             if done == len(codes):
                 return codes
             self._grow(int(spans[done + 1] - spans[done]))
@@ -261,8 +323,8 @@ class KeyTable:
             return np.full(len(keys), NULL_KEY, dtype=np.int64)
         if insert:  # codes follow first appearance, which a dictionary's order need not
             used = pc.unique(indices.drop_null())
-            self._lookup(keys.dictionary.take(used), insert=True)
-        codes = self._lookup(keys.dictionary, insert=False)
+            self._lookup(keys.dictionary.take(used), None, insert=True)
+        codes = self._lookup(keys.dictionary, None, insert=False)
         rows = np.asarray(pc.fill_null(indices.cast(pa.int64()), 0))
         return np.where(np.asarray(indices.is_valid()), codes[rows], NULL_KEY)
 
@@ -281,23 +343,18 @@ class KeyTable:
             slots = np.full(size, _EMPTY, dtype=np.int64)
             _rehash(self._slots, slots)
             self._slots = slots
-            self._offsets = np.concatenate([self.offsets, np.empty(size // 2 - self._known, dtype=np.int64)])
+            room = np.empty(size // 2 - self._known, dtype=np.int64)
+            self._offsets = np.concatenate([self.offsets, room])
+            if self._scoped:
+                self._scopes = np.concatenate([self.scopes, room])
 
     def keep(self, codes: NDArray[np.int64]) -> None:
-        """Forgets all keys but those of ``codes`` (int64, each once), which become 0, 1, 2, ... in this order.
+        """Forgets all keys but those of ``codes`` (int64, ascending), which become 0, 1, 2, ... in this order.
 
         The room stays as it is: who forgets keys is about to learn others.
         """
-        spans = np.zeros(len(codes) + 1, dtype=np.int64)
-        np.cumsum(self._offsets[codes + 1] - self._offsets[codes], out=spans[1:])
-        arena = np.empty_like(self._arena)
-        _copy_keys(codes, self._arena, self._offsets, spans, arena)
-        renumbered = np.full(self._known, ABSENT)
-        renumbered[codes] = np.arange(len(codes))
-        slots = np.full_like(self._slots, _EMPTY)
-        _rehash_kept(self._slots, renumbered, slots)
-        self._offsets[: len(spans)] = spans
-        self._arena, self._slots, self._known = arena, slots, len(codes)
+        _keep(codes, np.empty_like(codes), *self._columns)
+        self._known = len(codes)
 
     def take(self, codes: NDArray[np.int64]) -> pa.BinaryArray | pa.LargeBinaryArray:
         """The keys of ``codes`` (int64), null for `NULL_KEY`; large_binary beyond 2 GiB.
@@ -333,25 +390,4 @@ class KeyTable:
 
     def memory_bytes(self) -> int:
         """What the table holds in memory."""
-        return self._slots.nbytes + self._arena.nbytes + self._offsets.nbytes
-
-
-_ALL_VALID = np.empty(0, dtype=np.bool_)
-
-
-def _buffers(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.signedinteger], NDArray[np.bool_]]:
-    """An Arrow array's bytes, int32 or int64 offsets and validity (empty: no nulls), without copying the bytes."""
-    kind = keys.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        span: type[np.signedinteger] = np.int32
-    else:
-        if not (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
-            keys = keys.cast(pa.large_binary())  # views and fixed-size binary
-        span = np.int64
-    _, offsets, data = keys.buffers()
-    if offsets is None or len(keys) == 0:
-        spans = np.zeros(len(keys) + 1, dtype=span)
-    else:
-        spans = np.frombuffer(offsets, span, len(keys) + 1, keys.offset * np.dtype(span).itemsize)
-    everything = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return everything, spans, np.asarray(keys.is_valid()) if keys.null_count else _ALL_VALID
+        return sum(column.nbytes for column in self._columns)

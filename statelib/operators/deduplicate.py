@@ -15,17 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
-from statelib.kernels.key_table import KeyTable
+from statelib.operators.deduplication_ids import DeduplicationIds
 from statelib.operators.fields import both, fields_of_mapper
-from statelib.operators.key_codes import key_codes
-from statelib.operators.mapping import Mapper, evaluate
-from statelib.serdes import serde_for
 from statelib.stores.deduplication import DeduplicationStore
 from statelib.stores.deduplication_codec import Entries
 
@@ -37,6 +32,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
+    from statelib.operators.mapping import Mapper
     from statelib.serdes import Serde
     from statelib.stores.backend import WriteBatch
 
@@ -107,19 +103,17 @@ class Deduplicate:
         self._store = DeduplicationStore(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._stream_time = NO_TIMESTAMP
         self._new_entries = 0  # since the last flush
-        self._own_ids = KeyTable()
-        plain_key = spec.kind == "by_key" and spec.id_serde is None
-        self._id_table = context.keys if plain_key else self._own_ids
+        self._ids = DeduplicationIds(spec, context)
         self._working_set = _WorkingSet()
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The records that are no duplicates."""
         (batch,) = inputs
-        codes = self._codes(batch)
+        codes = self._ids.encode(batch)
         if len(uptake):
             self._stream_time = int(uptake.stream_time[-1])
             since_ms = self._store.kept_from(int(uptake.stream_time[0]))
-            self._working_set.look_up(codes, self._id_table, self._store, since_ms)
+            self._working_set.look_up(codes, self._ids, self._store, since_ms)
         row = batch.sequence - uptake.first_sequence
         forwarded = np.empty(len(batch), dtype=np.bool_)
         self._new_entries += deduplicate(
@@ -148,16 +142,16 @@ class Deduplicate:
         ever = len(store) + self._new_entries
         store.expire(self._stream_time, write)
         codes, entries, stored_ms = self._working_set.changed_since(store.kept_from(self._stream_time))
-        store.store(self._id_table.take(codes), entries, stored_ms, write)
+        store.store(self._ids.take(codes), entries, stored_ms, write)
         self._context.metrics.count("expired-entries", ever - len(store))
         self._new_entries = 0
         self._working_set = _WorkingSet()
-        self._own_ids.clear()
+        self._ids.clear()
 
     def _forget_expired(self) -> None:
         """Drops ids whose entries would not be stored, whenever the working set has grown to several times its size."""
-        ids, entries = self._own_ids, self._working_set
-        if len(ids) >= max(_FORGET_FROM, _FORGET_FACTOR * entries.kept):
+        ids, entries = self._ids, self._working_set
+        if not ids.are_keys and len(ids) >= max(_FORGET_FROM, _FORGET_FACTOR * entries.kept):
             alive = entries.alive(self._store.kept_from(self._stream_time))
             if len(alive) < len(ids):
                 ids.keep(alive)
@@ -165,32 +159,7 @@ class Deduplicate:
 
     def memory_bytes(self) -> int:
         """The entries, what is known of the store and, unless they are the record keys, the ids."""
-        return self._working_set.memory_bytes() + self._store.memory_bytes() + self._own_ids.memory_bytes()
-
-    def _codes(self, batch: Batch) -> NDArray[np.int64]:
-        """The code of each record's id in `_id_table`."""
-        context, spec = self._context, self._spec
-        if spec.kind == "by_key" and batch.windows is not None:
-            raise ConfigurationError(
-                "deduplication by a windowed key needs the window in its id",
-                node=context.node,
-                next_step='use deduplicate_by_key_value with "window_start" as the id',
-            )
-        if self._id_table is context.keys:
-            return key_codes(batch, context)
-        ids = batch.key if spec.id is None else evaluate(spec.id, batch.as_record_batch(), context.node)
-        id_bytes = (spec.id_serde or serde_for(ids.type)).serialize(ids)
-        if spec.kind != "by_key_value":
-            return self._own_ids.encode(id_bytes)
-        return self._own_ids.encode(_framed(serde_for(batch.key.type).serialize(batch.key), id_bytes))
-
-
-def _framed(keys: pa.Array, ids: pa.Array) -> pa.Array:
-    """The ids of ``by_key_value``: length of the key (u32, big-endian), key, id; null if key or id is."""
-    lengths = np.asarray(pc.fill_null(pc.binary_length(keys), 0)).astype(">u4")
-    prefix = pa.Array.from_buffers(pa.binary(4), len(keys), [None, pa.py_buffer(lengths)])
-    kind = pa.large_binary()
-    return pc.binary_join_element_wise(prefix.cast(kind), keys.cast(kind), ids.cast(kind), pa.scalar(b"", kind))
+        return self._working_set.memory_bytes() + self._store.memory_bytes() + self._ids.memory_bytes()
 
 
 class _WorkingSet:
@@ -210,7 +179,9 @@ class _WorkingSet:
         """Timestamps, places and offsets, for the kernel."""
         return self._timestamps, self._places, self._offsets
 
-    def look_up(self, codes: NDArray[np.int64], ids: KeyTable, store: DeduplicationStore, since_ms: int) -> None:
+    def look_up(
+        self, codes: NDArray[np.int64], ids: DeduplicationIds, store: DeduplicationStore, since_ms: int
+    ) -> None:
         """Makes room for all codes of ``ids`` and gets the entries of ``codes`` from the store, once each."""
         self._resize(len(ids))
         if len(store) == 0:

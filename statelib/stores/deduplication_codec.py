@@ -12,6 +12,12 @@ Family ``<store>.entries``, one entry an id::
            | version u8 = 2  | timestamp i64, ms  | offset i64  | source i16  | partition i32  |
            +-----------------+--------------------+-------------+-------------+----------------+
 
+The id bytes are the serialised key or id; where both count::
+
+    +-----------------------+------------------+-----------------+
+    | length u32 of the key | key, serialised  | id, serialised  |
+    +-----------------------+------------------+-----------------+
+
 ``timestamp`` and ``offset`` are KIP-655's; an offset of -1 is that of a record without one. ``source`` (the topic's
 number in the task) and ``partition`` say in which partition the offset counts: streams of several topics may be merged
 before deduplication.
@@ -31,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statelib.arrow_buffers import spans_of
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.stores.byte_columns import joined, packed, times
 
@@ -97,6 +104,12 @@ def decode_count(raw: bytes, store: str) -> int:
         CorruptedDataError: It has another length.
     """
     return _decode_word(raw, store)
+
+
+def encode_ids(keys: Column, ids: Column) -> Column:
+    """The id bytes of keys with ids."""
+    _, _, lengths = spans_of(keys)
+    return joined(packed(lengths.astype(">u4")), keys, ids)
 
 
 def encode_keys(segments: NDArray[np.int64], ids: Column) -> Column:

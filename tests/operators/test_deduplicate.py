@@ -158,9 +158,10 @@ def test_reading_all_that_is_stored_keeps_what_is_newer() -> None:
     assert [len(run.process(batch)) for batch in batches] == [1, 3]
 
 
-def test_a_changed_key_gets_its_code_here() -> None:
-    run = task("by_key", 10)
-    records = [Record(key, None, at, at) for at, key in enumerate(["a", "b", "a", None, "b"])]
+@pytest.mark.parametrize("kind", ["by_key", "by_key_value"])
+def test_a_changed_key_gets_its_code_here(kind: Kind) -> None:
+    run = task(kind, 10)
+    records = [Record(key, {"id": "i", "n": at}, at, at) for at, key in enumerate(["a", "b", "a", None, "b"])]
     batch = replace(run.input_of(records, 0), key_code=None)
     result = run.operator.process([batch], run.uptake_of(records))
     assert result.sequence.tolist() == [0, 1, 3]

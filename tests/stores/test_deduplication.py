@@ -20,6 +20,7 @@ from statelib.stores.deduplication_codec import (
     decode_count,
     decode_segment,
     encode_count,
+    encode_ids,
     encode_segment,
     segment_width_ms,
 )
@@ -34,6 +35,7 @@ Entry = tuple[int, int, int, int]
 TEN_MINUTES = 600_000
 GOLDEN_SEGMENT = bytes.fromhex("000000000056776a")
 GOLDEN_VALUE = bytes.fromhex("02 0000018bcfe56800 0000000000000007 0002 00000005")
+GOLDEN_IDS = [bytes.fromhex("00000001 6b 6964"), bytes.fromhex("00000000 6b6964"), bytes.fromhex("00000003 6b6964")]
 GOLDEN_COUNT = bytes.fromhex("0000000000000001")
 
 
@@ -67,6 +69,8 @@ def test_golden_bytes() -> None:
     put(DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES), backend, {b"id": (1_700_000_000_000, 7, 2, 5)}, {})
     assert list(backend.scan("d.entries")) == [(GOLDEN_SEGMENT + b"id", GOLDEN_VALUE)]
     assert list(backend.scan("d.segments")) == [(GOLDEN_SEGMENT, GOLDEN_COUNT)]
+    keys, ids = pa.array([b"k", b"", b"kid"], pa.binary()), pa.array([b"id", b"kid", b""], pa.large_binary())
+    assert encode_ids(keys, ids).to_pylist() == GOLDEN_IDS
     opened = DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES)
     assert len(opened) == 1
     assert rows(opened.fetch(b"id")) == [(1_700_000_000_000, 7, 2, 5)]

@@ -1,0 +1,80 @@
+"""The ids that a deduplication compares: their codes, and the bytes under which the store has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.kernels.key_table import KeyTable
+from statelib.operators.key_codes import key_codes
+from statelib.operators.mapping import evaluate
+from statelib.serdes import serde_for
+from statelib.stores.deduplication_codec import encode_ids
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch
+    from statelib.operators.base import OperatorContext
+    from statelib.operators.deduplicate import DeduplicateSpec
+    from statelib.stores.byte_columns import Column
+
+
+class DeduplicationIds:
+    """The ids seen since the last flush, by code.
+
+    The ids of ``by_key`` are the task's record keys and have the same codes, unless a serde says otherwise. Those of
+    ``by_key_value`` are told apart by the code of the key and the bytes of the id: the two are only joined for what is
+    looked up or written.
+    """
+
+    def __init__(self, spec: DeduplicateSpec, context: OperatorContext) -> None:
+        self._spec = spec
+        self._context = context
+        self._own = KeyTable(scoped=spec.kind == "by_key_value")
+        self.are_keys = spec.kind == "by_key" and spec.id_serde is None
+        """Whether the ids are the task's keys; the task alone forgets those."""
+
+    def __len__(self) -> int:
+        return len(self._context.keys if self.are_keys else self._own)
+
+    def encode(self, batch: Batch) -> NDArray[np.int64]:
+        """int64: the code of each record's id, `NULL_KEY` for a null one.
+
+        Raises:
+            ConfigurationError: The ids are windowed keys.
+        """
+        context, spec = self._context, self._spec
+        if spec.kind == "by_key" and batch.windows is not None:
+            raise ConfigurationError(
+                "deduplication by a windowed key needs the window in its id",
+                node=context.node,
+                next_step='use deduplicate_by_key_value with "window_start" as the id',
+            )
+        if self.are_keys:
+            return key_codes(batch, context)
+        ids = batch.key if spec.id is None else evaluate(spec.id, batch.as_record_batch(), context.node)
+        scopes = key_codes(batch, context) if spec.kind == "by_key_value" else None
+        return self._own.encode((spec.id_serde or serde_for(ids.type)).serialize(ids), scopes)
+
+    def take(self, codes: NDArray[np.int64]) -> Column:
+        """The id bytes of ``codes``, of which none is null."""
+        if self.are_keys:
+            return self._context.keys.take(codes)
+        ids = self._own.take(codes)
+        if self._spec.kind != "by_key_value":
+            return ids
+        return encode_ids(self._context.keys.take(self._own.scopes[codes]), ids)
+
+    def keep(self, codes: NDArray[np.int64]) -> None:
+        """Forgets all ids but those of ``codes`` (int64, ascending), now 0, 1, 2, ...; not where `are_keys`."""
+        self._own.keep(codes)
+
+    def clear(self) -> None:
+        """Forgets all ids; the task forgets the keys at the same time."""
+        self._own.clear()
+
+    def memory_bytes(self) -> int:
+        """What they take, except for the task's keys."""
+        return self._own.memory_bytes()
