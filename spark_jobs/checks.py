@@ -15,6 +15,7 @@ from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.stateless import Filter, MapValues, Peek
 from statelib.operators.suppress import Suppress
+from statelib.topics.schema import HEADERS_COLUMN
 from statelib.topology import Processor, Sink
 
 if TYPE_CHECKING:
@@ -208,11 +209,16 @@ def files_frame(
             "offsets": file.last_offset - file.first_offset + 1,
             "min_timestamp_ms": file.min_timestamp_ms,
             "columns": _columns(columns),
-            "expected_columns": _columns(schemas.get(sink.topic, columns)),
+            "expected_columns": _columns(_of_file(schemas.get(sink.topic, columns), columns)),
         })  # fmt: skip
         ends[place] = file.last_offset + 1
     frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=FILES_SCHEMA).to_pandas(types_mapper=_NULLABLE.get)
     return frame
+
+
+def _of_file(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """The columns of a topic that a file with the columns ``found`` should have: headers if there are any."""
+    return pa.schema([field for field in schema if field.name != HEADERS_COLUMN or field.name in found.names])
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -18,7 +18,7 @@ from deltalake import Schema as DeltaSchema
 
 from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
-from statelib.topics.schema import project
+from statelib.topics.schema import HEADERS, HEADERS_COLUMN, project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,11 +113,14 @@ class PartitionReader:
         self._check_schema(parquet.schema_arrow, file)
         groups = self._row_groups(parquet.metadata)
         batches = parquet.iter_batches(self._batch_rows, row_groups=groups, columns=self._columns, use_threads=False)
+        has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
         last_offset = file.first_offset - 1
         for batch in batches:
             last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
             wanted = self._wanted(batch)
             if wanted.num_rows:
+                if not has_headers:
+                    wanted = wanted.append_column(HEADERS_COLUMN, pa.nulls(wanted.num_rows, HEADERS))
                 yield wanted.select(self.schema.names).cast(self.schema)
 
     def _row_groups(self, metadata: pq.FileMetaData) -> list[int]:
@@ -139,13 +142,19 @@ class PartitionReader:
         return batch.slice(first, max(end - first, 0))
 
     def _check_schema(self, found: pa.Schema, file: ArchiveFile) -> None:
-        """A file of another writer may have another unit of time or large types: what is the same to Delta is cast."""
-        if found.equals(self._topic_schema):
+        """A file of another writer may have another unit of time or large types: what is the same to Delta is cast.
+
+        A file may have no headers.
+        """
+        expected = self._topic_schema
+        if HEADERS_COLUMN not in found.names:
+            expected = pa.schema([field for field in expected if field.name != HEADERS_COLUMN])
+        if found.equals(expected):
             return
-        if found.names != self._topic_schema.names or _delta_types(found) != _delta_types(self._topic_schema):
-            expected = ", ".join(f"{field.name}: {field.type}" for field in self._topic_schema)
-            actual = ", ".join(f"{field.name}: {field.type}" for field in found)
-            self._fail(f"has other columns than the topic ({actual} instead of {expected})", file)
+        if found.names != expected.names or _delta_types(found) != _delta_types(expected):
+            of_topic = ", ".join(f"{field.name}: {field.type}" for field in self._topic_schema)
+            of_file = ", ".join(f"{field.name}: {field.type}" for field in found)
+            self._fail(f"has other columns than the topic ({of_file} instead of {of_topic})", file)
 
     def _check_offsets(self, column: pa.Array, last_offset: int, file: ArchiveFile) -> int:
         """Checks that offsets ascend, from ``last_offset`` on and up to the file's own; returns the last one."""

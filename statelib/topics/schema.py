@@ -8,7 +8,8 @@ timestamp   timestamp[ms, UTC]                       timestamp (its Parquet file
 key         any storable type                        its Delta type
 value       any storable type, mostly struct;        its Delta type
             null is a tombstone
-headers     list<struct<key: string, value: binary>>  array<struct<key: string, value: binary>>
+headers     list<struct<key: string, value: binary>>;  array<struct<key: string, value: binary>>
+            not in a file whose records have none
 partition   int32, not in the files                  integer, the partition column
 ==========  =======================================  ====================================================
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 TIMESTAMP = pa.timestamp("ms", "UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+HEADERS_COLUMN = "headers"
+"""The column that a file may do without; to every reader of Delta a column that is missing in a file is null."""
 
 _AS_THEY_ARE = frozenset({
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
@@ -95,7 +98,7 @@ def conform(records: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
     """
     names = records.schema.names
     unknown = sorted(set(names) - set(schema.names))
-    missing = sorted(set(schema.names) - set(names) - {"headers"})
+    missing = sorted(set(schema.names) - set(names) - {HEADERS_COLUMN})
     if unknown or missing:
         what = f"records for a topic archive have the columns {', '.join(names)}"
         raise ConfigurationError(what, missing=", ".join(missing) or None, unknown=", ".join(unknown) or None)

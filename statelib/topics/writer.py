@@ -6,8 +6,9 @@ A file is named after its first record, as Kafka's log segments are, and after t
 
 Nobody sees it until it is committed, and what an attempt leaves behind disturbs nobody. Equal records give equal bytes,
 however they were handed over: settings are fixed, and where a row group or a file ends depends on the records alone.
-Pages are compressed with zstd and carry checksums; offsets and timestamps are delta-encoded; a column gets a dictionary
-if values repeat at the beginning of its file.
+Pages are compressed with zstd and carry checksums. A column gets a dictionary if values repeat at the beginning of its
+file; of the others, whole numbers and times are delta-encoded. A file has no column ``headers`` while no record has any;
+the first row group with some begins a file that has.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statelib.errors import ConfigurationError, InternalError
+from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
-from statelib.topics.schema import conform
+from statelib.topics.schema import HEADERS_COLUMN, conform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import TracebackType
 
     from typing_extensions import Buffer
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
 _BLOCK_ROWS = 8_192
 """Records are counted and weighed in blocks of this many, from the first record of a writer on."""
-
-_DELTA_ENCODED = ("offset", "timestamp")
-
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
@@ -176,10 +174,14 @@ class PartitionWriter:
             return
         # One chunk a column: pages break where chunks do, and chunks are as the caller happened to hand them over.
         records = pa.concat_tables(self._row_group).combine_chunks()
+        has_headers = records[HEADERS_COLUMN].null_count < records.num_rows
+        if self._file is not None and has_headers and not self._file.has_headers:
+            self._end_file()
         if self._file is None:
             first_offset = records["offset"][0].as_py()
             path = f"partition={self._partition}/{first_offset:020d}-{self._attempt}.parquet"
-            self._file = _OpenFile(self._storage, path, self._partition, records)
+            first = records if has_headers else records.drop_columns(HEADERS_COLUMN)
+            self._file = _OpenFile(self._storage, path, self._partition, first)
             self._paths.append(path)
         self._file.add(records, self._row_group_bytes)
         self._row_group = []
@@ -197,30 +199,31 @@ class _OpenFile:
     """The file that is being written, and what will be said of it."""
 
     def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table) -> None:
-        """``first``: the first row group, which decides how columns are encoded."""
+        """``first``: the first row group, which decides what columns there are and how they are encoded."""
         self.rows = 0
         self.payload = 0
+        self.has_headers = HEADERS_COLUMN in first.column_names
         self._path = path
         self._partition = partition
         self._offsets: list[int] = []
         self._timestamps: list[int] = []
         self._null_keys = 0
         self._null_values = 0
+        self._columns = first.column_names
         self._output = _DigestingFile(storage.open_output(path))
         self._parquet = pq.ParquetWriter(
             self._output,
             first.schema,
             version="2.6",
             compression="zstd",
-            use_dictionary=[name for name in repeating_columns(first) if name not in _DELTA_ENCODED],
-            column_encoding=dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+            **column_encodings(first),
             write_page_checksum=True,
             store_schema=False,
         )
 
     def add(self, records: pa.Table, payload: int) -> None:
-        """Writes a row group."""
-        self._parquet.write_table(records, row_group_size=records.num_rows)
+        """Writes a row group, of which the file may have no headers only if there are none."""
+        self._parquet.write_table(records.select(self._columns), row_group_size=records.num_rows)
         self.rows += records.num_rows
         self.payload += payload
         offsets = records["offset"]
@@ -284,48 +287,6 @@ class _DigestingFile(io.RawIOBase):
         if not self.closed:
             super().close()
             self._target.close()
-
-
-def leaf_columns(schema: pa.Schema) -> list[str]:
-    """The names of the Parquet columns of ``schema``, such as ``value.amount`` or ``headers.list.element.key``."""
-
-    def leaves(path: str, type_: pa.DataType) -> Iterator[str]:
-        if pa.types.is_struct(type_):
-            for field in type_:
-                yield from leaves(f"{path}.{field.name}", field.type)
-        elif pa.types.is_map(type_):
-            yield from leaves(f"{path}.key_value.key", type_.key_type)
-            yield from leaves(f"{path}.key_value.value", type_.item_type)
-        elif pa.types.is_list(type_):
-            yield from leaves(f"{path}.list.element", type_.value_type)
-        else:
-            yield path
-
-    return [leaf for field in schema for leaf in leaves(field.name, field.type)]
-
-
-def repeating_columns(records: pa.Table) -> list[str]:
-    """Those of `leaf_columns` for which a dictionary of values is worth its while.
-
-    That is where the first values come twice on average; elsewhere it would be built, and thrown away. What lies in
-    lists and maps is taken to repeat.
-    """
-
-    def repeating(path: str, array: pa.Array) -> Iterator[str]:
-        if pa.types.is_struct(array.type):
-            for field, values in zip(array.type, array.flatten(), strict=True):
-                yield from repeating(f"{path}.{field.name}", values)
-        elif pa.types.is_nested(array.type):
-            yield from leaf_columns(pa.schema([pa.field(path, array.type)]))
-        elif len(array) >= 2 * len(array.unique()):
-            yield path
-
-    first = records.slice(0, _BLOCK_ROWS).combine_chunks()
-    return [
-        leaf
-        for name, column in zip(first.column_names, first.columns, strict=True)
-        for leaf in repeating(name, column.combine_chunks())
-    ]
 
 
 def _weight(records: pa.Table) -> int:

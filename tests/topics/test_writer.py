@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError, InternalError
 from statelib.storage import Storage
+from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
-from statelib.topics.writer import FileLimits, PartitionWriter, leaf_columns, payload_bytes
+from statelib.topics.writer import FileLimits, PartitionWriter, payload_bytes
 from tests.topics.data import SCHEMA, batch_sizes, in_batches, topic_records
 
 SMALL = FileLimits(row_group_rows=16, row_group_bytes=1 << 20, file_rows=40, file_bytes=1 << 20)
@@ -121,18 +122,6 @@ def test_files_are_compressed_and_checksummed():
     assert {column.compression for column in columns.values()} == {"ZSTD"}
     assert "DELTA_BINARY_PACKED" in columns["offset"].encodings
     assert "DELTA_BINARY_PACKED" in columns["timestamp"].encodings
-    assert list(columns) == leaf_columns(SCHEMA)
-
-
-def test_leaf_columns_of_nested_types():
-    schema = topic_schema(
-        pa.string(), pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("d", pa.date32())])
-    )
-    storage = Storage("memory://")
-    value = pa.array([{"m": [("a", [1])], "d": None}], schema.field("value").type)
-    (file,) = write(storage, [pa.table({"offset": [0], "timestamp": [0], "key": ["a"], "value": value})], schema=schema)
-    metadata = pq.read_metadata(pa.BufferReader(storage.get(file.path)))
-    assert [metadata.row_group(0).column(i).path_in_schema for i in range(metadata.num_columns)] == leaf_columns(schema)
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 8))
@@ -143,21 +132,33 @@ def test_payload_depends_on_values_alone(rows, start, length):
         assert sum(payload_bytes(chunk) for chunk in column.chunks) == payload_bytes(rebuilt)
 
 
-def test_a_dictionary_is_made_where_values_repeat(tmp_path) -> None:
-    few, many = [f"k{i % 7}" for i in range(100)], [f"id-{i}" for i in range(100)]
-    value = [{"id": id_, "few": name, "none": None, "list": ["x"]} for id_, name in zip(many, few, strict=True)]
-    types = [("id", pa.string()), ("few", pa.string()), ("none", pa.int32()), ("list", pa.list_(pa.string()))]
-    schema = topic_schema(pa.string(), pa.struct(types))
-    rows = {"key": few, "value": value, "timestamp": list(range(100)), "offset": list(range(100))}
-    columns = {name: pa.array(column, schema.field(name).type) for name, column in rows.items()}
-    with PartitionWriter(Storage(str(tmp_path)), schema, 0, attempt="a") as writer:
-        writer.write(pa.table(columns))
-    (file,) = writer.close()
-    group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
-    encoded = {group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)}
-    with_dictionary = {name for name, encodings in encoded.items() if "RLE_DICTIONARY" in encodings}
-    in_lists = {"value.list.list.element", "headers.list.element.key", "headers.list.element.value"}
-    assert with_dictionary == {"key", "value.few", "value.none"} | in_lists
+def without_headers(records: pa.Table) -> pa.Table:
+    return records.set_column(4, "headers", pa.nulls(records.num_rows, SCHEMA.field("headers").type))
+
+
+def test_a_file_has_headers_from_the_first_row_group_that_has_some():
+    storage, none = Storage("memory://"), without_headers(topic_records(range(10)))
+    some, none_again = topic_records(range(10, 20)), without_headers(topic_records(range(20, 30)))
+    limits = FileLimits(row_group_rows=10)
+    files = write(storage, [none, some, none_again], limits=limits)
+    columns = [pq.read_schema(pa.BufferReader(storage.get(file.path))).names for file in files]
+    assert columns == [SCHEMA.names[:-1], SCHEMA.names]
+    assert [file.rows for file in files] == [10, 20]
+    read = PartitionReader(storage, files, SCHEMA, topic="t", partition=0).read_all()
+    assert read.equals(pa.concat_tables([none, some, none_again]))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=12), batch_sizes(40))
+def test_which_files_have_headers_depends_on_the_records_alone(has_headers, sizes):
+    runs = [topic_records(range(5 * n, 5 * n + 5)) for n in range(len(has_headers))]
+    runs = [run if has else without_headers(run) for run, has in zip(runs, has_headers, strict=True)]
+    limits = FileLimits(row_group_rows=5, file_rows=20)
+    at_once, in_parts = Storage("memory://"), Storage("memory://")
+    records = pa.concat_tables(runs)
+    files = write(at_once, [records], limits=limits)
+    assert write(in_parts, in_batches(records, sizes), limits=limits) == files
+    read = PartitionReader(in_parts, files, SCHEMA, topic="t", partition=0).read_all()
+    assert read.equals(records)
 
 
 def test_the_payload_of_a_slice_is_what_it_shows() -> None:
