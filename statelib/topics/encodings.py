@@ -1,7 +1,7 @@
 """How the Parquet columns of a topic's file are encoded, by what its first records are like.
 
 A dictionary is worth its while where the first values come twice on average; elsewhere it would be built, and thrown
-away. Whole numbers and times without one are delta-encoded: smaller than plain, and a third of the work to read; offsets
+away. Whole numbers and times without one are delta-encoded: smaller, and a third of the work to read. Offsets
 and timestamps always are. What lies in lists and maps is taken to repeat.
 """
 
