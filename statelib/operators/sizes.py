@@ -37,4 +37,6 @@ def serialized_bytes(column: pa.Array) -> NDArray[np.int64]:
         width: int | NDArray[np.int64] = max(1, kind.bit_width // 8)  # a boolean takes a byte
     except ValueError:  # of variable width
         width = np.asarray(pc.fill_null(pc.binary_length(column), 0))
+    if column.null_count == 0:
+        return np.full(len(column), width, dtype=np.int64)
     return np.asarray(column.is_valid(), dtype=np.int64) * width

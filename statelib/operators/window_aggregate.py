@@ -159,8 +159,9 @@ class RunningWindowAggregate:
         self._store.stream_time = self._context.clocks["store_time"] = store_time
         if self._condenses and not _has_nulls(result):
             first, last = self._first_and_last(slots)
-            kept = result.take(pa.array(last))
-            condensed = self._updates(batch, rows[last], slots[last], kept, timestamp[last], None)
+            changed = slots[last]
+            kept = self._aggregator.results(changed)
+            condensed = self._updates(batch, rows[last], changed, kept, timestamp[last], None)
             return replace(condensed, passage=Passage(batch.sequence[rows], stream_time[rows], first, last))
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
 
