@@ -16,10 +16,11 @@ NO_ENTRY = np.iinfo(np.int64).min
 """The timestamp of an id that has no entry: it is older than any interval."""
 
 
-@compiled(i64(Int64s, Int64s, Int64s, Int64s, Int64s, i64, Int64sOut, Int64sOut, Int64sOut, BoolsOut))
+@compiled(i64(*6 * [Int64s], i64, *3 * [Int64sOut], BoolsOut))
 def deduplicate(
     codes: NDArray[np.int64],
     timestamps: NDArray[np.int64],
+    rows: NDArray[np.int64],
     stream_times: NDArray[np.int64],
     places: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -34,8 +35,9 @@ def deduplicate(
     Args:
         codes: Code of each record's id, `NULL_KEY` for a null one.
         timestamps: Its timestamp, ms.
+        rows: Its row in the uptake, in which the next three are.
         stream_times: The task's stream time, the record included, ms.
-        places: Where it comes from, as one number: two records of one place and offset are the same record.
+        places: Where the record comes from, as one number: two of one place and offset are the same record.
         offsets: Its offset there, `NO_OFFSET` for none.
         interval_ms: The deduplication interval.
         entry_timestamps: By code, timestamp of the id's last forwarded record, `NO_ENTRY` if there is none.
@@ -52,15 +54,36 @@ def deduplicate(
         forwarded[i] = True
         if code == NULL_KEY:
             continue
-        timestamp = timestamps[i]
-        horizon = stream_times[i] - interval_ms
+        timestamp, row = timestamps[i], rows[i]
+        horizon = stream_times[row] - interval_ms
         known = entry_timestamps[code]
         if known >= horizon and abs(timestamp - known) <= interval_ms:
-            again = offsets[i] != NO_OFFSET and offsets[i] == entry_offsets[code] and places[i] == entry_places[code]
-            forwarded[i] = again
+            offset = offsets[row]
+            forwarded[i] = offset != NO_OFFSET and offset == entry_offsets[code] and places[row] == entry_places[code]
         elif timestamp >= horizon:
             entry_timestamps[code] = timestamp
-            entry_places[code] = places[i]
-            entry_offsets[code] = offsets[i]
+            entry_places[code] = places[row]
+            entry_offsets[code] = offsets[row]
             new_entries += 1
     return new_entries
+
+
+@compiled(i64(Int64s, BoolsOut, Int64sOut))
+def first_seen(codes: NDArray[np.int64], seen: NDArray[np.bool_], first: NDArray[np.int64]) -> int:
+    """Finds the codes that were not seen before, and marks them.
+
+    Args:
+        codes: Of records, `NULL_KEY` for a null one.
+        seen: By code, whether it was; brought up to date.
+        first: Written: the new codes, each once, in order. As long as ``codes``.
+
+    Returns:
+        How many there are.
+    """
+    count = 0
+    for code in codes:
+        if code != NULL_KEY and not seen[code]:
+            seen[code] = True
+            first[count] = code
+            count += 1
+    return count

@@ -18,7 +18,7 @@ import numpy as np
 
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
-from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
+from statelib.kernels.deduplicate import NO_ENTRY, deduplicate, first_seen
 from statelib.operators.deduplication_ids import DeduplicationIds
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.stores.deduplication import DeduplicationStore
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Kind = Literal["by_key", "by_key_value", "by_id"]
 
 _FORGET_FROM = 1 << 16
-_FORGET_FACTOR = 4
+_FORGET_FACTOR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,14 @@ class Deduplicate:
             self._stream_time = int(uptake.stream_time[-1])
             since_ms = self._store.kept_from(int(uptake.stream_time[0]))
             self._working_set.look_up(codes, self._ids, self._store, since_ms)
-        row = batch.sequence - uptake.first_sequence
         forwarded = np.empty(len(batch), dtype=np.bool_)
         self._new_entries += deduplicate(
             codes,
             batch.timestamp,
-            uptake.stream_time[row],
-            (uptake.source[row].astype(np.int64) << 32) | uptake.partition[row],
-            uptake.offset[row],
+            batch.sequence - uptake.first_sequence,
+            uptake.stream_time,
+            (uptake.source.astype(np.int64) << 32) | uptake.partition,
+            uptake.offset,
             self._spec.interval_ms,
             *self._working_set.columns,
             forwarded,
@@ -171,6 +171,7 @@ class _WorkingSet:
         self._offsets = np.empty(0, dtype=np.int64)
         self._stored = np.empty(0, dtype=np.int64)  # the timestamps that the store has
         self._looked_up = np.empty(0, dtype=np.bool_)
+        self._known = 0
         self.kept = 0
         """How many ids there were when expired ones were last dropped."""
 
@@ -183,15 +184,14 @@ class _WorkingSet:
         self, codes: NDArray[np.int64], ids: DeduplicationIds, store: DeduplicationStore, since_ms: int
     ) -> None:
         """Makes room for all codes of ``ids`` and gets the entries of ``codes`` from the store, once each."""
-        self._resize(len(ids))
+        self._known = len(ids)
+        self._resize(self._known)
         if len(store) == 0:
             return
-        asked = np.zeros(len(self._looked_up), dtype=np.bool_)
-        asked[codes[codes != NULL_KEY]] = True
-        wanted = np.flatnonzero(asked & ~self._looked_up)
+        wanted = np.empty_like(codes)
+        wanted = wanted[: first_seen(codes, self._looked_up, wanted)]
         found, entries = store.load(ids.take(wanted), since_ms=since_ms)
         self._fill(wanted[found], entries)
-        self._looked_up[wanted] = True
 
     def changed_since(self, first_ms: int) -> tuple[NDArray[np.int64], Entries, NDArray[np.int64]]:
         """Codes and entries that the store does not have, from ``first_ms`` on; and the timestamps that it has."""
@@ -207,14 +207,20 @@ class _WorkingSet:
     def keep(self, codes: NDArray[np.int64]) -> None:
         """Forgets all codes but these, which become 0, 1, 2, ... in this order."""
         self.kept = kept = len(codes)
-        columns = (self._timestamps, self._places, self._offsets, self._stored, self._looked_up)
-        for column, nothing in zip(columns, (NO_ENTRY, 0, 0, NO_ENTRY, False), strict=True):
+        for column, unset in self._all:
             column[:kept] = column[codes]
-            column[kept:] = nothing
+            column[kept : self._known] = unset
+        self._known = kept
 
     def memory_bytes(self) -> int:
         """Size of the columns."""
-        return sum(column.nbytes for column in (*self.columns, self._stored, self._looked_up))
+        return sum(column.nbytes for column, _ in self._all)
+
+    @property
+    def _all(self) -> list[tuple[NDArray[Any], Any]]:
+        """Each column, and what it has where there is no entry."""
+        columns = (self._timestamps, self._places, self._offsets, self._stored, self._looked_up)
+        return list(zip(columns, (NO_ENTRY, 0, 0, NO_ENTRY, False), strict=True))
 
     def _fill(self, codes: NDArray[np.int64], entries: Entries) -> None:
         self._timestamps[codes] = self._stored[codes] = entries.timestamp
@@ -224,11 +230,8 @@ class _WorkingSet:
     def _resize(self, size: int) -> None:
         if size > len(self._timestamps):
             size = max(size, 2 * len(self._timestamps))
-            self._timestamps = _grown(self._timestamps, size, NO_ENTRY)
-            self._places = _grown(self._places, size, 0)
-            self._offsets = _grown(self._offsets, size, 0)
-            self._stored = _grown(self._stored, size, NO_ENTRY)
-            self._looked_up = _grown(self._looked_up, size, False)
+            grown = [_grown(column, size, unset) for column, unset in self._all]
+            self._timestamps, self._places, self._offsets, self._stored, self._looked_up = grown
 
 
 def _grown(column: NDArray[Any], size: int, value: Any) -> NDArray[Any]:

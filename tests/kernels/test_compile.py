@@ -17,7 +17,7 @@ from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
 one = np.zeros(1, np.int64)
 entries = [np.full(1, NO_ENTRY), one.copy(), one.copy()]
 forwarded = np.empty(1, np.bool_)
-deduplicate(one, one, one, one, one, 0, *entries, forwarded)
+deduplicate(one, one, one, one, one, one, 0, *entries, forwarded)
 assert forwarded[0]
 print(sum(deduplicate.stats.cache_hits.values()))
 """
