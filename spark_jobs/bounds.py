@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.frames import Column
 
-_TYPES = ("signed_integer", "floating", "boolean", "string", "binary", "timestamp")
+_TYPES = ("signed_integer", "floating", "boolean", "string", "binary", "timestamp", "date32")
 """Those whose statistics hold values as Arrow does, in the order that Arrow compares them."""
 
 
@@ -38,13 +38,12 @@ def bounds_of(parquet: pq.ParquetFile, column: Column, partition: int) -> pa.Tab
     if column == PARTITION:
         return _table(column, [partition])
     is_known = any(getattr(pa.types, f"is_{name}")(column.type) for name in _TYPES)
-    if not is_known or _type_of(parquet.schema_arrow, column.path) != column.type:
+    leaves = [n for n in range(parquet.metadata.num_columns) if parquet.schema.column(n).path == column.dotted]
+    if not is_known or len(leaves) != 1 or _type_of(parquet.schema_arrow, column.path) != column.type:
         return None
-    leaves = parquet.metadata.schema
-    leaf = next(n for n in range(len(leaves)) if leaves.column(n).path == column.dotted)
     values: list[Any] = [float("nan")] if pa.types.is_floating(column.type) else []
     for group in range(parquet.num_row_groups):
-        chunk = parquet.metadata.row_group(group).column(leaf)
+        chunk = parquet.metadata.row_group(group).column(leaves[0])
         statistics = chunk.statistics
         if statistics is None or statistics.null_count is None:
             return None

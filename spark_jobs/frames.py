@@ -156,8 +156,8 @@ def flat_row_group(
     found = parquet.read_row_group(group, columns=[c.dotted for c in columns if c.path != PARTITION.path])
     # Another column or type is found by the check of the files, and is not to stop those of the rows.
     table = pa.concat_tables([expected, found], promote_options="permissive")
-    table = table.append_column(PARTITION.name, pa.repeat(pa.scalar(partition, PARTITION.type), len(found)))
-    return pa.table({column.name: _leaf(table, column.path) for column in columns})
+    place = pa.repeat(pa.scalar(partition, PARTITION.type), len(found))
+    return pa.table({c.name: place if c.path == PARTITION.path else _leaf(table, c.path) for c in columns})
 
 
 def _pruned(fields: Iterable[pa.Field], paths: Container[tuple[str, ...]], outer: tuple[str, ...]) -> list[pa.Field]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.frames import flat_columns, pandas_frame, read_flat, spark_frame, spark_uri
+from spark_jobs.frames import flat_columns, flat_row_group, pandas_frame, read_flat, spark_frame, spark_uri
 from spark_jobs.runs import open_warehouse
 from spark_jobs.validation import plain
 from statelib.errors import ConfigurationError
@@ -42,6 +44,21 @@ def test_fields_that_would_get_one_name_are_refused() -> None:
 def test_hadoop_spells_s3_otherwise() -> None:
     assert spark_uri("s3://bucket/topic") == "s3a://bucket/topic"
     assert spark_uri("/data/topic") == "/data/topic"
+
+
+def test_only_the_columns_that_are_named_are_read() -> None:
+    value = pa.array([{"n": 1, "tags": ["good"], "in": {"x": 0.5}}, {"n": None, "tags": None, "in": None}, None], VALUE)
+    output = io.BytesIO()
+    table = pa.table({"offset": pa.array([1, 2, 3]), "value": value})
+    pq.write_table(table, output, compression="none", write_page_checksum=True)
+    damaged = pa.BufferReader(output.getvalue().replace(b"good", b"evil"))
+    with pq.ParquetFile(damaged, page_checksum_verification=True) as parquet:
+        with pytest.raises(OSError, match="CRC"):
+            parquet.read_row_group(0)
+        columns = [column for column in flat_columns(SCHEMA) if column.name in {"value__n", "key__id", "partition"}]
+        flat = flat_row_group(parquet, 0, SCHEMA, columns, 7)
+        assert flat.to_pydict() == {"key__id": [None] * 3, "value__n": [1, None, None], "partition": [7] * 3}
+        assert flat_row_group(parquet, 0, SCHEMA, columns[-1:], 7).to_pydict() == {"partition": [7] * 3}
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

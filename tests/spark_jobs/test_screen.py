@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spark_jobs import suspects
 from spark_jobs.checks import Check, Suite
 from spark_jobs.frames import flat_schema, pandas_frame, read_flat
-from spark_jobs.scan import Scan, repeated_hashes
+from spark_jobs.scan import Scan
 from spark_jobs.screen import Screen, screen_of
 from spark_jobs.suspects import find_suspects
 from spark_jobs.validation import Validator
@@ -185,11 +185,6 @@ def test_where_much_goes_through_the_screen_gives_up(
 def test_what_only_the_whole_table_tells_is_not_screened() -> None:
     screen, screened, whole = screen_of(WHOLE, flat_schema(SCHEMA))
     assert (screen, screened, whole) == (Screen((), ()), [], WHOLE)
-
-
-def test_a_hash_is_repeated_when_two_files_have_it() -> None:
-    hashes = [pa.array(values, pa.uint64()).to_numpy() for values in ([3, 1, 2], [], [3, 5, 5, 5])]
-    assert list(repeated_hashes(hashes)) == [3, 5]
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
