@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from statelib.kernels.suppression_buffer import departure_order
+from statelib.kernels.suppression_layout import INPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.kernels.key_table import KeyTable
+    from statelib.stores.suppression_codec import BufferedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,17 @@ class Departures:
     def of(cls, slots: NDArray[Any], trigger: NDArray[np.int64], rows: pa.RecordBatch, prior: pa.Array | None) -> Self:
         """Those of ``slots`` (`SLOT`)."""
         fields = ("key_code", "start", "end", "time", "updated")
-        return cls(*(np.ascontiguousarray(slots[name]) for name in fields), trigger, rows, prior)
+        columns = {name: np.ascontiguousarray(slots[name]) for name in fields}
+        return cls(**columns, trigger=trigger, rows=rows, prior=prior)
+
+
+def as_inputs(rows: BufferedRows, key_code: NDArray[np.int64]) -> NDArray[Any]:
+    """Stored keys (``key_code``: int64) as `INPUT`, as if they came now."""
+    inputs = np.zeros(len(rows), dtype=INPUT)
+    inputs["key_code"] = key_code
+    inputs["start"], inputs["end"], inputs["time"] = rows.start, rows.end, rows.time
+    inputs["timestamp"], inputs["bytes"] = rows.updated, rows.counted_bytes
+    return inputs
 
 
 _NAMES = {"updated": "timestamp"} | {name: name for name in ("key_code", "start", "end", "time", "bytes")}
@@ -57,7 +69,7 @@ _NAMES = {"updated": "timestamp"} | {name: name for name in ("key_code", "start"
 def merged(
     slots: NDArray[Any], passing: NDArray[Any], keys: KeyTable
 ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.int64]]:
-    """Windows that leave the buffer, and those that were never in it, in one order.
+    """Windows that leave the buffer, and those that leave without having been in it, in one order.
 
     Args:
         slots: `SLOT`.

@@ -24,8 +24,8 @@ from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
-from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, SLOT, buffer_keys
-from statelib.operators.departures import Departures, merged
+from statelib.kernels.suppression_layout import EMPTY, INPUT, NOT_STORED, SLOT, buffer_keys
+from statelib.operators.departures import Departures, as_inputs, merged
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for
@@ -35,7 +35,7 @@ from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _FEW_ROWS = 1 << 12
 _PRIOR = "prior"
+_NONE = np.empty(0, dtype=INPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +146,7 @@ class TimeOrderedBuffer:
             ConfigurationError: The rows have other columns than those that wait.
         """
         pool = self._pool_for(rows.schema)
-        if self.figure("spilled_records"):
-            self._bring_in(inputs)
+        self._take_in(self._bring_in(inputs))
         slots, trigger, failed = self._buffer.put(inputs, pool.append(rows), self._context.keys)
         left = self._left(slots, trigger, pool)
         if failed is None:
@@ -165,9 +165,8 @@ class TimeOrderedBuffer:
             What leaves; ``trigger`` is among all updates.
         """
         pool = self._pool_for(rows.schema)
-        if self.figure("spilled_records"):
-            self._bring_in(inputs)
         before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
+        due, due_rows = self._take_out(self._bring_in(inputs))
         held = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"])
         is_new = held == EMPTY
         held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
@@ -175,13 +174,14 @@ class TimeOrderedBuffer:
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
         slots = self._buffer.put_last(inputs[stays], pool.append(rows.take(pa.array(stays))), stream_time)
-        gone, order = merged(slots, inputs[through], self._context.keys)
-        more_bytes, due = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
-        trigger = self._buffer.follow(passage, before, is_new, more_bytes, due, gone.pop("bytes"))
-        which = np.concatenate([np.arange(len(slots)), len(slots) + through])[order]
-        left = pa.concat_batches([pool.take(slots["row"]), rows]).take(pa.array(which))
-        self._tidy(slots, pool)
-        return Departures(**gone, trigger=trigger, rows=left)
+        gone, order = merged(slots, np.concatenate([inputs[through], due]), self._context.keys)
+        more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
+        trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone.pop("bytes"))
+        all_rows = pa.concat_batches([pool.take(slots["row"]), rows, *due_rows])
+        after = len(slots) + rows.num_rows
+        which = np.concatenate([np.arange(len(slots)), len(slots) + through, after + np.arange(len(due))])
+        self._tidy(slots, pool, due)
+        return Departures(**gone, trigger=trigger, rows=all_rows.take(pa.array(which[order])))
 
     def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
@@ -209,19 +209,20 @@ class TimeOrderedBuffer:
 
     # --- from the store ------------------------------------------------------------------------------------------
 
-    def _bring_in(self, inputs: NDArray[Any]) -> None:
-        """Takes those stored keys into memory that may change or leave with these records."""
+    def _bring_in(self, inputs: NDArray[Any]) -> Iterable[BufferedRows]:
+        """Takes those stored keys into memory that may change with these records; gives others that may leave."""
+        if not self.figure("spilled_records"):
+            return ()
         if self._memory is None:
             self._take_in(self._store.everything())
-            return
+            return ()
         touched = self._touched(inputs)
         if self.figure("spilled_records") <= len(touched):  # fewer answers than questions: read them all
             self._take_in(self._store.everything())
-            return
+            return ()
         self._take_in(self._store.load(touched))
         until_ms = int(max(inputs["timestamp"].max(), self.figure("stream_time"))) - self._wait_ms
-        if until_ms > self._horizon_ms:
-            self._take_in(self._store.due(self._horizon_ms, until_ms))
+        return self._store.due(self._horizon_ms, until_ms) if until_ms > self._horizon_ms else ()
 
     def _touched(self, inputs: NDArray[Any]) -> list[bytes]:
         """The buffer keys of records that are not in memory, each once; without those that the store cannot have."""
@@ -234,14 +235,27 @@ class TimeOrderedBuffer:
 
     def _take_in(self, stored: Iterable[BufferedRows]) -> None:
         """Takes stored keys into memory, but for those that are there already."""
+        for rows, columns in self._read(stored):
+            self._insert(rows, columns)
+
+    def _take_out(self, stored: Iterable[BufferedRows]) -> tuple[NDArray[Any], list[pa.RecordBatch]]:
+        """Takes stored keys, but for those that are in memory, past it: as `INPUT`, and their rows."""
+        keys, rows_of_keys = [np.empty(0, dtype=INPUT)], []
+        for rows, columns in self._read(stored):
+            keys.append(as_inputs(rows, self._context.keys.encode(rows.key)))
+            rows_of_keys.append(columns)
+        return np.concatenate(keys), rows_of_keys
+
+    def _read(self, stored: Iterable[BufferedRows]) -> Iterator[tuple[BufferedRows, pa.RecordBatch]]:
+        """Stored keys that are not in memory, with their columns; they no longer count as spilled."""
         schema = self._store.header.schema
         for some in stored:
             rows = self._unless_in_memory(some)
             if len(rows) == 0 or schema is None:
                 continue
             columns = serde_for(pa.struct(list(schema))).deserialize(rows.row)
-            self._insert(rows, pa.RecordBatch.from_struct_array(columns))
             self._buffer.add_spilled(-len(rows), -int(rows.counted_bytes.sum()))
+            yield rows, pa.RecordBatch.from_struct_array(columns)
 
     def _unless_in_memory(self, rows: BufferedRows) -> BufferedRows:
         codes = self._context.keys.encode(rows.key)
@@ -287,13 +301,14 @@ class TimeOrderedBuffer:
         if self._pool is None:
             return
         records, size = self.records, self.size
-        self._write(self._buffer.slots[self._buffer.held()], self._pool, write)
+        self._write(self._buffer.held(), self._pool, write)
         self._store.store_totals(records, size, _stored_schema(self._pool.schema), write)
         self._forget(records, size)
 
-    def _tidy(self, gone: NDArray[Any], pool: RowPool) -> None:
-        """Removes what has left from the store as well, and keeps memory within its bounds."""
+    def _tidy(self, gone: NDArray[Any], pool: RowPool, past: NDArray[Any] = _NONE) -> None:
+        """Removes what has left (`SLOT`; ``past`` memory: `INPUT`) from the store too, and keeps memory in bounds."""
         write = WriteBatch()
+        self._store.remove(self._raw_keys(past), past["time"], write)
         stored = gone[gone["stored_time"] != NOT_STORED]
         self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
         if self._exceeds(share=1):
@@ -323,16 +338,15 @@ class TimeOrderedBuffer:
         held = self._buffer.held()
         held = held[np.argsort(self._buffer.slots["row"][held])]
         moved, kept = np.split(held, [(len(held) + 1) // 2])
-        slots = self._buffer.slots[moved]
-        self._write(slots, pool, write)
-        self._buffer.add_spilled(len(slots), int(slots["bytes"].sum()))
+        self._write(moved, pool, write)
+        self._buffer.add_spilled(len(moved), int(self._buffer.slots["bytes"][moved].sum()))
         self._buffer.keep(kept, self._context.keys)
-        self._context.metrics.count("suppression-spill", len(slots))
+        self._context.metrics.count("suppression-spill", len(moved))
         self._compact(pool)
 
-    def _write(self, slots: NDArray[Any], pool: RowPool, write: WriteBatch) -> None:
-        """Writes those keys that the store does not have as they are."""
-        slots = slots[slots["changed"] == 1]
+    def _write(self, numbers: NDArray[np.int64], pool: RowPool, write: WriteBatch) -> None:
+        """Writes those keys, given by slot, that the store does not have as they are."""
+        slots = self._buffer.slots[numbers[self._buffer.slots["changed"][numbers] == 1]]
         if len(slots) == 0:
             return
         rows = self._stored_rows(slots, pool)

@@ -99,3 +99,24 @@ def test_windows_that_pass_through_leave_in_order_with_those_that_were_held(betw
     assert chain.metrics[1].held_after == 4
     assert chain.metrics[1].gauges["suppression-buffer-count_max"] == 9
     assert chain.metrics[1].unaccounted == 0
+
+
+def test_what_waits_on_disk_leaves_past_the_memory() -> None:
+    """Forty windows are due, of which one has changed; another stays on disk, and two new ones come."""
+    windows = TimeWindows(10, 10, 500)
+    closes = Suppress("s", Suppressed.until_window_closes(UNBOUNDED), windows)
+    chains = []
+    for condensed in (False, True):
+        chain = Chain([WindowAggregate("w", windows, single(count())), closes], pa.string(), condensed=condensed)
+        chain.process([Record(f"{n:02}", "", 5 * n) for n in range(41)])
+        chain.flush()
+        _, left = chain.process([Record("00", "", 9), Record("b", "", 300), Record("a", "", 700)])
+        assert [(row.key, row.value, row.sequence) for row in left] == [
+            (f"{n:02}", 2 if n == 0 else 1, 43) for n in range(40)
+        ]
+        assert chain.metrics[1].held_after == 3
+        assert chain.metrics[1].unaccounted == 0
+        chain.flush()
+        assert len(chain.content()["s"]) == 3
+        chains.append((left, chain.content(), asdict(chain.metrics[1])))
+    assert chains[0] == chains[1]
