@@ -12,10 +12,12 @@ Settings of a batch job, and why:
 * Filters and indices are partitioned: a filter in one piece is 2 MB where a file holds a million keys, more than a
   shard of the cache takes, and would be read anew for each look-up.
 * LZ4: state is written once a slice and read a few times.
+* Files are merged when asked only: see `statelib.stores.rocksdb_compaction`.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -41,6 +43,7 @@ from statelib.errors import (
 )
 from statelib.stores.backend import PORTION
 from statelib.stores.rocksdb_columns import add, ingest
+from statelib.stores.rocksdb_compaction import compact, only_when_asked
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
 
 if TYPE_CHECKING:
@@ -269,6 +272,12 @@ class RocksDbBackend:
             for database in self._families.values():
                 database.flush()
 
+    def compact(self) -> None:
+        """Merges SSTs where they have become many (`statelib.stores.rocksdb_compaction`); nothing else ever does."""
+        database = self._database()
+        with mapped_errors(self._path):
+            compact(database, self._families.values())
+
     def checkpoint(self, directory: Path | str) -> None:
         """Makes a consistent copy in ``directory``, which must not exist; its SSTs are hard links.
 
@@ -284,15 +293,17 @@ class RocksDbBackend:
         database, self._db = self._db, None
         if database is None:
             return
+        # Closing writes what is in memory. If RocksDB has failed, it cannot, and whoever met the failure was told.
+        has_failed = database.property_int_value("rocksdb.background-errors")
         # RocksDB keeps its lock as long as any of these lives.
         for scan in self._scans:
             scan.release()
         self._scans.clear()
         self._handles.clear()
-        for family in self._families.values():
-            family.close()
-        self._families.clear()
-        with mapped_errors(self._path):
+        families = [self._families.pop(name) for name in list(self._families)]
+        with suppress(Exception) if has_failed else mapped_errors(self._path):
+            for family in families:
+                family.close()
             database.close()
 
     def _existing_families(self, *, create: bool) -> list[str]:
@@ -351,6 +362,7 @@ def _options(memory_bytes: int) -> Options:
     options.create_missing_column_families(True)
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
+    only_when_asked(options)
     options.set_write_buffer_manager(
         WriteBufferManager.new_write_buffer_manager_with_cache(memory_bytes // 2, False, cache)
     )

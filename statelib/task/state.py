@@ -70,6 +70,7 @@ class TaskState:
         if self._rocksdb is None:
             return StateManifest()
         self._rocksdb.flush()
+        self._rocksdb.compact()
         snapshot = self._directory / "snapshot"
         self._rocksdb.checkpoint(snapshot)
         previous = self._work.restore.state if self._work.restore else None
@@ -78,6 +79,8 @@ class TaskState:
     def spill(self, write: WriteBatch) -> None:
         """Writes working sets that have outgrown the memory budget; the position stays."""
         self.backend.write(write)
+        if self._rocksdb is not None:
+            self._rocksdb.compact()
 
     def damaged(self, error: CorruptedDataError) -> HindstreamError:
         """What to raise for ``error``: where files of this host's cache were trusted, another try verifies them."""
