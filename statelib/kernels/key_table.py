@@ -16,13 +16,13 @@ code. At most half of the slots are taken, so a key costs 16 to 32 bytes plus 8 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import byte_buffers
+from statelib.arrow_buffers import bitmap_of, byte_buffers
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.compiled import (
@@ -36,13 +36,12 @@ from statelib.kernels.compiled import (
     compiled,
     helper,
     i64,
-    load_word,
     nothing,
     prefetch,
     several,
 )
 from statelib.kernels.hashing import hash_bytes, mixed
-from statelib.kernels.spans import copy_bytes
+from statelib.kernels.spans import copy_bytes, equal_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,20 +71,6 @@ def _tag(data: NDArray[np.uint8], start: int, end: int, scope: int) -> int:
 
 
 @helper
-def _equal(a: NDArray[np.uint8], a_start: int, b: NDArray[np.uint8], b_start: int, length: int) -> bool:
-    if length >= 8:
-        for position in range(0, length - 8, 8):
-            if load_word(a, a_start + position) != load_word(b, b_start + position):
-                return False
-        last = length - 8  # overlaps the word before it
-        return bool(load_word(a, a_start + last) == load_word(b, b_start + last))
-    position = 0
-    while position < length and a[a_start + position] == b[b_start + position]:
-        position += 1
-    return position == length
-
-
-@helper
 def _probe(
     data: NDArray[np.uint8],
     start: int,
@@ -109,7 +94,7 @@ def _probe(
             code = word & _CODE_MASK
             at = offsets[code]
             same_shape = offsets[code + 1] - at == length and _scope(known_scopes, code) == scope
-            if same_shape and _equal(data, start, arena, at, length):
+            if same_shape and equal_bytes(data, start, arena, at, length):
                 return slot
         slot = (slot + 1) & mask
 
@@ -228,6 +213,15 @@ def _keep(
         _settle((tags[code] << 32) | code, slots)
 
 
+@compiled(nothing(Int64s, Int64s, Int64sOut))
+def _measure_keys(codes: NDArray[np.int64], offsets: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
+    """Writes where keys lie that are copied one behind the other."""
+    spans[0] = 0
+    for i in range(len(codes)):
+        length = 0 if codes[i] == NULL_KEY else offsets[codes[i] + 1] - offsets[codes[i]]
+        spans[i + 1] = spans[i] + length
+
+
 @compiled(nothing(Int64s, Bytes, Int64s, Int64sOut, BytesOut))
 def _copy_keys(
     codes: NDArray[np.int64],
@@ -332,7 +326,7 @@ class KeyTable:
         """Makes room for at least one more key of ``key_length`` bytes."""
         needed = int(self._offsets[self._known]) + key_length
         if needed > len(self._arena):
-            self._arena = np.concatenate([self.data, np.empty(max(needed, len(self._arena)), dtype=np.uint8)])
+            self._arena = _with_room(self.data, max(needed, 2 * len(self._arena)))
         if 2 * (self._known + 1) > len(self._slots):
             size = 2 * len(self._slots)
             if size > MAX_SLOTS:
@@ -343,10 +337,9 @@ class KeyTable:
             slots = np.full(size, _EMPTY, dtype=np.int64)
             _rehash(self._slots, slots)
             self._slots = slots
-            room = np.empty(size // 2 - self._known, dtype=np.int64)
-            self._offsets = np.concatenate([self.offsets, room])
+            self._offsets = _with_room(self.offsets, size // 2 + 1)
             if self._scoped:
-                self._scopes = np.concatenate([self.scopes, room])
+                self._scopes = _with_room(self.scopes, size // 2)
 
     def keep(self, codes: NDArray[np.int64]) -> None:
         """Forgets all keys but those of ``codes`` (int64, ascending), which become 0, 1, 2, ... in this order.
@@ -364,19 +357,15 @@ class KeyTable:
         """
         if len(codes) and (codes.min() < NULL_KEY or codes.max() >= self._known):
             raise InternalError("a code is not in the key table", code=int(codes.max()), keys=self._known)
-        null = codes == NULL_KEY
-        spans = np.zeros(len(codes) + 1, dtype=np.int64)
-        rows = np.where(null, 0, codes)
-        np.cumsum(np.where(null, 0, self._offsets[rows + 1] - self._offsets[rows]), out=spans[1:])
+        codes = np.ascontiguousarray(codes)
+        spans = np.empty(len(codes) + 1, dtype=np.int64)
+        _measure_keys(codes, self._offsets, spans)
         data = np.empty(spans[-1], dtype=np.uint8)
-        _copy_keys(np.ascontiguousarray(codes), self._arena, self._offsets, spans, data)
-        validity = None if not null.any() else pa.array(~null).buffers()[1]
+        _copy_keys(codes, self._arena, self._offsets, spans, data)
         small = spans[-1] <= np.iinfo(np.int32).max
-        return pa.Array.from_buffers(
-            pa.binary() if small else pa.large_binary(),
-            len(codes),
-            [validity, pa.py_buffer(spans.astype(np.int32) if small else spans), pa.py_buffer(data)],
-        )
+        buffers = [pa.py_buffer(spans.astype(np.int32) if small else spans), pa.py_buffer(data)]
+        kind = pa.binary() if small else pa.large_binary()
+        return pa.Array.from_buffers(kind, len(codes), [bitmap_of(codes != NULL_KEY), *buffers])
 
     def bytes_of(self, code: int) -> bytes:
         """The key of one code.
@@ -391,3 +380,10 @@ class KeyTable:
     def memory_bytes(self) -> int:
         """What the table holds in memory."""
         return sum(column.nbytes for column in self._columns)
+
+
+def _with_room(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """``values`` at the front of a larger array, whose rest is not touched: it takes no memory before it is used."""
+    larger = np.empty(size, dtype=values.dtype)
+    larger[: len(values)] = values
+    return larger

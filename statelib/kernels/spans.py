@@ -1,4 +1,4 @@
-"""Copies pieces of one byte array into another: what takes serialised rows apart and puts them together."""
+"""Copies and compares pieces of byte arrays: what takes serialised rows apart and puts them together."""
 
 from __future__ import annotations
 
@@ -25,6 +25,21 @@ def copy_bytes(source: NDArray[np.uint8], start: int, target: NDArray[np.uint8],
     else:
         for position in range(length):
             target[at + position] = source[start + position]
+
+
+@helper
+def equal_bytes(a: NDArray[np.uint8], a_start: int, b: NDArray[np.uint8], b_start: int, length: int) -> bool:
+    """Whether ``a[a_start:][:length]`` and ``b[b_start:][:length]`` are the same, eight bytes at a time."""
+    if length >= 8:
+        for position in range(0, length - 8, 8):
+            if load_word(a, a_start + position) != load_word(b, b_start + position):
+                return False
+        last = length - 8  # overlaps the word before it
+        return bool(load_word(a, a_start + last) == load_word(b, b_start + last))
+    position = 0
+    while position < length and a[a_start + position] == b[b_start + position]:
+        position += 1
+    return position == length
 
 
 @compiled(nothing(Bytes, Int64s, Int64s, BytesOut, Int64s))

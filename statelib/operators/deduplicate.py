@@ -163,7 +163,7 @@ class Deduplicate:
 
 
 class _WorkingSet:
-    """The entries of all ids seen since the last flush: columns indexed by the id's code."""
+    """The entries of all ids seen since the last flush: columns indexed by the id's code, with room at the end."""
 
     def __init__(self) -> None:
         self._timestamps = np.empty(0, dtype=np.int64)
@@ -184,8 +184,7 @@ class _WorkingSet:
         self, codes: NDArray[np.int64], ids: DeduplicationIds, store: DeduplicationStore, since_ms: int
     ) -> None:
         """Makes room for all codes of ``ids`` and gets the entries of ``codes`` from the store, once each."""
-        self._known = len(ids)
-        self._resize(self._known)
+        self._make_room(len(ids))
         if len(store) == 0:
             return
         wanted = np.empty_like(codes)
@@ -195,22 +194,21 @@ class _WorkingSet:
 
     def changed_since(self, first_ms: int) -> tuple[NDArray[np.int64], Entries, NDArray[np.int64]]:
         """Codes and entries that the store does not have, from ``first_ms`` on; and the timestamps that it has."""
-        codes = np.flatnonzero((self._timestamps >= first_ms) & (self._timestamps != self._stored))
+        known = slice(self._known)
+        codes = np.flatnonzero((self._timestamps[known] >= first_ms) & (self._timestamps[known] != self._stored[known]))
         places = self._places[codes]
         entries = Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
         return codes, entries, self._stored[codes]
 
     def alive(self, first_ms: int) -> NDArray[np.int64]:
         """The codes whose entries are from ``first_ms`` on."""
-        return np.flatnonzero(self._timestamps >= first_ms)
+        return np.flatnonzero(self._timestamps[: self._known] >= first_ms)
 
     def keep(self, codes: NDArray[np.int64]) -> None:
         """Forgets all codes but these, which become 0, 1, 2, ... in this order."""
-        self.kept = kept = len(codes)
-        for column, unset in self._all:
-            column[:kept] = column[codes]
-            column[kept : self._known] = unset
-        self._known = kept
+        for column, _ in self._all:
+            column[: len(codes)] = column[codes]
+        self.kept = self._known = len(codes)
 
     def memory_bytes(self) -> int:
         """Size of the columns."""
@@ -227,14 +225,14 @@ class _WorkingSet:
         self._places[codes] = (entries.source << 32) | entries.partition
         self._offsets[codes] = entries.offset
 
-    def _resize(self, size: int) -> None:
-        if size > len(self._timestamps):
-            size = max(size, 2 * len(self._timestamps))
-            grown = [_grown(column, size, unset) for column, unset in self._all]
-            self._timestamps, self._places, self._offsets, self._stored, self._looked_up = grown
-
-
-def _grown(column: NDArray[Any], size: int, value: Any) -> NDArray[Any]:
-    grown = np.full(size, value, dtype=column.dtype)
-    grown[: len(column)] = column
-    return grown
+    def _make_room(self, known: int) -> None:
+        """For as many codes; the new ones have no entry."""
+        if known > len(self._timestamps):
+            size = max(known, 2 * len(self._timestamps))
+            larger = [np.empty(size, dtype=column.dtype) for column, _ in self._all]
+            for column, (old, _) in zip(larger, self._all, strict=True):
+                column[: self._known] = old[: self._known]
+            self._timestamps, self._places, self._offsets, self._stored, self._looked_up = larger
+        for column, unset in self._all:
+            column[self._known : known] = unset
+        self._known = known

@@ -38,7 +38,7 @@ def joined(*parts: Column) -> Column:
     """The parts of each row, one after the other."""
     spans = [spans_of(part) for part in parts]
     offsets = np.zeros(len(parts[0]) + 1, np.int64)
-    np.cumsum(np.sum([length for _, _, length in spans], axis=0), out=offsets[1:])
+    np.cumsum(sum(length for _, _, length in spans), out=offsets[1:])
     data = np.empty(offsets[-1], np.uint8)
     position = offsets[:-1]
     for content, start, length in spans:
