@@ -181,7 +181,9 @@ def _end(numbers: pa.ChunkedArray, last: int | None) -> int | None:
 def _hashed(table: pa.Table, unique: Unique) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
     """The rows that count, and their hashes."""
     counted = _where(table, unique.counted())
-    return counted, hash_rows([table.column(name).combine_chunks().take(counted) for name in unique.columns])
+    if len(counted) < len(table):
+        table = table.take(counted)
+    return counted, hash_rows([table.column(name).combine_chunks() for name in unique.columns])
 
 
 def _where(table: pa.Table, condition: pc.Expression | None) -> NDArray[np.intp]:

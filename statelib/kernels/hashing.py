@@ -1,4 +1,7 @@
-"""A 64-bit hash of byte strings: for tables in memory and for finding what is equal, never for anything stored."""
+"""64-bit hashes of byte strings and of rows.
+
+They are for tables in memory and for finding what is equal, never for anything stored.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.kernels.compiled import Bytes, Int64s, UInt64sOut, compiled, helper, load_word, nothing
+from statelib.kernels.compiled import Bools, Bytes, Int64s, UInt64sOut, compiled, helper, load_word, nothing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,3 +55,17 @@ def hash_spans(
     """Writes the hash of ``data[start[i]:start[i] + length[i]]`` into ``hashes[i]``."""
     for i in range(len(hashes)):
         hashes[i] = hash_bytes(data, start[i], start[i] + length[i])
+
+
+@compiled(nothing(Int64s, Bools, UInt64sOut))
+def fold_words(words: NDArray[np.int64], valid: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> None:
+    """Adds a column to the hashes of rows: for each row a word, or null where ``valid``, unless it is empty, is false.
+
+    What has been added before, in this order, decides what becomes of a word; different words never become the same.
+    """
+    for i in range(len(hashes)):
+        if len(valid) == 0 or valid[i]:
+            state = (hashes[i] ^ mixed(np.uint64(words[i]))) * _FINAL_2
+        else:
+            state = (hashes[i] ^ _MULTIPLIER) * _FINAL_1
+        hashes[i] = state ^ (state >> _HALF)
