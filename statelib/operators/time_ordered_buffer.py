@@ -15,6 +15,7 @@ of the bounds, which makes room for the next batches. Nothing of that shows in w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, INPUT, NOT_STORED, SLOT, buffer_keys
+from statelib.operators.buffered_columns import from_store, stored_schema, to_store
 from statelib.operators.departures import Departures, as_inputs, merged
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
 
 _FEW_ROWS = 1 << 12
-_PRIOR = "prior"
 _NONE = np.empty(0, dtype=INPUT)
 
 
@@ -263,18 +264,16 @@ class TimeOrderedBuffer:
 
     def _insert(self, rows: BufferedRows, columns: pa.RecordBatch) -> None:
         """Puts stored keys into the kernel's buffer, and into the pool their rows and what was known downstream."""
-        names = [name for name in columns.schema.names if name != _PRIOR]
-        pool = self._pool_for(pa.schema([columns.schema.field(name) for name in names]))
+        latest, first = from_store(columns)
+        pool = self._pool_for(latest.schema)
         slots = np.zeros(len(rows), dtype=SLOT)
         slots["key_code"] = self._context.keys.encode(rows.key)
         slots["start"], slots["end"] = rows.start, rows.end
         slots["time"] = slots["stored_time"] = rows.time
         slots["updated"] = rows.updated
         slots["bytes"] = rows.counted_bytes
-        slots["row"] = slots["first_row"] = pool.append(columns.select(names)) + np.arange(len(rows))
-        if _PRIOR in columns.schema.names:
-            nothing = {name: pa.nulls(len(rows), columns.schema.field(name).type) for name in names}
-            first = pa.RecordBatch.from_pydict({**nothing, "old": columns.column(_PRIOR)}, schema=pool.schema)
+        slots["row"] = slots["first_row"] = pool.append(latest) + np.arange(len(rows))
+        if first is not None:
             slots["first_row"] = pool.append(first) + np.arange(len(rows))
             if self._as_shipped:
                 slots["prior_bytes"], slots["prior_code"] = self.sizes_of_old_values(first)
@@ -284,7 +283,7 @@ class TimeOrderedBuffer:
 
     def _pool_for(self, schema: pa.Schema) -> RowPool:
         if self._pool is None:
-            self._store.header.check(_stored_schema(schema))
+            self._store.header.check(stored_schema(schema))
             self._pool = RowPool(schema)
         elif self._pool.schema != schema:
             raise ConfigurationError(
@@ -300,10 +299,11 @@ class TimeOrderedBuffer:
         """Writes the keys that came or changed since the last flush, and forgets what is in memory."""
         if self._pool is None:
             return
-        records, size = self.records, self.size
-        self._write(self._buffer.held(), self._pool, write)
-        self._store.store_totals(records, size, _stored_schema(self._pool.schema), write)
-        self._forget(records, size)
+        records, size, schema = self.records, self.size, stored_schema(self._pool.schema)
+        changed = self._changed(self._buffer.held(), self._pool)
+        self._forget(records, size)  # now: what follows takes as much memory again
+        self._write(*changed, schema, write)
+        self._store.store_totals(records, size, schema, write)
 
     def _tidy(self, gone: NDArray[Any], pool: RowPool, past: NDArray[Any] = _NONE) -> None:
         """Removes what has left (`SLOT`; ``past`` memory: `INPUT`) from the store too, and keeps memory in bounds."""
@@ -338,40 +338,34 @@ class TimeOrderedBuffer:
         held = self._buffer.held()
         held = held[np.argsort(self._buffer.slots["row"][held])]
         moved, kept = np.split(held, [(len(held) + 1) // 2])
-        self._write(moved, pool, write)
+        self._write(*self._changed(moved, pool), stored_schema(pool.schema), write)
         self._buffer.add_spilled(len(moved), int(self._buffer.slots["bytes"][moved].sum()))
         self._buffer.keep(kept, self._context.keys)
         self._context.metrics.count("suppression-spill", len(moved))
         self._compact(pool)
 
-    def _write(self, numbers: NDArray[np.int64], pool: RowPool, write: WriteBatch) -> None:
-        """Writes those keys, given by slot, that the store does not have as they are."""
-        slots = self._buffer.slots[numbers[self._buffer.slots["changed"][numbers] == 1]]
-        if len(slots) == 0:
-            return
-        rows = self._stored_rows(slots, pool)
-        struct = rows.to_struct_array()
+    def _changed(self, numbers: NDArray[np.int64], pool: RowPool) -> tuple[BufferedRows, NDArray[np.int64]]:
+        """Those keys, given by slot, that the store does not have as they are; and the times that it has them under."""
+        slots = self._buffer.slots
+        changed = numbers[slots["changed"][numbers] == 1]
+        first_rows = partial(pool.take, slots["first_row"][changed])
+        rows = to_store(pool.take(slots["row"][changed]), first_rows, keeps_old=self._as_shipped).to_struct_array()
         buffered = BufferedRows(
-            key=self._context.keys.take(np.ascontiguousarray(slots["key_code"])),
-            start=slots["start"],
-            end=slots["end"],
-            time=slots["time"],
-            updated=slots["updated"],
-            counted_bytes=slots["bytes"],
-            row=serde_for(struct.type).serialize(struct),
+            key=self._context.keys.take(slots["key_code"][changed]),
+            start=slots["start"][changed],
+            end=slots["end"][changed],
+            time=slots["time"][changed],
+            updated=slots["updated"][changed],
+            counted_bytes=slots["bytes"][changed],
+            row=serde_for(rows.type).serialize(rows),
         )
-        self._store.store(buffered, slots["stored_time"], rows.schema, write)
-        self._newest_stored = max(self._newest_stored, int(slots["time"].max()))
+        return buffered, slots["stored_time"][changed]
 
-    def _stored_rows(self, slots: NDArray[Any], pool: RowPool) -> pa.RecordBatch:
-        """Rows as they are stored: with what was known downstream before each key was buffered."""
-        rows = pool.take(slots["row"])
-        if "old" not in rows.schema.names:
-            return rows
-        if not self._as_shipped:  # only the first one will ever be asked for
-            index = rows.schema.get_field_index("old")
-            rows = rows.set_column(index, rows.schema.field(index), pa.nulls(len(slots), rows.column(index).type))
-        return rows.append_column(_PRIOR, pool.take(slots["first_row"]).column("old"))
+    def _write(self, rows: BufferedRows, stored_time: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
+        """Writes what has `_changed`."""
+        if len(rows):
+            self._store.store(rows, stored_time, schema, write)
+            self._newest_stored = max(self._newest_stored, int(rows.time.max()))
 
     def _compact(self, pool: RowPool) -> None:
         """Drops the rows that nobody waits for, and room that nobody needs; the rows keep their order."""
@@ -392,8 +386,3 @@ class TimeOrderedBuffer:
         """The buffer keys of slots, or of inputs."""
         keys = self._context.keys.take(np.ascontiguousarray(slots["key_code"]))
         return buffer_keys(keys, slots["start"], slots["end"], self._suffix_words)
-
-
-def _stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of a stored row, given those in memory."""
-    return schema.append(schema.field("old").with_name(_PRIOR)) if "old" in schema.names else schema
