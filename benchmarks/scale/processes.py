@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_SAMPLE_SECONDS = 0.01
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -18,14 +21,35 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
         return executor.submit(function, *arguments).result()
 
 
-def resident_bytes() -> int:
-    """What of this process is in memory now."""
-    return _field("status", "VmRSS") * 1024
+def anonymous_bytes() -> int:
+    """What this process has in memory now that no file holds: unlike shared libraries it is its own alone."""
+    return _field("status", "RssAnon") * 1024
 
 
-def peak_resident_bytes() -> int:
-    """The most that was in memory since the process began: unlike ``ru_maxrss`` without its parent's."""
-    return _field("status", "VmHWM") * 1024
+class PeakMemory:
+    """The most `anonymous_bytes` while this context is open, sampled: Linux keeps the peak of all pages only.
+
+    Attributes:
+        at_begin_bytes: When it was opened.
+        peak_bytes: The most so far.
+    """
+
+    def __init__(self) -> None:
+        self.at_begin_bytes = self.peak_bytes = anonymous_bytes()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._is_over.wait(_SAMPLE_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, anonymous_bytes())
 
 
 def read_bytes() -> int:
