@@ -127,3 +127,9 @@ def byte_buffers(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.signedi
         np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.empty(0, np.uint8)
     )
     return data, offsets, valid_of(array) if array.null_count else np.empty(0, np.bool_)
+
+
+def indices_of(array: pa.DictionaryArray) -> NDArray[np.signedinteger]:
+    """The index of each value in the dictionary, 0 for a null."""
+    indices = array.indices
+    return np.asarray(indices.fill_null(0) if indices.null_count else indices)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.key_column import KeyColumn, concat_keys
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -70,7 +72,7 @@ class Batch:
     """A run of records in task order; all columns have the same length.
 
     Attributes:
-        key: Record keys, of any Arrow type; for windowed records the plain key, without the window.
+        keys: Record keys, of any Arrow type; for windowed records the plain key, without the window.
         key_code: int64, the code of each key in the task's `KeyTable`; `NULL_KEY` for a null key. None where an
             operator has changed the keys and nobody has needed the codes yet.
         value: Values, of any Arrow type (mostly struct); null is a tombstone.
@@ -85,7 +87,7 @@ class Batch:
         passage: If the batch has only the last update of each window, how all of them came; else None.
     """
 
-    key: pa.Array
+    keys: KeyColumn
     key_code: NDArray[np.int64] | None
     value: pa.Array
     timestamp: NDArray[np.int64]
@@ -99,12 +101,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self.timestamp)
 
+    @property
+    def key(self) -> pa.Array:
+        """The keys as a plain array."""
+        return self.keys.plain
+
     def take(self, indices: NDArray[np.int64]) -> Batch:
         """The records at ``indices``, in that order."""
         chosen = pa.array(indices)
         return replace(
             self,
-            key=self.key.take(chosen),
+            keys=self.keys.take(chosen),
             key_code=None if self.key_code is None else self.key_code[indices],
             value=self.value.take(chosen),
             timestamp=self.timestamp[indices],
@@ -123,9 +130,15 @@ class Batch:
         """The records for which ``keep`` is true; the batch itself if that is all of them."""
         return self if keep.all() else self.take(np.flatnonzero(keep))
 
-    def as_record_batch(self) -> pa.RecordBatch:
-        """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there window bounds and headers."""
-        columns = {"key": self.key, "value": self.value, "timestamp": pa.array(self.timestamp)}
+    def as_record_batch(self, *, with_key: bool = True) -> pa.RecordBatch:
+        """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there window bounds and headers.
+
+        Args:
+            with_key: Mappers that do not look at the key spare it from being made plain.
+        """
+        columns = {"value": self.value, "timestamp": pa.array(self.timestamp)}
+        if with_key:
+            columns = {"key": self.key, **columns}
         if self.windows is not None:
             columns["window_start"] = pa.array(self.windows.start)
             columns["window_end"] = pa.array(self.windows.end)
@@ -183,7 +196,7 @@ def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]
     windows = [batch.windows for batch in batches]
     merged = replace(
         first,
-        key=pa.concat_arrays([batch.key for batch in batches]),
+        keys=concat_keys([batch.keys for batch in batches]),
         key_code=None if any(code is None for code in codes) else np.concatenate(codes),  # type: ignore[arg-type]
         value=pa.concat_arrays([batch.value for batch in batches]),
         timestamp=np.concatenate([batch.timestamp for batch in batches]),

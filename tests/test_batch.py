@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import Batch, Uptake, Windows, concat_in_order
+from statelib.key_column import KeyColumn
 
 
 def batch(sequences: list[int], *, windowed: bool = False) -> Batch:
     sequence = np.array(sequences, np.int64)
     names = pa.array([f"k{s}" for s in sequences])
     windows = Windows(sequence * 10, sequence * 10 + 10) if windowed else None
-    return Batch(names, sequence, names, sequence * 2, sequence, windows=windows, prior=names)
+    return Batch(KeyColumn(names), sequence, names, sequence * 2, sequence, windows=windows, prior=names)
 
 
 def test_take_keeps_columns_together() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import bitmap_of, byte_buffers
+from statelib.arrow_buffers import bitmap_of, byte_buffers, indices_of
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.compiled import (
@@ -312,15 +312,15 @@ class KeyTable:
             self._grow(int(spans[done + 1] - spans[done]))
 
     def _lookup_dictionary(self, keys: pa.DictionaryArray, *, insert: bool) -> NDArray[np.int64]:
-        indices = keys.indices
-        if len(keys.dictionary) == 0 or indices.null_count == len(indices):
+        if len(keys.dictionary) == 0 or keys.null_count == len(keys):
             return np.full(len(keys), NULL_KEY, dtype=np.int64)
-        if insert:  # codes follow first appearance, which a dictionary's order need not
-            used = pc.unique(indices.drop_null())
-            self._lookup(keys.dictionary.take(used), None, insert=True)
-        codes = self._lookup(keys.dictionary, None, insert=False)
-        rows = np.asarray(pc.fill_null(indices.cast(pa.int64()), 0))
-        return np.where(np.asarray(indices.is_valid()), codes[rows], NULL_KEY)
+        indices = indices_of(keys)
+        codes = self._lookup(keys.dictionary, None, insert=False)[indices]
+        if insert and (unseen := codes == ABSENT).any():  # they get codes by first appearance, not by their index
+            unseen &= np.asarray(keys.is_valid())
+            self._lookup(keys.dictionary.take(pc.unique(pa.array(indices[unseen]))), None, insert=True)
+            codes = self._lookup(keys.dictionary, None, insert=False)[indices]
+        return codes if keys.null_count == 0 else np.where(np.asarray(keys.is_valid()), codes, NULL_KEY)
 
     def _grow(self, key_length: int) -> None:
         """Makes room for at least one more key of ``key_length`` bytes."""

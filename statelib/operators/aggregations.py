@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator, parts_of, shown
+from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.mapping import mapper
 from statelib.operators.stored_rows import stored_type
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from statelib.operators.aggregators import Aggregator
+    from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper, MapperLike
 
 
@@ -228,3 +230,10 @@ class Aggregate:
             "type": str(self.arrow_type),
             **merger,
         }
+
+
+def fields_of_aggregator(aggregator: AggregatorSpec) -> Fields:
+    """The fields of the values that an aggregation looks at."""
+    if isinstance(aggregator, Aggregations):
+        return both(fields_of_mapper(function.of) for _, function in aggregator.functions)
+    return ALL

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import accumulator
+from statelib.operators.fields import columns_for
 from statelib.operators.mapping import evaluate
 from statelib.operators.python_values import calling, column_of
 
@@ -133,11 +134,9 @@ class ColumnarAggregator:
 
     def prepare(self, batch: Batch) -> None:
         """See `Aggregator`."""
-        records = batch.as_record_batch()
-        self._columns = [
-            None if function.of is None else evaluate(function.of, records, self._node)
-            for _, function in self._functions
-        ]
+        mappers = [function.of for _, function in self._functions]
+        records = columns_for(mappers, batch)
+        self._columns = [None if of is None else evaluate(of, records, self._node) for of in mappers]
         types = [None if column is None else column.type for column in self._columns]
         if self._types is None:
             self._bind(types)

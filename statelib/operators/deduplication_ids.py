@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
+from statelib.operators.fields import columns_for
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import evaluate
 from statelib.serdes import serde_for
@@ -54,7 +55,7 @@ class DeduplicationIds:
             )
         if self.are_keys:
             return key_codes(batch, context)
-        ids = batch.key if spec.id is None else evaluate(spec.id, batch.as_record_batch(), context.node)
+        ids = batch.key if spec.id is None else evaluate(spec.id, columns_for(spec.id, batch), context.node)
         scopes = key_codes(batch, context) if spec.kind == "by_key_value" else None
         return self._own.encode((spec.id_serde or serde_for(ids.type)).serialize(ids), scopes)
 

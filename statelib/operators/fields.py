@@ -6,15 +6,17 @@ Nothing is guessed: what cannot be told (a Python function, a whole value) count
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from statelib.operators.aggregations import Aggregations
 from statelib.operators.mapping import Expression, Path, PerRecord, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from statelib.operators.aggregations import AggregatorSpec
+    import pyarrow as pa
+
+    from statelib.batch import Batch
     from statelib.operators.mapping import Mapper
 
 Fields: TypeAlias = "frozenset[str] | None"
@@ -67,11 +69,15 @@ def fields_of_mapper(of: Mapper | None, column: str = "value") -> Fields:
             return ALL
 
 
-def fields_of_aggregator(aggregator: AggregatorSpec) -> Fields:
-    """The fields of the values that an aggregation looks at."""
-    if isinstance(aggregator, Aggregations):
-        return both(fields_of_mapper(function.of) for _, function in aggregator.functions)
-    return ALL
+def columns_for(mappers: Mapper | Sequence[Mapper | None], batch: Batch) -> pa.RecordBatch:
+    """What mappers see of a batch: see `Batch.as_record_batch`; without its key if none of them looks at it."""
+    several = mappers if isinstance(mappers, Sequence) else [mappers]
+    return batch.as_record_batch(with_key=any(reads_key(of) for of in several))
+
+
+def reads_key(of: Mapper | None) -> bool:
+    """Whether a mapper looks at the column ``key``."""
+    return fields_of_mapper(of, "key") != NONE
 
 
 def _fields_of_path(names: tuple[str, ...], column: str) -> Fields:

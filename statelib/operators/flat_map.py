@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.errors import ConfigurationError
+from statelib.key_column import KeyColumn
 from statelib.operators.mapping import Mapper, evaluate
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class FlatMap:
         def as_records(results: Batch, items: pa.Array) -> Batch:
             _check_records(items, context.node)
             key, value = (pc.struct_field(items, [name]) for name in ("key", "value"))
-            return replace(results, key=key, key_code=None, value=value, windows=None)
+            return replace(results, keys=KeyColumn(key), key_code=None, value=value, windows=None)
 
         return Unfolding(self.records, as_records, context)
 

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from statelib.batch import NULL_KEY, Batch
 from statelib.errors import ConfigurationError
+from statelib.key_column import KeyColumn
 from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.foreign_key_subscribe import Instruction
 from statelib.operators.key_codes import key_codes
@@ -174,4 +175,4 @@ def _responses(
     headers: pa.Array | None,
 ) -> Batch:
     response = pa.StructArray.from_arrays([value, number], ["value", "number"])
-    return Batch(primary_key, None, response, timestamp, sequence, headers=headers)
+    return Batch(KeyColumn(primary_key), None, response, timestamp, sequence, headers=headers)

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.errors import InternalError
+from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.scatter import scatter
@@ -158,4 +159,4 @@ class RunningForeignKeySubscribe:
             ["primary_key", "left", "instruction", "number"],
         )
         key = pa.concat_arrays(keys).take(pa.array(rows + part * len(changes)))
-        return replace(replace(changes, prior=None).take(rows), key=key, key_code=None, value=value)
+        return replace(replace(changes, prior=None).take(rows), keys=KeyColumn(key), key_code=None, value=value)

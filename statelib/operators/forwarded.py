@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from statelib.batch import Batch, Windows
 from statelib.errors import ConfigurationError
+from statelib.key_column import KeyColumn
 from statelib.operators.python_values import column_of
 from statelib.state import Windowed
 
@@ -75,7 +76,7 @@ class Forwarded:
             start, end = (np.array([key[i] for key in keys], np.int64) for i in (1, 2))
             windows, keys = Windows(start, end), [key.key for key in keys]
         return Batch(
-            _column(keys, self.key_type, "key"),
+            KeyColumn(_column(keys, self.key_type, "key")),
             None,
             _column(self._values, self.value_type, "value"),
             np.array(self._timestamps, np.int64),

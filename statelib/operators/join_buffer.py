@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP, Batch
+from statelib.key_column import KeyColumn
 from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
 from statelib.serdes import serde_for
@@ -152,7 +153,7 @@ class RunningJoinBuffer:
         merged = np.argsort(triggers, kind="stable")
         rows = out.take(pa.array(merged))
         result = Batch(
-            key=rows.column("key"),
+            keys=KeyColumn(rows.column("key")),
             key_code=np.concatenate([code[at_once], self._code[leaving]])[merged],
             value=rows.column("value"),
             timestamp=np.concatenate([batch.timestamp[at_once], self._timestamp[leaving]])[merged],
@@ -195,7 +196,7 @@ class RunningJoinBuffer:
             return
         keys = pa.array([row.key for row in waiting], pa.binary())
         rows = serde_for(pa.struct(list(schema))).deserialize(pa.array([row.row for row in waiting], pa.binary()))
-        columns = [serde_for(batch.key.type).deserialize(keys), *rows.flatten()]
+        columns = [serde_for(batch.keys.type).deserialize(keys), *rows.flatten()]
         pool.append(pa.RecordBatch.from_arrays(columns, schema=pool.schema))
         self._timestamp = np.array([row.timestamp_ms for row in waiting], np.int64)
         self._arrival = np.array([row.arrival for row in waiting], np.int64)

@@ -25,7 +25,8 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.kernels.aggregations import latest_timestamp
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
-from statelib.operators.fields import ALL, fields_of_aggregator
+from statelib.operators.aggregations import fields_of_aggregator
+from statelib.operators.fields import ALL
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
 from statelib.operators.prior_results import prior_results
@@ -142,7 +143,7 @@ class RunningKeyAggregate:
         self._account(batch, codes, wanted, updates, uptake)
         chosen = pa.array(updates.rows)
         return Batch(
-            key=batch.key.take(chosen),
+            keys=batch.keys.take(chosen),
             key_code=codes[updates.rows],
             value=updates.value,
             timestamp=updates.timestamp,

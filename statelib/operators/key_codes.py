@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.serdes import serde_for
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -18,4 +16,4 @@ def key_codes(batch: Batch, context: OperatorContext) -> NDArray[np.int64]:
     """``batch.key_code``, made now if an operator has changed the keys: int64, `NULL_KEY` for null keys."""
     if batch.key_code is not None:
         return batch.key_code
-    return context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
+    return context.keys.encode(batch.keys.serialized())

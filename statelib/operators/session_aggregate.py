@@ -28,9 +28,8 @@ from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION
 from statelib.kernels.slot_lists import SESSION
-from statelib.operators.aggregations import Aggregate
+from statelib.operators.aggregations import Aggregate, fields_of_aggregator
 from statelib.operators.clocks import stream_times
-from statelib.operators.fields import fields_of_aggregator
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionBounds, SessionStore
@@ -247,7 +246,7 @@ class RunningSessionAggregate:
         if self._spec.needs_prior:
             prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
         return Batch(
-            key=batch.key.take(chosen),
+            keys=batch.keys.take(chosen),
             key_code=self._slots.sessions["key_code"][emissions["slot"]],
             value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
             timestamp=end,

@@ -29,7 +29,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE
-from statelib.operators.fields import fields_of_aggregator
+from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
@@ -254,7 +254,7 @@ class RunningSlidingAggregate:
         if self._spec.needs_prior:
             prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
         return Batch(
-            key=batch.key.take(chosen),
+            keys=batch.keys.take(chosen),
             key_code=self._slots.windows["key_code"][slots],
             value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
             timestamp=timestamp,

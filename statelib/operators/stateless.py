@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from statelib.operators.fields import both, fields_of_mapper
+from statelib.key_column import KeyColumn
+from statelib.operators.fields import both, columns_for, fields_of_mapper
 from statelib.operators.mapping import Mapper, evaluate
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ class MapValues:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            mapped = evaluate(self.value, batch.as_record_batch(), context.node)
+            mapped = evaluate(self.value, columns_for(self.value, batch), context.node)
             prior = batch.prior
             if prior is not None:
                 before = replace(batch, value=prior)
-                prior = evaluate(self.value, before.as_record_batch(), context.node)
+                prior = evaluate(self.value, columns_for(self.value, before), context.node)
             return replace(batch, value=mapped, prior=prior)
 
         return Stateless(run, context)
@@ -121,7 +122,7 @@ class Filter:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            chosen = evaluate(self.predicate, batch.as_record_batch(), context.node, boolean=True)
+            chosen = evaluate(self.predicate, columns_for(self.predicate, batch), context.node, boolean=True)
             if self.negated:
                 chosen = pc.invert(chosen)
             return batch.filter(np.asarray(pc.fill_null(chosen, False)))
@@ -237,7 +238,7 @@ def _rekeying(key: Mapper, value: Mapper | None, context: OperatorContext) -> St
         columns = batch.as_record_batch()
         return replace(
             batch,
-            key=evaluate(key, columns, context.node),
+            keys=KeyColumn(evaluate(key, columns, context.node)),
             key_code=None,
             value=batch.value if value is None else evaluate(value, columns, context.node),
             windows=None,

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError
+from statelib.key_column import KeyColumn
+from statelib.operators.fields import columns_for, reads_key
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import evaluate
 from statelib.serdes import serde_for
@@ -47,22 +49,22 @@ class StreamSide:
         self._left = left
         self._key = key
 
-    def keys_of(self, stream: Batch, table: Batch) -> tuple[pa.Array, NDArray[np.int64]]:
+    def keys_of(self, stream: Batch, table: Batch) -> tuple[KeyColumn, NDArray[np.int64]]:
         """The key under which each record is looked up, and its code.
 
         Raises:
             ConfigurationError: The mapper gives keys of another type than the table's: none would ever be found.
         """
         if self._key is None:
-            return stream.key, key_codes(stream, self._context)
-        key = evaluate(self._key, stream.as_record_batch(), self._context.node)
-        if key.type != table.key.type:
+            return stream.keys, key_codes(stream, self._context)
+        key = evaluate(self._key, columns_for(self._key, stream), self._context.node)
+        if key.type != table.keys.type:
             raise ConfigurationError(
-                f"the join looks for keys of type {key.type}, the table's are of type {table.key.type}",
+                f"the join looks for keys of type {key.type}, the table's are of type {table.keys.type}",
                 node=self._context.node,
-                next_step=f"cast what the key mapper gives to {table.key.type}",
+                next_step=f"cast what the key mapper gives to {table.keys.type}",
             )
-        return key, self._context.keys.encode(serde_for(key.type).serialize(key))
+        return KeyColumn(key), self._context.keys.encode(serde_for(key.type).serialize(key))
 
     def joined(self, stream: Batch, codes: NDArray[np.int64], right: pa.Array) -> Batch:
         """What goes on, with the stream's keys, timestamps and headers.
@@ -78,11 +80,12 @@ class StreamSide:
         emitted = usable if self._left else matched
         left = stream.filter(emitted)
         columns = {
-            "key": left.key,
             "left": left.value,
             "right": right.filter(pa.array(emitted)),
             "timestamp": pa.array(left.timestamp),
         }
+        if reads_key(self._joiner):
+            columns["key"] = left.key
         value = evaluate(self._joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
         metrics = self._context.metrics
         metrics.records_in += len(stream)
@@ -101,5 +104,5 @@ class StreamSide:
         if not self._left:
             return has_key
         if self._context.semantics == "kafka-4.3" and self._key is not None:
-            return has_key | np.asarray(stream.key.is_null(), dtype=np.bool_)
+            return has_key | ~np.asarray(stream.keys.is_valid(), dtype=np.bool_)
         return np.ones(len(codes), dtype=np.bool_)

@@ -55,6 +55,7 @@ from statelib.kernels.stream_join import (
     WITHOUT_VALUE,
     join,
 )
+from statelib.key_column import KeyColumn
 from statelib.operators.join_rows import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
@@ -343,11 +344,11 @@ class RunningStreamStreamJoin:
         left, right = results["left"], results["right"]
         codes = state.rows.rows["key_code"][np.where(left != NO_ROW, left, right)]
         columns = {
-            "key": serde_for(like.key.type).deserialize(self._context.keys.take(codes)),
+            "key": serde_for(like.keys.type).deserialize(self._context.keys.take(codes)),
             "left": state.rows.values(LEFT, left),
             "right": state.rows.values(RIGHT, right),
             "timestamp": pa.array(results["time"]),
         }
         value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
         self._metrics.records_out += len(results)
-        return Batch(columns["key"], codes, value, np.ascontiguousarray(results["time"]), sequence)
+        return Batch(KeyColumn(columns["key"]), codes, value, np.ascontiguousarray(results["time"]), sequence)

@@ -100,7 +100,8 @@ class RunningStreamTableJoin:
             self._working_set = spec.table_store.values(self._context, table.value.type, spec.aggregator)
         key, codes = self._stream.keys_of(stream, table)
         found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
-        right = through(self._spec.steps, key, found, self._context.node)
+        steps = self._spec.steps
+        right = through(steps, key.plain, found, self._context.node) if steps else found
         return self._stream.joined(stream, codes, right)
 
     def flush(self, write: WriteBatch) -> None:

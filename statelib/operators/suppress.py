@@ -32,6 +32,7 @@ from statelib.batch import NULL_KEY, Batch, Windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
+from statelib.key_column import KeyColumn
 from statelib.operators.final_results import repeats_of_final_results
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
@@ -279,7 +280,7 @@ class RunningSuppress:
         self._metrics.count("suppression-emit", len(codes))
         self._metrics.records_out += len(codes)
         return Batch(
-            key=serde_for(batch.key.type).deserialize(self._context.keys.take(codes)),
+            keys=KeyColumn(serde_for(batch.keys.type).deserialize(self._context.keys.take(codes))),
             key_code=codes,
             value=rows.column("value"),
             timestamp=np.asarray(rows.column("timestamp")),

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.errors import InternalError
+from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.scatter import scatter
@@ -90,7 +91,7 @@ class RunningTableSelect:
         metrics.account("forwarded", int((enters | leaves).sum()))
         metrics.account("filtered", int((~enters & ~leaves).sum()))
         metrics.account("out-of-order", out_of_order)
-        return replace(replace(changes, prior=None).take(rows), key=key, key_code=None, value=packed)
+        return replace(replace(changes, prior=None).take(rows), keys=KeyColumn(key), key_code=None, value=packed)
 
     def flush(self, write: WriteBatch) -> None:
         """Nothing to write."""

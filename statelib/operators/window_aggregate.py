@@ -25,9 +25,9 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import first_and_last_updates, latest_timestamp
 from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
+from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.clocks import stream_times
-from statelib.operators.fields import fields_of_aggregator
 from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
@@ -143,7 +143,7 @@ class RunningWindowAggregate:
         (batch,) = inputs
         key_code = batch.key_code
         if key_code is None:
-            key_code = self._context.keys.encode(serde_for(batch.key.type).serialize(batch.key))
+            key_code = self._context.keys.encode(batch.keys.serialized())
         rows, slots, stream_time = self._accept(batch, key_code, uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
@@ -260,7 +260,7 @@ class RunningWindowAggregate:
         start = self._slots.start[slots]
         chosen = pa.array(rows)
         return Batch(
-            key=batch.key.take(chosen),
+            keys=batch.keys.take(chosen),
             key_code=self._slots.key_code[slots],
             value=result,
             timestamp=timestamp,

@@ -18,7 +18,6 @@ from statelib.operators.base import (
     RoutingOperator,
     WindowedOperator,
 )
-from statelib.serdes import serde_for
 from statelib.topology import Processor, Sink, Source, addressed_name
 
 if TYPE_CHECKING:
@@ -203,8 +202,8 @@ class Graph:
             raise type(error)(error.what, next_step=error.next_step, **{**error.place, "node": node.name}) from error
 
     def _source(self, records: Records, sequence: NDArray[np.int64]) -> Batch:
-        codes = self.keys.encode(serde_for(records.key.type).serialize(records.key)) if self._encode_keys else None
-        return Batch(records.key, codes, records.value, records.timestamp, sequence, headers=records.headers)
+        codes = self.keys.encode(records.keys.serialized()) if self._encode_keys else None
+        return Batch(records.keys, codes, records.value, records.timestamp, sequence, headers=records.headers)
 
     def _count(self, node: str, records_in: int, records_out: int) -> None:
         metrics = self.metrics[node]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from statelib.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
 from statelib.manifests import SourceRange
-from statelib.operators.fields import both, fields_of_mapper
+from statelib.operators.fields import both, fields_of_mapper, reads_key
 from statelib.task.merge import merge
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
 from statelib.topics.reader import PartitionReader
@@ -98,6 +98,7 @@ class Inputs:
             end_offset=part.end_offset,
             columns=self._columns(node, source.schema),
             batch_rows=self._work.settings.batch_records,
+            encoded_keys=node.consumed.key_serde is None and not reads_key(node.consumed.timestamp),
         )
 
     def _columns(self, node: Source, schema: pa.Schema) -> list[str] | None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors import InputError
+from statelib.key_column import KeyColumn
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
@@ -81,4 +82,5 @@ class Quarantine:
 
 
 def _bytes(column: pa.Array) -> pa.Array:
+    column = KeyColumn(column).plain
     return column if pa.types.is_binary(column.type) else serde_for(column.type).serialize(column).cast(pa.binary())

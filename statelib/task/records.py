@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.key_column import KeyColumn, concat_keys
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,7 +21,7 @@ class Records:
     """A run of records of one source partition, all columns of one length, in offset order.
 
     Attributes:
-        key: Keys, any Arrow type.
+        keys: Keys, any Arrow type.
         value: Values, any Arrow type.
         timestamp: int64 milliseconds.
         offset: int64.
@@ -28,7 +30,7 @@ class Records:
             partition's timestamps; for a repartition topic the order time of the upstream task at emission.
     """
 
-    key: pa.Array
+    keys: KeyColumn
     value: pa.Array
     timestamp: NDArray[np.int64]
     offset: NDArray[np.int64]
@@ -42,7 +44,7 @@ class Records:
         """Rows ``start`` (inclusive) to ``end`` (exclusive), without copying."""
         length = end - start
         return Records(
-            self.key.slice(start, length),
+            self.keys.slice(start, length),
             self.value.slice(start, length),
             self.timestamp[start:end],
             self.offset[start:end],
@@ -54,7 +56,7 @@ class Records:
         """The rows at ``indices``, in that order."""
         chosen = pa.array(indices)
         return Records(
-            self.key.take(chosen),
+            self.keys.take(chosen),
             self.value.take(chosen),
             self.timestamp[indices],
             self.offset[indices],
@@ -68,7 +70,7 @@ def concat(parts: Sequence[Records]) -> Records:
     if len(parts) == 1:
         return parts[0]
     return Records(
-        pa.concat_arrays([part.key for part in parts]),
+        concat_keys([part.keys for part in parts]),
         pa.concat_arrays([part.value for part in parts]),
         np.concatenate([part.timestamp for part in parts]),
         np.concatenate([part.offset for part in parts]),

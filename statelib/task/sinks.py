@@ -10,9 +10,9 @@ import pyarrow as pa
 from statelib.batch import Batch, concat_in_order
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.errors import ConfigurationError
+from statelib.key_column import KeyColumn
 from statelib.manifests import RepartitionFile, SinkFile
 from statelib.operators.mapping import evaluate
-from statelib.serdes import serde_for
 from statelib.task.records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
@@ -101,8 +101,8 @@ class ArchiveSink:
 
     def _check_partition(self, batch: Batch) -> None:
         """Records that a sink gets straight from a source must be where Kafka's partitioner would put them."""
-        where = partition_for(serde_for(batch.key.type).serialize(batch.key), self._partitions)
-        misplaced = (where != self._partition) & np.asarray(batch.key.is_valid())
+        where = partition_for(batch.keys.serialized(), self._partitions)
+        misplaced = (where != self._partition) & np.asarray(batch.keys.is_valid())
         if misplaced.any():
             row = int(np.flatnonzero(misplaced)[0])
             raise ConfigurationError(
@@ -145,12 +145,12 @@ class RepartitionSink:
             "headers": batch.headers if batch.headers is not None else pa.nulls(len(batch), HEADERS_TYPE),
             ORDER_TIME: pa.array(order_time),
         }
-        by = batch.key
+        by = batch.keys
         if self._sink.partition_by is not None:
-            by = evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name)
-        where = partition_for(serde_for(by.type).serialize(by), self._partitions)
+            by = KeyColumn(evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name))
+        where = partition_for(by.serialized(), self._partitions)
         # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
-        where = np.where(np.asarray(by.is_null()), self._home, where)
+        where = np.where(np.asarray(by.is_valid()), where, self._home)
         rows = pa.RecordBatch.from_pydict(columns)
         for partition in np.unique(where).tolist():
             if partition not in self._files:

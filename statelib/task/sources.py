@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import InputError
+from statelib.key_column import KeyColumn
 from statelib.operators.mapping import evaluate
 from statelib.task.merge import merged_records
 from statelib.task.records import HEADERS_TYPE, Records
@@ -97,9 +98,8 @@ class TopicSource:
         running = np.maximum.accumulate(times) if len(times) else times
         order_time = np.maximum(running, self._progress.max_timestamp)
         offset = columns.column("offset").to_numpy()
-        return Records(
-            columns.column("key"), columns.column("value"), times, offset, columns.column("headers"), order_time
-        )
+        keys = KeyColumn(columns.column("key"))
+        return Records(keys, columns.column("value"), times, offset, columns.column("headers"), order_time)
 
     def _without(
         self, columns: pa.RecordBatch, batch: pa.RecordBatch, problems: pa.Array | None
@@ -201,16 +201,15 @@ class RepartitionSource:
             self._progress.next_offset += len(records)
             self._progress.max_timestamp = max(self._progress.max_timestamp, int(records.timestamp.max()))
             offset = np.arange(first, self._progress.next_offset)
-            yield Records(records.key, records.value, records.timestamp, offset, records.headers, records.order_time)
+            yield Records(records.keys, records.value, records.timestamp, offset, records.headers, records.order_time)
 
     def _read(self, file: RepartitionFile) -> Iterator[Records]:
         rows = 0
         for batch in _ipc_batches(self._storage, file):
             rows += len(batch)
             timestamp, order_time = (batch.column(name).to_numpy() for name in ("timestamp", ORDER_TIME))
-            yield Records(
-                batch.column("key"), batch.column("value"), timestamp, timestamp, batch.column("headers"), order_time
-            )
+            keys, value, headers = KeyColumn(batch.column("key")), batch.column("value"), batch.column("headers")
+            yield Records(keys, value, timestamp, timestamp, headers, order_time)
         if rows != file.rows:
             what = f"a repartition file has {rows} records instead of {file.rows}"
             raise InputError(what, file=self._storage.uri(file.path), next_step="run the slice again")
@@ -231,4 +230,4 @@ def no_records(types: pa.Schema) -> Records:
     """No records, with keys and values of the types of the fields ``key`` and ``value``."""
     none = np.empty(0, np.int64)
     key, value = (pa.nulls(0, types.field(name).type) for name in ("key", "value"))
-    return Records(key, value, none, none, pa.nulls(0, HEADERS_TYPE), none)
+    return Records(KeyColumn(key), value, none, none, pa.nulls(0, HEADERS_TYPE), none)

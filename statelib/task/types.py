@@ -64,7 +64,7 @@ def _types(
         parts = [_nothing(source, readers, topics) for source in sub.all_sources]
         graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics)
         for name, batch in graph.forwarded_of_nothing(parts).items():
-            nodes[name] = pa.schema([("key", batch.key.type), ("value", batch.value.type)])
+            nodes[name] = pa.schema([("key", batch.keys.type), ("value", batch.value.type)])
         arrived = graph.process(parts, [none] * len(parts), uptake)
         for sink in sub.all_sinks:
             batch = in_order(arrived[sink.name])

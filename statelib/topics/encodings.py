@@ -1,4 +1,4 @@
-"""How the Parquet columns of a topic's file are encoded, by what its first records are like.
+"""How the Parquet columns of a topic's file are encoded: by what its first records are like.
 
 A dictionary is worth its while where the first values come twice on average; elsewhere it would be built, and thrown
 away. Whole numbers and times without one are delta-encoded: smaller, and a third of the work to read. Offsets
@@ -14,9 +14,14 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow.parquet as pq
+
 _FIRST_ROWS = 8_192
 _DELTA_ENCODED = ("offset", "timestamp")
 _DELTA = "DELTA_BINARY_PACKED"
+_DICTIONARY_BYTES = 1 << 20
+_INDEX_BYTES = 4
+_ROWS_WORTH_A_BATCH = 1 << 12
 
 
 def column_encodings(records: pa.Table) -> dict[str, Any]:
@@ -37,6 +42,28 @@ def column_encodings(records: pa.Table) -> dict[str, Any]:
             elif _is_delta_encodable(values.type):
                 delta.append(leaf)
     return {"use_dictionary": repeating, "column_encoding": dict.fromkeys(delta, _DELTA)}
+
+
+def has_encoded_keys(metadata: pq.FileMetaData) -> bool:
+    """Whether a file holds its keys, strings or bytes, as a dictionary and indices that are worth being read so.
+
+    Writers give a dictionary up once it is too large, and what follows takes the room of plain keys. With a dictionary
+    for each row group no batch goes beyond one, so they must not be too small.
+    """
+    groups, columns = metadata.num_row_groups, [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    keys = [n for n, column in enumerate(columns) if column.path == "key"]
+    if not keys or columns[keys[0]].physical_type != "BYTE_ARRAY":
+        return False
+    if columns[keys[0]].logical_type.type not in {"STRING", "NONE"}:
+        return False
+    if groups > 1 and metadata.num_rows < _ROWS_WORTH_A_BATCH * groups:
+        return False
+    chunks = [metadata.row_group(group).column(keys[0]) for group in range(groups)]
+    return all(
+        chunk.has_dictionary_page
+        and chunk.total_uncompressed_size <= _DICTIONARY_BYTES + _INDEX_BYTES * chunk.num_values
+        for chunk in chunks
+    )
 
 
 def leaf_columns(schema: pa.Schema) -> list[str]:

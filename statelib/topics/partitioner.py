@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import indices_of
 from statelib.kernels.murmur2 import murmur2
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def partition_for(keys: pa.Array, partitions: int, *, null_keys_before: int = 0)
     """The partition of each key.
 
     Args:
-        keys: Serialised keys: binary, large_binary or (as UTF-8) string; may hold nulls.
+        keys: Serialised keys: binary, large_binary or (as UTF-8) string, or a dictionary of these; may hold nulls.
         partitions: Number of partitions of the topic.
         null_keys_before: How many null keys the topic was given before these.
 
@@ -46,6 +47,11 @@ def hash_keys(keys: pa.Array) -> NDArray[np.int64]:
     Args:
         keys: As for `partition_for`.
     """
+    if isinstance(keys, pa.DictionaryArray):
+        if len(keys.dictionary) == 0:
+            return np.zeros(len(keys), np.int64)
+        of_records: NDArray[np.int64] = hash_keys(keys.dictionary)[indices_of(keys)]
+        return of_records
     spans_type: type[np.int32 | np.int64] = np.int64
     if not (pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)):
         keys = keys.cast(pa.binary())

@@ -18,6 +18,7 @@ from deltalake import Schema as DeltaSchema
 
 from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
+from statelib.topics.encodings import has_encoded_keys
 from statelib.topics.schema import HEADERS, HEADERS_COLUMN, project
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class PartitionReader:
         columns: What to read: ``key``, ``value``, ``value.amount`` (only that field of the struct), ``timestamp``,
             ``offset``, ``headers``; None: all columns.
         batch_rows: The largest batch.
+        encoded_keys: Whether keys are given as a dictionary and indices where their file has them so.
 
     Raises:
         ConfigurationError: There is no such column.
@@ -63,6 +65,7 @@ class PartitionReader:
         end_offset: int | None = None,
         columns: Sequence[str] | None = None,
         batch_rows: int = 65_536,
+        encoded_keys: bool = False,
     ) -> None:
         self.schema = schema if columns is None else project(schema, columns)
         """Of the batches: the topic's columns as far as they are read, in the topic's order."""
@@ -76,6 +79,7 @@ class PartitionReader:
         # Offsets are always read: they say which records are wanted, and that the file is in order.
         self._columns = None if columns is None else sorted({*columns, "offset"})
         self._batch_rows = batch_rows
+        self._encoded_keys = encoded_keys
         for before, after in zip(self._files, self._files[1:], strict=False):
             if after.first_offset <= before.last_offset:
                 self._fail(f"holds offsets that are in {before.path} as well", after, offset=after.first_offset)
@@ -98,8 +102,15 @@ class PartitionReader:
             with self._storage.open_input(file.path) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
+                with pq.ParquetFile(source) as parquet:
+                    self._check_schema(parquet.schema_arrow, file)
+                    metadata = parquet.metadata
                 with pq.ParquetFile(
-                    source, page_checksum_verification=True, pre_buffer=not self._storage.is_local
+                    source,
+                    metadata=metadata,
+                    read_dictionary=["key"] if self._encoded_keys and has_encoded_keys(metadata) else None,
+                    page_checksum_verification=True,
+                    pre_buffer=not self._storage.is_local,
                 ) as parquet:
                     yield from self._read_parquet(parquet, file)
         except ObjectNotFoundError:
@@ -110,7 +121,6 @@ class PartitionReader:
     def _read_parquet(self, parquet: pq.ParquetFile, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
         if parquet.metadata.num_rows != file.rows:
             self._fail(f"has {parquet.metadata.num_rows} records instead of {file.rows}", file)
-        self._check_schema(parquet.schema_arrow, file)
         groups = self._row_groups(parquet.metadata)
         batches = parquet.iter_batches(self._batch_rows, row_groups=groups, columns=self._columns, use_threads=False)
         has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
@@ -121,7 +131,15 @@ class PartitionReader:
             if wanted.num_rows:
                 if not has_headers:
                     wanted = wanted.append_column(HEADERS_COLUMN, pa.nulls(wanted.num_rows, HEADERS))
-                yield wanted.select(self.schema.names).cast(self.schema)
+                yield self._conformed(wanted)
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the columns of `schema`, except that keys may be encoded."""
+        columns = [batch.column(name) for name in self.schema.names]
+        is_kept = [isinstance(column, pa.DictionaryArray) for column in columns]
+        types = zip(columns, is_kept, self.schema.types, strict=True)
+        cast = [column if kept else column.cast(type_) for column, kept, type_ in types]
+        return pa.RecordBatch.from_arrays(cast, self.schema.names)
 
     def _row_groups(self, metadata: pq.FileMetaData) -> list[int]:
         """The row groups that may hold wanted offsets."""

@@ -12,9 +12,9 @@ from statelib.batch import Batch, Uptake
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import CondensingOperator, FinalResultsReader, OperatorContext
-from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
+from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,10 +103,10 @@ class Chain:
             np.zeros(size, dtype=np.int32),
             numbers,
         )
-        keys = pa.array([record.key for record in records], self.key_type)
+        keys = key_column([record.key for record in records], self.key_type)
         batch = Batch(
             keys,
-            self.keys.encode(serde_for(self.key_type).serialize(keys)),
+            self.keys.encode(keys.serialized()),
             pa.array([record.value for record in records], self.value_type),
             times,
             numbers,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -20,6 +21,7 @@ from statelib.task.graph import Graph
 from statelib.task.merge import Merged, TaskClock
 from statelib.task.records import HEADERS_TYPE, Records
 from statelib.task.sinks import archive_key, in_order
+from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,7 +159,7 @@ class Flow:
         numbered = [(self._first + i, fed) for i, fed in enumerate(self._fed) if fed.topic == source.topic]
         causes = np.array([number for number, _ in numbered], dtype=np.int64)
         return Records(
-            pa.array([fed.key for _, fed in numbered], key_type),
+            key_column([fed.key for _, fed in numbered], key_type),
             pa.array([fed.value for _, fed in numbered], value_type),
             np.array([fed.timestamp for _, fed in numbered], dtype=np.int64),
             causes,
@@ -188,7 +190,7 @@ def _ranks(order: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
 
 def _forwarded(batch: Batch, cause: NDArray[np.int64]) -> Records:
     headers = pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers
-    return Records(archive_key(batch), batch.value, batch.timestamp, cause, headers, cause)
+    return Records(KeyColumn(archive_key(batch)), batch.value, batch.timestamp, cause, headers, cause)
 
 
 def _rows(batch: Batch, cause: NDArray[np.int64]) -> list[Row]:

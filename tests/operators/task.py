@@ -13,9 +13,9 @@ from statelib.batch import Batch, Uptake
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
+from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,10 +116,10 @@ class Task:
     def input_of(self, records: Sequence[Record], parent: int) -> Batch:
         """What reaches one input of the operator."""
         rows = [row for row, record in enumerate(records) if record.parent == parent]
-        keys = pa.array([records[row].key for row in rows], self.key_type)
+        keys = key_column([records[row].key for row in rows], self.key_type)
         return Batch(
             keys,
-            self.keys.encode(serde_for(self.key_type).serialize(keys)),
+            self.keys.encode(keys.serialized()),
             pa.array([records[row].value for row in rows], self.value_types[parent]),
             np.array([records[row].timestamp for row in rows], dtype=np.int64),
             self.sequence + np.array(rows, dtype=np.int64),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from statelib.batch import Batch, Uptake, Windows
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.key_table import KeyTable
+from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.branch import Branch, Split
@@ -37,7 +38,8 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 def batch_of(values: list[int | None], sequence: list[int] | None = None, key: pa.DataType | None = None) -> Batch:
     count = len(values)
     numbers = np.array(range(count) if sequence is None else sequence, dtype=np.int64)
-    return Batch(pa.nulls(count, key or pa.string()), None, pa.array(values, pa.int64()), numbers * 10, numbers)
+    keys = KeyColumn(pa.nulls(count, key or pa.string()))
+    return Batch(keys, None, pa.array(values, pa.int64()), numbers * 10, numbers)
 
 
 def run(spec: OperatorSpec, *inputs: Batch) -> tuple[Batch, NodeMetrics]:

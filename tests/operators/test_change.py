@@ -6,13 +6,15 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import Batch
+from statelib.key_column import KeyColumn
 from statelib.operators.change import as_stream, only_latest, without_empty
 
 
 def changes(is_latest: np.ndarray | None = None) -> Batch:
     none = np.arange(4)
     value, prior = pa.array([1, None, None, 4]), pa.array([None, None, 3, 4])
-    return Batch(pa.array(["a", "b", "a", "c"]), none, value, none * 10, none, prior=prior, is_latest=is_latest)
+    keys = KeyColumn(pa.array(["a", "b", "a", "c"]))
+    return Batch(keys, none, value, none * 10, none, prior=prior, is_latest=is_latest)
 
 
 LATE = np.array([True, True, False, True])

@@ -178,7 +178,7 @@ def test_to_stream_forgets_the_past() -> None:
     task = Task(ToStream(), pa.string(), [pa.int64()])
     batch = task.input_of([Record("a", 1, 5, 0)], 0)
     batch = Batch(
-        batch.key, batch.key_code, batch.value, batch.timestamp, batch.sequence,
+        batch.keys, batch.key_code, batch.value, batch.timestamp, batch.sequence,
         prior=pa.array([7]), is_latest=np.array([False]),
     )  # fmt: skip
     result = task.operator.process([batch], task.uptake_of([Record("a", 1, 5, 0)]))

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib.operators.aggregations import Reduce, count, named, single, sum_
-from statelib.operators.fields import ALL, NONE, both, fields_of_aggregator, fields_of_mapper
+from statelib.operators.aggregations import Reduce, count, fields_of_aggregator, named, single, sum_
+from statelib.operators.fields import ALL, NONE, both, fields_of_mapper
 from statelib.operators.mapping import mapper, per_record
 
 

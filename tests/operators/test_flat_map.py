@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from statelib.batch import Batch, Uptake, Windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
+from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.flat_map import FlatMap, FlatMapValues
@@ -32,7 +33,7 @@ def batch_of(values: pa.Array) -> Batch:
     numbers = np.arange(count, dtype=np.int64)
     header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     return Batch(
-        pa.array([f"k{n}" for n in range(count)], pa.string()),
+        KeyColumn(pa.array([f"k{n}" for n in range(count)], pa.string())),
         numbers,
         values,
         numbers * 10,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from statelib import Joined, Materialized, Stores, StreamsBuilder, TopologyTestDriver
 from statelib.batch import Batch
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.key_column import KeyColumn
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.stores.backend import WriteBatch
 from statelib.stores.join_buffer import JoinBufferStore, WaitingRow, decode, encode_place, encode_value
@@ -62,7 +63,8 @@ def test_sealed_everything_leaves_in_order_and_nothing_stays(
     (rows,) = chain.run(records, size, between)
     operator: Any = chain.operators[0]
     nothing = np.empty(0, np.int64)
-    sealed = operator.seal([Batch(pa.array([], pa.string()), nothing, pa.array([], pa.int64()), nothing, nothing)])
+    no_keys = KeyColumn(pa.array([], pa.string()))
+    sealed = operator.seal([Batch(no_keys, nothing, pa.array([], pa.int64()), nothing, nothing)])
     assert len(rows) + len(sealed) == len(records)
     due = [(int(time), key.encode()) for time, key in zip(sealed.timestamp, sealed.key.to_pylist(), strict=True)]
     assert due == sorted(due)

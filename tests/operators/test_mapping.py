@@ -14,6 +14,7 @@ import pytest
 from statelib.batch import Batch, Uptake, Windows
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.key_table import KeyTable
+from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record
@@ -22,7 +23,7 @@ from statelib.stores.backend import WriteBatch
 
 HEADER = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 BATCH = Batch(
-    key=pa.array(["a", None, "b"]),
+    keys=KeyColumn(pa.array(["a", None, "b"])),
     key_code=np.array([0, -1, 1]),
     value=pa.array([{"n": 1, "in": {"x": "p"}, "timestamp": "t"}, None, {"n": None, "in": None, "timestamp": "u"}]),
     timestamp=np.array([10, 20, 30]),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.batch import Batch
+from statelib.key_column import KeyColumn
 from statelib.operators.aggregations import Reduce, count, single
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
@@ -35,7 +36,7 @@ CONSTANT = 256 << 10
 
 
 NO_RECORDS = Batch(
-    pa.array([], pa.string()), np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64),
+    KeyColumn(pa.array([], pa.string())), np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64),
     np.empty(0, np.int64), prior=pa.array([], pa.string()),
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.key_column import KeyColumn
 from statelib.task.merge import TaskClock, merge, merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 
@@ -19,7 +20,7 @@ def records(timestamps: list[int]) -> Records:
     offset = np.arange(len(timestamps))
     key = pa.array(offset)
     order_time = np.maximum.accumulate(timestamp) if len(timestamp) else timestamp
-    return Records(key, key, timestamp, offset, pa.nulls(len(timestamp), HEADERS_TYPE), order_time)
+    return Records(KeyColumn(key), key, timestamp, offset, pa.nulls(len(timestamp), HEADERS_TYPE), order_time)
 
 
 def chunked(whole: Records, sizes: list[int]) -> list[Records]:

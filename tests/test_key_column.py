@@ -1,0 +1,64 @@
+"""Encoded keys are the same keys."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.kernels.key_table import KeyTable
+from statelib.key_column import KeyColumn, concat_keys
+from statelib.topics.partitioner import partition_for
+
+keys = st.lists(st.none() | st.sampled_from(["", "a", "b", "a long key that fills more than a word", "ü"]))
+
+
+def encoded(values: list[str | None], kind: pa.DataType) -> KeyColumn:
+    plain = pa.array(values, pa.string()).cast(kind)
+    return KeyColumn(plain.dictionary_encode())
+
+
+@given(keys, st.sampled_from([pa.string(), pa.binary()]), st.randoms())
+def test_an_encoded_column_is_as_a_plain_one(values, kind, random):
+    column, plain = encoded(values, kind), KeyColumn(pa.array(values, pa.string()).cast(kind))
+    chosen = [random.randrange(len(values)) for _ in values]
+    assert (column.type, len(column)) == (kind, len(values))
+    for a, b in [
+        (column, plain),
+        (column.take(pa.array(chosen, pa.int64())), plain.take(pa.array(chosen, pa.int64()))),
+    ]:
+        assert a.plain.equals(b.plain)
+        assert a.is_valid().equals(b.is_valid())
+        assert a.serialized().to_pylist() == b.serialized().to_pylist()
+        assert partition_for(a.serialized(), 5).tolist() == partition_for(b.serialized(), 5).tolist()
+        assert KeyTable().encode(a.serialized()).tolist() == KeyTable().encode(b.serialized()).tolist()
+    assert column.slice(1, 3).plain.equals(plain.slice(1, 3).plain)
+
+
+@given(st.lists(keys, min_size=1), st.data())
+def test_columns_are_joined_whatever_they_are(parts, data):
+    columns = [
+        encoded(part, pa.string()) if data.draw(st.booleans()) else KeyColumn(pa.array(part, pa.string()))
+        for part in parts
+    ]
+    joined = concat_keys(columns)
+    assert joined.plain.to_pylist() == [key for part in parts for key in part]
+    assert joined.type == pa.string()
+
+
+@given(st.lists(keys, min_size=1))
+def test_codes_follow_first_appearance_from_batch_to_batch(batches):
+    from_encoded, from_plain = KeyTable(), KeyTable()
+    for batch in batches:
+        plain = pa.array(batch, pa.string())
+        dictionary = pa.array(sorted({key for key in batch if key is not None}, reverse=True), pa.string())
+        indices = [None if key is None else dictionary.to_pylist().index(key) for key in batch]
+        column = KeyColumn(pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), dictionary))
+        assert from_encoded.encode(column.serialized()).tolist() == from_plain.encode(plain).tolist()
+
+
+def test_numbers_stay_plain():
+    assert KeyColumn(pa.array([3, None])).serialized().to_pylist() == [(3).to_bytes(8, "big"), None]
+    with pytest.raises(pa.ArrowInvalid):
+        concat_keys([])
