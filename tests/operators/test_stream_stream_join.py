@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from statelib import ConfigurationError
 from statelib.batch import Windows
 from statelib.join_windows import JoinWindows
+from statelib.key_column import KeyColumn
 from statelib.operators import join_rows
 from statelib.operators.late import LateRecords
 from statelib.operators.mapping import mapper
@@ -309,7 +310,7 @@ def test_results_have_the_headers_of_the_record_that_causes_them() -> None:
 def test_keys_of_two_types_and_windowed_keys_are_refused() -> None:
     task = Case("inner", JoinWindows(1, 1, 0)).task()
     left, right = (task.input_of([], side) for side in (LEFT, RIGHT))
-    numbers = replace(right, key=pa.array([], pa.int64()))
+    numbers = replace(right, keys=KeyColumn(pa.array([], pa.int64())))
     with pytest.raises(ConfigurationError, match=r"differ in type .* string and int64.*NODE.*select_key"):
         task.operator.process([left, numbers], task.uptake_of([]))
     nothing = np.empty(0, dtype=np.int64)
