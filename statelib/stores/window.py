@@ -212,8 +212,7 @@ class WindowStore:
         wanted = np.flatnonzero((start <= self.newest_stored) & (start > self.last_expired_start))
         if len(wanted) == 0 or self._backend.is_empty(self._windows):
             return np.empty(0, dtype=np.int64), []
-        pairs = zip(keys_of(wanted).to_pylist(), start[wanted].tolist(), strict=True)
-        raws = self._backend.multi_get(self._windows, [encode_key(key, start_ms) for key, start_ms in pairs])
+        raws = self._backend.multi_get(self._windows, encode_keys(keys_of(wanted), start[wanted]).to_pylist())
         there = [(i, raw) for i, raw in zip(wanted.tolist(), raws, strict=True) if raw is not None]
         return (
             np.array([i for i, _ in there], dtype=np.int64),
