@@ -6,9 +6,12 @@ can share. Spark starts it by its name, the setting ``spark.python.daemon.module
 
 from __future__ import annotations
 
-from pyspark import daemon
+from spark_jobs.imports import importing
 
-import statelib.task  # noqa: F401
+with importing():
+    from pyspark import daemon
+
+    import statelib.task  # noqa: F401
 
 if __name__ == "__main__":
     daemon.manager()  # type: ignore[no-untyped-call]

@@ -14,17 +14,19 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pandas as pd
 
+from spark_jobs.imports import importing
 from statelib.manifests import AuditCheck
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells nobody
 logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import logs hundreds of lines
 
-import great_expectations as gx  # noqa: E402
-from great_expectations.data_context.types.base import (  # noqa: E402
-    DataContextConfig,
-    InMemoryStoreBackendDefaults,
-    ProgressBarsConfig,
-)
+with importing():
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
