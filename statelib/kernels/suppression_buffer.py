@@ -145,10 +145,10 @@ class SuppressionBuffer:
         """
         self._figures["replaced"] = len(passage) - np.count_nonzero(is_new)
         trigger = np.empty(len(due), dtype=np.int64)
-        rooms = (np.zeros(len(passage), dtype=np.int64) for _ in range(2))
+        new_records, new_bytes = (np.zeros(len(passage), dtype=np.int64) for _ in range(2))
         follow(
-            *before, passage.stream_time, passage.first, is_new, more_bytes, due, due_bytes, *rooms, trigger,
-            self._figures,
+            *before, passage.stream_time, passage.first, is_new, more_bytes, due, due_bytes, new_records,
+            new_bytes, trigger, self._figures,
         )  # fmt: skip
         return trigger
 
