@@ -114,10 +114,14 @@ class State(Measurement):
                     store.put(name, version, START_MS + version * 600_000)
                     bare[name.encode()] = version.to_bytes(8, "big")
             bare.flush()
-            between = START_MS + (_VERSIONS - 1) * 600_000 - 1
+            newest = START_MS + (_VERSIONS - 1) * 600_000
             encoded = [name.encode() for name in chosen]
             base = self._least(bare.get, encoded)
-            cases = ("get", store.get, 2), ("get as of", lambda name: store.get(name, between), 3)
+            cases = (
+                ("get", store.get, 2),
+                ("get as of, of the latest version", lambda name: store.get(name, newest), 3),
+                ("get as of, of the version before", lambda name: store.get(name, newest - 1), 3),
+            )
             for title, look_up, at_most in cases:
                 cost = self._least(look_up, chosen)
                 details = {"us": cost * 1e6, "bare get, us": base * 1e6}

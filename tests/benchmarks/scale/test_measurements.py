@@ -51,7 +51,7 @@ def test_kept_keys_are_in_the_state(tmp_path) -> None:
 
 
 def test_state_finds_nothing_uploaded_twice(tmp_path) -> None:
-    uploaded, empty, restore, get, get_as_of = State(
+    uploaded, empty, restore, get, of_latest, of_history = State(
         keys=2_000, records=100, store_keys=200, look_ups=100, repeats=1
     ).figures(tmp_path)
     assert uploaded.value == 0
@@ -59,7 +59,8 @@ def test_state_finds_nothing_uploaded_twice(tmp_path) -> None:
     assert empty.value > 0
     assert restore.value > 0
     assert get.details["us"] > get.details["bare get, us"] > 0
-    assert get_as_of.value > 1
+    assert of_latest.value > 1
+    assert of_history.value > 1
 
 
 def test_an_hour_reads_from_its_state(tmp_path) -> None:
