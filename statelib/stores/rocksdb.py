@@ -12,7 +12,7 @@ Settings of a batch job, and why:
 * Filters and indices are partitioned: a filter in one piece is 2 MB where a file holds a million keys, more than a
   shard of the cache takes, and would be read anew for each look-up.
 * LZ4: state is written once a slice and read a few times.
-* Files are merged when asked only: see `statelib.stores.rocksdb_compaction`.
+* Files are merged in tiers, in the background or when asked: see `statelib.stores.rocksdb_compaction`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from statelib.errors import (
 )
 from statelib.stores.backend import PORTION
 from statelib.stores.rocksdb_columns import add, ingest
-from statelib.stores.rocksdb_compaction import compact, only_when_asked
+from statelib.stores.rocksdb_compaction import compact, in_tiers
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ class RocksDbBackend:
         create: Whether a directory that is not there, or is empty, becomes a new database.
         read_only: Open without the lock, as of now; `write` is then an error.
         memory_bytes: Bound for block cache, filters and write buffers together.
+        compacts_itself: In the background, as files become many; else `compact` has to be called.
 
     Raises:
         ConfigurationError: The directory is open in another process, or is not there and ``create`` is false.
@@ -139,15 +140,17 @@ class RocksDbBackend:
         create: bool = True,
         read_only: bool = False,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        compacts_itself: bool = True,
     ) -> None:
         self._path = Path(path)
         self._read_only = read_only
+        self._compacts_itself = compacts_itself
         self._families: dict[str, Rdict] = {}
         self._handles: dict[str, ColumnFamily] = {}
         self._scans: WeakSet[_Scan] = WeakSet()
         self._db: Rdict | None = None
         self.writes = 0
-        self._options = _options(memory_bytes)
+        self._options = _options(memory_bytes, compacts_itself=compacts_itself)
         existing = self._existing_families(create=create and not read_only)
         access = AccessType.read_only(False) if read_only else AccessType.read_write()
         with mapped_errors(self._path):
@@ -273,10 +276,11 @@ class RocksDbBackend:
                 database.flush()
 
     def compact(self) -> None:
-        """Merges SSTs where they have become many (`statelib.stores.rocksdb_compaction`); nothing else ever does."""
+        """Merges SSTs where they have become many, to the end; nothing is to be done if it compacts itself."""
         database = self._database()
-        with mapped_errors(self._path):
-            compact(database, self._families.values())
+        if not self._compacts_itself:
+            with mapped_errors(self._path):
+                compact(database, self._families.values())
 
     def checkpoint(self, directory: Path | str) -> None:
         """Makes a consistent copy in ``directory``, which must not exist; its SSTs are hard links.
@@ -348,7 +352,7 @@ class RocksDbBackend:
         return 0 if database is None else database.property_int_value(name) or 0
 
 
-def _options(memory_bytes: int) -> Options:
+def _options(memory_bytes: int, *, compacts_itself: bool) -> Options:
     cache = Cache(memory_bytes)
     table = BlockBasedOptions()
     table.set_block_cache(cache)
@@ -362,7 +366,7 @@ def _options(memory_bytes: int) -> Options:
     options.create_missing_column_families(True)
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
-    only_when_asked(options)
+    in_tiers(options, in_background=compacts_itself)
     options.set_write_buffer_manager(
         WriteBufferManager.new_write_buffer_manager_with_cache(memory_bytes // 2, False, cache)
     )

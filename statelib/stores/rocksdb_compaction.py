@@ -1,9 +1,10 @@
-"""When RocksDB merges its files: between slices, before a checkpoint, never behind the back of one.
+"""When RocksDB merges its files, and how.
 
-In the background it would merge while a small slice runs, at half of that slice's CPU, and the checkpoint would come
-before its end: the next slice begins anew. So it merges only when `compact` is called, and then to the end.
+A task's database merges when `compact` is called, before a checkpoint, and then to the end. In the background it
+would merge while a small slice runs, at half of that slice's CPU, and the checkpoint would come before its end: the
+next slice begins anew. A store that lives on in a process of its own merges in the background, as RocksDB does.
 
-Its files are *tiers* ("universal" compaction): each flush adds a small one, and some of like size become one of the
+The files are *tiers* ("universal" compaction): each flush adds a small one, and some of like size become one of the
 next size. A byte is written, and uploaded by a checkpoint, once a tier: a number of times that grows with the logarithm
 of the state in slices. By levels a few small files would be merged with the whole of a state whose keys lie anywhere.
 """
@@ -28,9 +29,9 @@ _LEVELS = 7  # RocksDB's default
 _POLL_SECONDS = 0.001
 
 
-def only_when_asked(options: Options) -> None:
-    """Has a database merged by `compact` alone; without that its writes never wait, however many files there are."""
-    options.set_disable_auto_compactions(True)
+def in_tiers(options: Options, *, in_background: bool) -> None:
+    """Sets how a database merges. If not in the background, writes never wait, however many files there are."""
+    options.set_disable_auto_compactions(not in_background)
     options.set_compaction_style(DBCompactionStyle.universal())
     options.set_universal_compaction_options(UniversalCompactOptions())
     options.set_level_zero_file_num_compaction_trigger(MOST_NEW_FILES)
@@ -40,7 +41,7 @@ def compact(database: Rdict, families: Iterable[Rdict]) -> None:
     """Merges what has become too many files, family by family, and returns when nothing is merged any more.
 
     Args:
-        database: All of it.
+        database: All of it; it does not merge in the background.
         families: Of the database; nobody writes to them meanwhile.
 
     Raises:

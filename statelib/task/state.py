@@ -111,7 +111,7 @@ class TaskState:
         path = self._directory / "db"
         if self._work.restore is not None:
             self._checkpoints.restore(self._work.restore.state, path)
-        return RocksDbBackend(path, memory_bytes=self._rocksdb_bytes)
+        return RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False)
 
     def _checked_position(self, stored: bytes | None) -> TaskPosition:
         work = self._work

@@ -43,13 +43,13 @@ def resumed(checkpoint: Path, copy: Path) -> RocksDbBackend:
     copy.mkdir()
     for file in checkpoint.iterdir():
         (os.link if file.suffix == ".sst" else shutil.copyfile)(file, copy / file.name)
-    return RocksDbBackend(copy)
+    return RocksDbBackend(copy, compacts_itself=False)
 
 
 def test_files_and_what_is_written_anew_stay_bounded_over_many_small_commits(tmp_path: Path) -> None:
     chosen = random.Random(1)
     expected = {number: os.urandom(100) for number in range(_KEYS)}
-    first = RocksDbBackend(tmp_path / "db0")
+    first = RocksDbBackend(tmp_path / "db0", compacts_itself=False)
     changed(first, expected)
     first.checkpoint(tmp_path / "0")
     first.close()
@@ -76,7 +76,7 @@ def test_files_and_what_is_written_anew_stay_bounded_over_many_small_commits(tmp
 
 
 def test_without_being_asked_nothing_is_merged_and_nobody_waits(tmp_path: Path) -> None:
-    backend = RocksDbBackend(tmp_path / "db")
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for number in range(50):  # more than where RocksDB would stop all writes, if it merged by itself
         changed(backend, {number: b"value"})
     assert len(tables(tmp_path / "db")) == 50
@@ -88,7 +88,7 @@ def test_without_being_asked_nothing_is_merged_and_nobody_waits(tmp_path: Path) 
 
 
 def test_each_family_is_merged_by_itself(tmp_path: Path) -> None:
-    backend = RocksDbBackend(tmp_path / "db")
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for number in range(MOST_NEW_FILES + 1):
         batch = WriteBatch()
         for family in ("a", "b") if number else ("a", "b", "c"):
@@ -116,7 +116,7 @@ def test_a_database_that_was_merged_by_levels_goes_on_in_tiers(tmp_path: Path) -
     family.flush()
     family.close()
     with_levels.close()
-    backend = RocksDbBackend(tmp_path / "db")
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for number in range(30, 50):
         changed(backend, {number: b"new"})
         backend.compact()
@@ -125,7 +125,7 @@ def test_a_database_that_was_merged_by_levels_goes_on_in_tiers(tmp_path: Path) -
 
 
 def test_a_damaged_file_ends_the_merging_with_its_name(tmp_path: Path) -> None:
-    backend = RocksDbBackend(tmp_path / "db")
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     for _ in range(MOST_NEW_FILES + 1):
         changed(backend, {number: os.urandom(50) for number in range(500)})
     backend.close()
@@ -133,8 +133,19 @@ def test_a_damaged_file_ends_the_merging_with_its_name(tmp_path: Path) -> None:
     content = bytearray(damaged.read_bytes())
     content[5000:5100] = bytes(100)
     damaged.write_bytes(content)
-    backend = RocksDbBackend(tmp_path / "db")
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
     with pytest.raises(CorruptedDataError, match="damaged") as caught:
         backend.compact()
     assert damaged.name in str(caught.value)
+    backend.close()
+
+
+def test_by_itself_it_merges_as_it_goes(tmp_path: Path) -> None:
+    backend = RocksDbBackend(tmp_path / "db")
+    for number in range(100):
+        changed(backend, {number: b"value"})
+    assert len(tables(tmp_path / "db")) < 100
+    backend.compact()
+    changed(backend, {100: b"value"})
+    assert backend.count("f") == 101
     backend.close()
