@@ -79,7 +79,9 @@ class Memory(Measurement):
             "state": bounded.state_bytes / _MIB,
         }
         limit = self.budget_mib + self.allowance_mib
-        yield Figure(f"peak memory beyond an idle worker's: {size}", bounded.peak_bytes / _MIB, "MiB", at_most=limit, details=mib)
+        yield Figure(
+            f"peak memory beyond an idle worker's: {size}", bounded.peak_bytes / _MIB, "MiB", at_most=limit, details=mib
+        )
         same = bounded.answer == unbounded.answer and bool(bounded.answer)
         yield Figure(f"answer equal to that of the run in memory: {size}", float(same), at_least=1)
         runs = {"bounded": bounded, "in memory": unbounded}
