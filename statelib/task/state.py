@@ -94,12 +94,11 @@ class TaskState:
 
     def sizes(self) -> dict[str, StoreSize]:
         """How much each family of each store holds."""
-        families = [family for p in self._work.sub_topology.processors for family in p.spec.families()]
         return {
             family: StoreSize(
                 size_bytes=self.backend.approximate_bytes(family), keys=self.backend.approximate_keys(family)
             )
-            for family in families
+            for family in self._families
         }
 
     def close(self) -> None:
@@ -111,7 +110,13 @@ class TaskState:
         path = self._directory / "db"
         if self._work.restore is not None:
             self._checkpoints.restore(self._work.restore.state, path)
-        return RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False)
+        families = [POSITION_FAMILY, *self._families]
+        return RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False, families=families)
+
+    @property
+    def _families(self) -> list[str]:
+        """Those of all stores."""
+        return [family for p in self._work.sub_topology.processors for family in p.spec.families()]
 
     def _checked_position(self, stored: bytes | None) -> TaskPosition:
         work = self._work

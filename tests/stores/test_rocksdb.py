@@ -43,6 +43,19 @@ def test_scans_keep_their_bounds_whatever_happens_in_memory(tmp_path: Path) -> N
     backend.close()
 
 
+def test_families_can_be_made_beforehand(tmp_path: Path) -> None:
+    filled(tmp_path / "db").close()
+    backend = RocksDbBackend(tmp_path / "db", families=["f", "later", "never"])
+    assert (backend.get("f", b"key000042"), backend.get("never", b"k")) == (b"value42", None)
+    assert backend.is_empty("later")
+    backend.write(WriteBatch([("later", b"k", b"v"), ("unforeseen", b"k", b"w")]))
+    backend.close()
+    reopened = RocksDbBackend(tmp_path / "db", read_only=True)
+    found = {family: list(reopened.scan(family)) for family in ("later", "unforeseen", "never", "nowhere")}
+    assert found == {"later": [(b"k", b"v")], "unforeseen": [(b"k", b"w")], "never": [], "nowhere": []}
+    reopened.close()
+
+
 def test_close_frees_the_lock_although_scans_live(tmp_path: Path) -> None:
     backend = filled(tmp_path / "db")
     scans = [backend.scan("f"), backend.scan("f", reverse=True)]
