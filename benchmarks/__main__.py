@@ -28,7 +28,12 @@ def main() -> None:
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these contestants alone")
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS), help="these works alone")
-    parser.add_argument("--repeats", type=int, default=3, help="the least of each figure counts")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=3,
+        help="of each pair of runs, over all records and over a few: their median difference counts",
+    )
     parser.add_argument(
         "--output",
         type=Path,

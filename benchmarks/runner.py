@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.answers import by_key, differences, load, save
@@ -51,15 +52,18 @@ class Measured:
 
     @property
     def gross_us(self) -> float:
-        """CPU microseconds a record, the start included."""
-        return _least(self.full) / self.records * 1e6
+        """CPU microseconds a record, the start included; the least counts, as what disturbs only adds to it."""
+        return min(cost.cpu_seconds for cost in self.full) / self.records * 1e6
 
     @property
     def net_us(self) -> float:
-        """CPU microseconds a record without what the small dataset costs. The least of each counts: what disturbs a
-        measurement only adds to it.
+        """CPU microseconds a record without what the small dataset costs.
+
+        The median of the repeats' differences: a machine that is now faster, now slower, is mostly the same for both
+        runs of a repeat, while the least of all runs may come from different times.
         """
-        return max(_least(self.full) - _least(self.empty), 0.0) / self.records * 1e6
+        differences = [full.cpu_seconds - empty.cpu_seconds for full, empty in zip(self.full, self.empty, strict=True)]
+        return max(median(differences), 0.0) / self.records * 1e6
 
     @property
     def peak_memory_bytes(self) -> int:
@@ -69,10 +73,6 @@ class Measured:
     def as_json(self) -> dict[str, Any]:
         """All of it."""
         return {**asdict(self), "gross_us": self.gross_us, "net_us": self.net_us}
-
-
-def _least(costs: list[Cost]) -> float:
-    return min(cost.cpu_seconds for cost in costs)
 
 
 class Runner:
