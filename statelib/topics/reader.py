@@ -102,9 +102,8 @@ class PartitionReader:
             with self._storage.open_input(file.path) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
-                with pq.ParquetFile(source) as parquet:
-                    self._check_schema(parquet.schema_arrow, file)
-                    metadata = parquet.metadata
+                metadata = pq.read_metadata(source)
+                self._check_metadata(metadata, file)
                 with pq.ParquetFile(
                     source,
                     metadata=metadata,
@@ -119,8 +118,6 @@ class PartitionReader:
             self._fail(f"cannot be read: {error}", file, cause=error)
 
     def _read_parquet(self, parquet: pq.ParquetFile, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
-        if parquet.metadata.num_rows != file.rows:
-            self._fail(f"has {parquet.metadata.num_rows} records instead of {file.rows}", file)
         groups = self._row_groups(parquet.metadata)
         batches = parquet.iter_batches(self._batch_rows, row_groups=groups, columns=self._columns, use_threads=False)
         has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
@@ -135,11 +132,13 @@ class PartitionReader:
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the columns of `schema`, except that keys may be encoded."""
-        columns = [batch.column(name) for name in self.schema.names]
-        is_kept = [isinstance(column, pa.DictionaryArray) for column in columns]
-        types = zip(columns, is_kept, self.schema.types, strict=True)
-        cast = [column if kept else column.cast(type_) for column, kept, type_ in types]
-        return pa.RecordBatch.from_arrays(cast, self.schema.names)
+        types = dict(zip(self.schema.names, self.schema.types, strict=True))
+        encoded = pa.dictionary(pa.int32(), types.get("key", pa.null()))
+        if self._encoded_keys and "key" in types and batch.column("key").type == encoded:
+            types["key"] = encoded
+        return pa.RecordBatch.from_arrays(
+            [batch.column(name).cast(type_) for name, type_ in types.items()], list(types)
+        )
 
     def _row_groups(self, metadata: pq.FileMetaData) -> list[int]:
         """The row groups that may hold wanted offsets."""
@@ -159,12 +158,15 @@ class PartitionReader:
         end = len(offsets) if self._end is None else int(np.searchsorted(offsets, self._end))
         return batch.slice(first, max(end - first, 0))
 
-    def _check_schema(self, found: pa.Schema, file: ArchiveFile) -> None:
-        """A file of another writer may have another unit of time or large types: what is the same to Delta is cast.
+    def _check_metadata(self, metadata: pq.FileMetaData, file: ArchiveFile) -> None:
+        """Checks the number of records and the columns.
 
-        A file may have no headers.
+        A file of another writer may have another unit of time or large types: what is the same to Delta is cast. A file
+        may have no headers.
         """
-        expected = self._topic_schema
+        if metadata.num_rows != file.rows:
+            self._fail(f"has {metadata.num_rows} records instead of {file.rows}", file)
+        found, expected = metadata.schema.to_arrow_schema(), self._topic_schema
         if HEADERS_COLUMN not in found.names:
             expected = pa.schema([field for field in expected if field.name != HEADERS_COLUMN])
         if found.equals(expected):

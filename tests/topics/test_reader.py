@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
+from statelib.key_column import KeyColumn
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
 from statelib.topics.reader import PartitionReader, unusable_timestamps
+from statelib.topics.schema import topic_schema
 from statelib.topics.writer import FileLimits, PartitionWriter
 from tests.topics.data import SCHEMA, topic_records
 
@@ -146,6 +148,22 @@ def foreign_file(storage, table, name="x.parquet"):
         path=name, partition=0, rows=len(offsets), size_bytes=storage.size(name), first_offset=min(offsets),
         last_offset=max(offsets), min_timestamp_ms=None, max_timestamp_ms=None,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("encoded_keys", [False, True])
+@pytest.mark.parametrize("indices", [pa.int8(), pa.int32()])
+def test_categories_of_another_writer_are_plain_strings(indices, encoded_keys):
+    storage, schema = Storage("memory://"), topic_schema(pa.string(), pa.string())
+    names = pa.array(["a", "b", None, "a"])
+    categories = names.dictionary_encode().cast(pa.dictionary(indices, pa.string()))
+    records = topic_records([1, 2, 3, 4]).set_column(2, "key", categories).set_column(3, "value", categories)
+    file = foreign_file(storage, records)
+    some = PartitionReader(storage, [file], schema, topic="t", partition=0, encoded_keys=encoded_keys)
+    (batch,) = some
+    assert KeyColumn(batch.column("key")).plain.equals(names)
+    assert batch.column("value").equals(names)
+    if not encoded_keys:
+        assert some.read_all().schema == schema
 
 
 @pytest.mark.parametrize("offsets", [[1, 3, 2], [1, 1, 2], [2, 1]])
