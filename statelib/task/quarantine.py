@@ -72,7 +72,8 @@ class Quarantine:
             fields=list(VALUE_TYPE),
         )
         known = pa.array(np.maximum(timestamp.fill_null(0).to_numpy(zero_copy_only=False), 0))
-        columns = {"key": _bytes(records.column("key")), "value": value, "timestamp": known}
+        key = _bytes(KeyColumn(records.column("key")).plain)
+        columns = {"key": key, "value": value, "timestamp": known}
         self._collected.append(pa.RecordBatch.from_pydict(columns))
 
     def drain(self) -> Iterator[pa.RecordBatch]:
@@ -82,5 +83,4 @@ class Quarantine:
 
 
 def _bytes(column: pa.Array) -> pa.Array:
-    column = KeyColumn(column).plain
     return column if pa.types.is_binary(column.type) else serde_for(column.type).serialize(column).cast(pa.binary())
