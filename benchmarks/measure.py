@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
+
+from benchmarks.sampling import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,13 +51,13 @@ def measure(command: Sequence[str], *, environment: dict[str, str]) -> Cost:
     ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.perf_counter()
     process = subprocess.Popen(command, env=environment)
-    with _Sampler(os.getpid()) as sampler:
+    with _Descendants(os.getpid()) as descendants:
         code = process.wait()
         wall = time.perf_counter() - started
         _wait_for_orphans()
     if code:
         raise subprocess.CalledProcessError(code, command)
-    return Cost(wall, sampler.cpu_seconds, sampler.peak_bytes)
+    return Cost(wall, descendants.cpu_seconds, descendants.peak_bytes)
 
 
 def _wait_for_orphans() -> None:
@@ -67,39 +68,29 @@ def _wait_for_orphans() -> None:
             return
 
 
-class _Sampler:
-    """Samples the descendants of a process while the context lasts."""
+class _Descendants(Sampling):
+    """Samples the descendants of a process."""
 
     def __init__(self, root: int) -> None:
+        super().__init__(self._look, _SAMPLE_SECONDS)
         self.peak_bytes = 0
+        self._samples = 0
         self._ticks: dict[tuple[int, str], int] = {}
         self._root = root
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
     def cpu_seconds(self) -> float:
         """Of all descendants that were ever seen."""
         return sum(self._ticks.values()) / _TICKS
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        samples = 0
-        while not self._ended.wait(_SAMPLE_SECONDS):
-            pids = []
-            for pid, stat in _descendants(self._root):
-                pids.append(pid)
-                self._ticks[pid, stat[19]] = int(stat[11]) + int(stat[12])  # by start time: a pid may be used again
-            if samples % _SAMPLES_OF_TIME_PER_MEMORY == 0:
-                self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, pids)))
-            samples += 1
+    def _look(self) -> None:
+        pids = []
+        for pid, stat in _descendants(self._root):
+            pids.append(pid)
+            self._ticks[pid, stat[19]] = int(stat[11]) + int(stat[12])  # by start time: a pid may be used again
+        if self._samples % _SAMPLES_OF_TIME_PER_MEMORY == 0:
+            self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, pids)))
+        self._samples += 1
 
 
 def _descendants(root: int) -> Iterator[tuple[int, list[str]]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.sampling import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ def anonymous_bytes() -> int:
     return _field("status", "RssAnon") * 1024
 
 
-class PeakMemory:
+class PeakMemory(Sampling):
     """The most `anonymous_bytes` while this context is open, sampled: Linux keeps the peak of all pages only.
 
     Attributes:
@@ -35,21 +36,11 @@ class PeakMemory:
     """
 
     def __init__(self) -> None:
+        super().__init__(self._look, _SAMPLE_SECONDS)
         self.at_begin_bytes = self.peak_bytes = anonymous_bytes()
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._is_over.wait(_SAMPLE_SECONDS):
-            self.peak_bytes = max(self.peak_bytes, anonymous_bytes())
+    def _look(self) -> None:
+        self.peak_bytes = max(self.peak_bytes, anonymous_bytes())
 
 
 def read_bytes() -> int:
