@@ -23,7 +23,6 @@ from statelib.key_column import KeyColumn
 from statelib.operators.fields import columns_for, reads_key
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import evaluate
-from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,14 +56,14 @@ class StreamSide:
         """
         if self._key is None:
             return stream.keys, key_codes(stream, self._context)
-        key = evaluate(self._key, columns_for(self._key, stream), self._context.node)
+        key = KeyColumn(evaluate(self._key, columns_for(self._key, stream), self._context.node))
         if key.type != table.keys.type:
             raise ConfigurationError(
                 f"the join looks for keys of type {key.type}, the table's are of type {table.keys.type}",
                 node=self._context.node,
                 next_step=f"cast what the key mapper gives to {table.keys.type}",
             )
-        return KeyColumn(key), self._context.keys.encode(serde_for(key.type).serialize(key))
+        return key, self._context.keys.encode(key.serialized())
 
     def joined(self, stream: Batch, codes: NDArray[np.int64], right: pa.Array) -> Batch:
         """What goes on, with the stream's keys, timestamps and headers.

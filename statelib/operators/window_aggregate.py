@@ -28,6 +28,7 @@ from statelib.operators.accumulators import grown
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.clocks import stream_times
+from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
 from statelib.stores.window import WindowChanges, WindowStore
@@ -141,9 +142,7 @@ class RunningWindowAggregate:
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
         (batch,) = inputs
-        key_code = batch.key_code
-        if key_code is None:
-            key_code = self._context.keys.encode(batch.keys.serialized())
+        key_code = key_codes(batch, self._context)
         rows, slots, stream_time = self._accept(batch, key_code, uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
