@@ -19,12 +19,14 @@ class KeyColumn:
     and its partition, is then worked out once a key, and a choice of records copies indices.
 
     Args:
-        keys: Of any Arrow type; a dictionary (without nulls) stands for an array of its values.
+        keys: Of any Arrow type; a dictionary stands for an array of its values.
     """
 
     __slots__ = ("_encoded", "_plain")
 
     def __init__(self, keys: pa.Array) -> None:
+        if isinstance(keys, pa.DictionaryArray) and keys.dictionary.null_count:  # Parquet has none, a mapper's may
+            keys = keys.dictionary_decode()
         self._encoded = keys
         self._plain = None if isinstance(keys, pa.DictionaryArray) else keys
 

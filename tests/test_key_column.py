@@ -58,6 +58,12 @@ def test_codes_follow_first_appearance_from_batch_to_batch(batches):
         assert from_encoded.encode(column.serialized()).tolist() == from_plain.encode(plain).tolist()
 
 
+def test_a_null_in_the_dictionary_is_a_null():
+    column = KeyColumn(pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int32()), pa.array([None, "a"])))
+    assert column.is_valid().to_pylist() == [False, True, False]
+    assert column.serialized().to_pylist() == [None, b"a", None]
+
+
 def test_numbers_stay_plain():
     assert KeyColumn(pa.array([3, None])).serialized().to_pylist() == [(3).to_bytes(8, "big"), None]
     with pytest.raises(pa.ArrowInvalid):
