@@ -67,19 +67,23 @@ _NAMES = {"updated": "timestamp"} | {name: name for name in ("key_code", "start"
 
 
 def merged(
-    slots: NDArray[Any], passing: NDArray[Any], keys: KeyTable
+    slots: NDArray[Any], inputs: NDArray[Any], through: NDArray[np.int64], due: NDArray[Any], keys: KeyTable
 ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.int64]]:
     """Windows that leave the buffer, and those that leave without having been in it, in one order.
 
+    Column by column: to choose and to join whole records costs numpy twenty times as much.
+
     Args:
-        slots: `SLOT`.
-        passing: `INPUT`.
+        slots: `SLOT`, those that leave the buffer.
+        inputs: `INPUT`.
+        through: int64: which of ``inputs`` leave at once.
+        due: `INPUT`, those that leave the store.
         keys: The dictionary of the keys.
 
     Returns:
-        The columns of `Departures` that both have, and their ``bytes``; and the order, as indices of ``slots``
-        followed by ``passing``.
+        The columns of `Departures` that all have, and their ``bytes``; and the order, as indices of ``slots``
+        followed by ``through`` and ``due``.
     """
-    columns = {of: np.concatenate([slots[of], passing[name]]) for of, name in _NAMES.items()}
+    columns = {of: np.concatenate([slots[of], inputs[name][through], due[name]]) for of, name in _NAMES.items()}
     order = departure_order(columns["time"], columns["key_code"], keys)
     return {name: column[order] for name, column in columns.items()}, order

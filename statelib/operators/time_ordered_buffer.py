@@ -174,8 +174,8 @@ class TimeOrderedBuffer:
         # A window that is new and due by the end only passes through: it never takes a slot.
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
-        slots = self._buffer.put_last(inputs[stays], pool.append(rows.take(pa.array(stays))), stream_time)
-        gone, order = merged(slots, np.concatenate([inputs[through], due]), self._context.keys)
+        slots = self._buffer.put_last(inputs.take(stays), pool.append(rows.take(pa.array(stays))), stream_time)
+        gone, order = merged(slots, inputs, through, due, self._context.keys)
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone.pop("bytes"))
         all_rows = pa.concat_batches([pool.take(slots["row"]), rows, *due_rows])
