@@ -41,20 +41,29 @@ class RowPool:
 
     def take(self, numbers: NDArray[np.int64]) -> pa.RecordBatch:
         """The rows with these numbers, in this order."""
-        begins = np.cumsum([0, *(piece.num_rows for piece in self._pieces)])
-        piece_of = np.searchsorted(begins, numbers, side="right") - 1
-        used = np.unique(piece_of)
-        if len(used) == 0:
+        if len(numbers) == 0:
             return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in self.schema], schema=self.schema)
-        found = [np.flatnonzero(piece_of == piece) for piece in used]
+        if len(self._pieces) > 1 and len(numbers) >= len(self):  # to bring them together costs no more than to choose
+            self._pieces = [pa.concat_batches(self._pieces)]
+        if len(self._pieces) == 1:
+            return self._pieces[0].take(pa.array(numbers))
+        return self._take_of_several(numbers)
+
+    def _take_of_several(self, numbers: NDArray[np.int64]) -> pa.RecordBatch:
+        ends = np.cumsum([piece.num_rows for piece in self._pieces])
+        piece_of = np.searchsorted(ends, numbers, side="right")
+        by_piece = np.argsort(piece_of, kind="stable")
+        bounds = np.searchsorted(piece_of[by_piece], np.arange(1, len(ends)))
         parts = [
-            self._pieces[piece].take(pa.array(numbers[where] - begins[piece]))
-            for piece, where in zip(used, found, strict=True)
+            piece.take(pa.array(numbers[which] - (end - piece.num_rows)))
+            for piece, end, which in zip(self._pieces, ends, np.split(by_piece, bounds), strict=True)
+            if len(which)
         ]
         if len(parts) == 1:
             return parts[0]
-        back = np.argsort(np.concatenate(found), kind="stable")
-        return pa.concat_batches(parts).take(pa.array(back))
+        place = np.empty(len(numbers), dtype=np.int64)
+        place[by_piece] = np.arange(len(numbers))
+        return pa.concat_batches(parts).take(pa.array(place))
 
     def keep(self, numbers: NDArray[np.int64]) -> None:
         """Keeps only these rows, numbered anew in this order."""
