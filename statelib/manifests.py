@@ -11,15 +11,22 @@
     <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
-same commit number gets the next try. Documents are UTF-8 JSON with sorted keys. ``format_version`` comes first in
-every reader's check: a document of a newer version is refused, never half understood. Version 2 has ``end_of_input``
-and the ledgers' ``dropped``; one of version 1 is read as what it was, held and without them.
+same commit number gets the next try.
+
+Documents are UTF-8 JSON with sorted keys. ``checksum`` is the SHA-256, in hex, of all else as JSON with sorted keys
+and no white space: a reader looks at it first, so a flipped bit is damage and never another offset. Then comes
+``format_version``: a document of a newer version is refused, never half understood. What the versions brought:
+
+* 1: read as what it was, held and without the ledgers' ``dropped``;
+* 2: ``end_of_input`` and the ledgers' ``dropped``;
+* 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -27,8 +34,12 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.metrics import NodeMetrics
 from statelib.topics.files import ArchiveFile
 
-FORMAT_VERSION = 2
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
+FORMAT_VERSION = 3
+_CHECKSUM_FROM_VERSION = 3
+_CHECKSUM = "checksum"
 
 EndOfInput = Literal["hold", "seal"]
 """What happens to what is still open at the end of a run's input: ``hold``: it waits in the state for the next slice;
@@ -47,21 +58,29 @@ class _Document(_Data):
 
     def encode(self) -> bytes:
         """The document's bytes; equal documents give equal bytes."""
-        return (json.dumps(self.model_dump(mode="json"), sort_keys=True, indent=1) + "\n").encode()
+        raw = self.model_dump(mode="json")
+        if self.format_version >= _CHECKSUM_FROM_VERSION:
+            raw[_CHECKSUM] = _checksum(raw)
+        return (json.dumps(raw, sort_keys=True, indent=1) + "\n").encode()
 
     @classmethod
     def decode(cls, data: bytes, *, file: str) -> Self:
         """Reads the document.
 
         Raises:
-            CorruptedDataError: The bytes are not such a document.
+            CorruptedDataError: The bytes are not such a document, or not those that were written.
             ConfigurationError: A newer Hindstream wrote it.
         """
         try:
             raw: Any = json.loads(data)
         except ValueError as error:
             raise CorruptedDataError(f"the {cls.kind} is not JSON: {error}", file=file) from error
-        version = raw.get("format_version") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict):
+            raise CorruptedDataError(f"the {cls.kind} is not a JSON object", file=file)
+        found, version = raw.pop(_CHECKSUM, None), raw.get("format_version")
+        is_of_old = isinstance(version, int) and version < _CHECKSUM_FROM_VERSION
+        if found != (None if is_of_old else _checksum(raw)):
+            raise CorruptedDataError(f"the {cls.kind} is damaged: its checksum is not that of its content", file=file)
         if isinstance(version, int) and version > FORMAT_VERSION:
             what = f"the {cls.kind} has format version {version}, this Hindstream knows up to {FORMAT_VERSION}"
             raise ConfigurationError(what, file=file, next_step="install the newer Hindstream that wrote it")
@@ -69,6 +88,10 @@ class _Document(_Data):
             return cls.model_validate(raw)
         except ValidationError as error:
             raise CorruptedDataError(f"the {cls.kind} is damaged: {error}", file=file) from error
+
+
+def _checksum(raw: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 class SourceRange(_Data):

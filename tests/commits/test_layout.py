@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from statelib.commits import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.layout import parse_run_id, run_id
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import Audit, Commit, Maintenance, Plan, PlannedTask, SourceRange
+from statelib.manifests import (
+    Audit,
+    Commit,
+    CommittedTask,
+    Maintenance,
+    Plan,
+    PlannedTask,
+    SourceRange,
+    StateFile,
+    StateManifest,
+    TaskPosition,
+)
 from statelib.storage import Storage
 
 
@@ -93,11 +104,34 @@ def test_damaged_documents_are_told_from_newer_ones():
     with pytest.raises(CorruptedDataError, match=r"not JSON.*00000001.json"):
         log.read(1)
     storage.put(path, good.replace(b'"created_at_ms"', b'"created"'))
-    with pytest.raises(CorruptedDataError, match="damaged"):
+    with pytest.raises(CorruptedDataError, match="checksum is not that of its content"):
         log.read(1)
-    storage.put(path, good.replace(b'"format_version": 2', b'"format_version": 3'))
-    with pytest.raises(ConfigurationError, match=r"format version 3.*install the newer"):
+    storage.put(path, b"[]")
+    with pytest.raises(CorruptedDataError, match="not a JSON object"):
         log.read(1)
+    storage.put(path, a_commit(1).model_copy(update={"format_version": 4}).encode())
+    with pytest.raises(ConfigurationError, match=r"format version 4.*install the newer"):
+        log.read(1)
+
+
+def test_every_flipped_bit_of_a_commit_is_noticed():
+    """Or changes nothing, as a space that becomes another white space."""
+    position = TaskPosition(task_id="0_0", commit=7, fingerprint="f", source_offsets={"t/0": 12}, stream_time=5)
+    task = CommittedTask(
+        state=StateManifest(files=(StateFile(name="1.sst", sha256="ab", size_bytes=3),)), position=position
+    )
+    commit = a_commit(7).model_copy(update={"tasks": {"0_0": task}})
+    good = commit.encode()
+    harmless = 0
+    for bit in range(8 * len(good)):
+        damaged = bytearray(good)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            assert Commit.decode(bytes(damaged), file="c") == commit
+        except CorruptedDataError:
+            continue
+        harmless += 1
+    assert harmless < good.count(b" ") + good.count(b"\n")
 
 
 def test_commit_bytes():
@@ -106,11 +140,21 @@ def test_commit_bytes():
         b' "job": "j",\n "run_id": "00000003-1",\n "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
     )
     assert a_commit(3).encode() == (
+        b'{\n "checksum": "69f8913be669911344989521e8e1fe87c32a3bf03560aecca677a53a4d44d7ce",\n'
+        b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "fingerprint": "f",\n'
+        b' "format_version": 3,\n' + rest
+    )
+    second = (
         b'{\n "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "fingerprint": "f",\n'
         b' "format_version": 2,\n' + rest
     )
     first = b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n' + rest
-    assert Commit.decode(first, file="c") == a_commit(3).model_copy(update={"format_version": 1})
+    for version, written in ((1, first), (2, second)):
+        commit = Commit.decode(written, file="c")
+        assert commit == a_commit(3).model_copy(update={"format_version": version})
+        assert Commit.decode(commit.encode(), file="c") == commit
+        with pytest.raises(CorruptedDataError, match="checksum"):  # the version of one that has a checksum was flipped
+            Commit.decode(written.replace(b"{\n", b'{\n "checksum": "ab",\n', 1), file="c")
 
 
 @given(st.integers(1, 10**10), st.integers(1, 10**6))
@@ -139,17 +183,20 @@ def test_document_bytes():
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"commit":1,"created_at_ms":8,"end_of_input":"hold","fingerprint":"f","format_version":2,"job":"j",'
+        b'{"checksum":"cac4d2265f78b6f14150e8af76583a6d6dd460d77d500597176ee361bfdb2bd0",'
+        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","fingerprint":"f","format_version":3,"job":"j",'
         b'"run_id":"00000001-1",'
         b'"sink_partitions":{"s":2},"sources":[],"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"until_ms":7}'
     )
     audit = Audit(run_id="00000001-1", success=True, checks=(), data_docs=None, seconds=0.5)
     assert b"".join(audit.encode().split()) == (
-        b'{"checks":[],"data_docs":null,"format_version":2,"run_id":"00000001-1","seconds":0.5,"success":true}'
+        b'{"checks":[],"checksum":"27432b0a2578f5e67fd694b8275593890dd123c286a41ccb8e4b773747fe8f7e",'
+        b'"data_docs":null,"format_version":3,"run_id":"00000001-1","seconds":0.5,"success":true}'
     )
     assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
-        b'{"cleaned_through":3,"format_version":2,"oldest_restorable":4,"swept_through":5}'
+        b'{"checksum":"1b3ef95cd828d57662bebba8e3f6396efd18e5de76209065cc3948db8927d0f5",'
+        b'"cleaned_through":3,"format_version":3,"oldest_restorable":4,"swept_through":5}'
     )
     storage, log = log_of(0)
     log.advise_head(12)
