@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint.retention import oldest_kept, unneeded_files
-from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.errors import ConfigurationError
@@ -49,14 +48,13 @@ class Maintained:
     skipped: str | None = None
 
 
-def maintain(warehouse: Storage, job: str, *, keep_commits: int, delta_checkpoint_every: int = 50) -> Maintained:
-    """Expires old checkpoints and what dead runs left behind, and sums up the sinks' Delta logs.
+def maintain(warehouse: Storage, job: str, *, keep_commits: int) -> Maintained:
+    """Expires old checkpoints and what dead runs left behind.
 
     Args:
         warehouse: Root of all durable data.
         job: The job's name.
         keep_commits: The newest commits whose state stays restorable, at least 1.
-        delta_checkpoint_every: Sum the Delta logs up at every commit number that this divides.
 
     Raises:
         ConfigurationError: ``keep_commits`` is less than 1.
@@ -68,8 +66,6 @@ def maintain(warehouse: Storage, job: str, *, keep_commits: int, delta_checkpoin
     oldest = max(read_maintenance(warehouse, job).oldest_restorable, oldest_kept(head, keep_commits))
     swept, skipped = _sweep_state(warehouse, log, oldest, head)
     cleaned = _clean_runs(warehouse, log, oldest, head)
-    if head and head % delta_checkpoint_every == 0:
-        _checkpoint_logs(warehouse, log, head)
     deleted = [*swept, *cleaned]
     return Maintained(
         oldest_restorable=read_maintenance(warehouse, job).oldest_restorable,
@@ -161,11 +157,3 @@ def _delete(warehouse: Storage, entries: Sequence[StoredObject]) -> None:
         step("maintain.before-delete")
         warehouse.delete([entry.path for entry in entries[start : start + portion]])
     step("maintain.deleted")
-
-
-def _checkpoint_logs(warehouse: Storage, log: CommitLog, head: int) -> None:
-    for topic in sorted({sink.topic for sink in log.read(head).sinks}):
-        archive = open_archive_if_present(warehouse, topic)
-        if archive is not None:
-            archive.checkpoint()
-            step("maintain.log-checkpointed")

@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
 from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.storage import Storage, reason_without_secrets
@@ -41,7 +41,8 @@ FORMAT_VERSION = 1
 _FORMAT_KEY = "hindstream.format"
 _PARTITIONS_KEY = "hindstream.partitions"
 _STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
-_LOG_CHECKPOINT_INTERVAL = 50  # commits; what comes after the last checkpoint is read one by one
+_LOG_CHECKPOINT_INTERVAL = 10  # commits; what comes after the last checkpoint is read one by one
+_INTERVAL_KEY = "delta.checkpointInterval"
 _COMMIT_TRIES = 50
 
 
@@ -117,7 +118,7 @@ class TopicArchive:
                 name=topic or uri.rstrip("/").rsplit("/", 1)[-1],
                 configuration={
                     "delta.dataSkippingNumIndexedCols": str(_STATISTICS_COLUMNS),
-                    "delta.checkpointInterval": str(_LOG_CHECKPOINT_INTERVAL),
+                    _INTERVAL_KEY: str(_LOG_CHECKPOINT_INTERVAL),
                 },
                 storage_options=dict(options or {}),
             )
@@ -300,7 +301,12 @@ class TopicArchive:
             table = newest._table
             try:
                 table.create_write_transaction(
-                    actions, "append", table.schema(), partition_by=["partition"], commit_properties=transaction
+                    actions,
+                    "append",
+                    table.schema(),
+                    partition_by=["partition"],
+                    commit_properties=transaction,
+                    post_commithook_properties=_after_commit(table),
                 )
             except CommitFailedError as error:
                 lost = error
@@ -310,16 +316,6 @@ class TopicArchive:
             else:
                 return True
         raise _store_error("commit to the topic archive", self.uri, self._options, lost or RuntimeError())
-
-    def checkpoint(self) -> None:
-        """Sums up the Delta log as of this version, so that opening it reads one file instead of all commits.
-
-        Commits do so themselves every 50 versions.
-        """
-        try:
-            self._table.create_checkpoint()
-        except (DeltaError, OSError) as error:
-            raise _store_error("checkpoint the topic archive", self.uri, self._options, error) from None
 
     @cached_property
     def _files(self) -> FileIndex:
@@ -339,6 +335,16 @@ class TopicArchive:
                 what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
                 step = "run the slice again: it writes its files anew"
                 raise CorruptedDataError(what, topic=self.topic, file=self.storage.uri(file.path), next_step=step)
+
+
+def _after_commit(table: DeltaTable) -> PostCommitHookProperties:
+    """What follows the next commit: a checkpoint of the log where it is due, and only then a look for what has expired.
+
+    That look lists the whole log. It is for naught in between: what the last checkpoint does not replace has to stay.
+    """
+    interval = int(table.metadata().configuration.get(_INTERVAL_KEY, _LOG_CHECKPOINT_INTERVAL))
+    is_due = (table.version() + 2) % interval == 0  # delta-rs counts version 0
+    return PostCommitHookProperties(cleanup_expired_logs=None if is_due else False)
 
 
 def _check_follows(archive: TopicArchive, files: Sequence[ArchiveFile]) -> None:

@@ -176,12 +176,6 @@ def test_quarantined_files_stay_for_inspection_until_their_neighbours_expire(war
     assert sink_files(warehouse) == published(warehouse)
 
 
-def test_delta_logs_are_summed_up(warehouse, five_commits):
-    maintain(warehouse, "counting", keep_commits=1, delta_checkpoint_every=5)
-    assert warehouse.exists("topics/counts/_delta_log/_last_checkpoint")
-    assert published(warehouse) == {sink.file.path for made in five_commits for sink in made.sinks}
-
-
 def test_files_of_former_commits_are_not_looked_at(warehouse, five_commits, monkeypatch):
     maintain(warehouse, "counting", keep_commits=1)
     listed = []

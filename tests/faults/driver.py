@@ -46,4 +46,4 @@ def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str) -> None
             record_audit(warehouse, planned, toy.passed(planned))
         commit(warehouse, planned, now_ms=1)
     publish(warehouse, JOB)
-    maintain(warehouse, JOB, keep_commits=1, delta_checkpoint_every=1)
+    maintain(warehouse, JOB, keep_commits=1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -179,21 +180,41 @@ def test_an_archive_of_format_1_is_read():
 
 
 def test_the_log_stays_cheap_to_read(tmp_path):
-    """The log is summed up every 50 commits, and on request, and nothing is lost by it."""
+    """The log is summed up every ten commits, and nothing is lost by it."""
     archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 1)
     for n in range(52):
         files = write(archive, 0, [n]) if n % 10 == 0 else []
         assert archive.commit(files, app_id=f"job-{n % 3}", app_version=n)
     log = tmp_path / "t" / "_delta_log"
-    assert len(list(log.glob("*.checkpoint*.parquet"))) == 1
-    archive.refresh().checkpoint()
-    assert len(list(log.glob("*.checkpoint*.parquet"))) == 2
-    for path in sorted(log.glob("000*.json"))[:-1]:
-        path.unlink()  # what a checkpoint replaces
+    checkpoints = sorted(path.name.partition(".")[0] for path in log.glob("*.checkpoint*.parquet"))
+    assert [int(version) for version in checkpoints] == [9, 19, 29, 39, 49]
+    for path in log.glob("000*.json"):
+        if path.stem < checkpoints[-1]:
+            path.unlink()  # what a checkpoint replaces
     newest = archive.refresh()
     assert [newest.last_transaction(f"job-{n}") for n in range(3)] == [51, 49, 50]
     assert newest.reader(0).read_all().equals(topic_records([0, 10, 20, 30, 40, 50]))
     assert not newest.commit([], app_id="job-1", app_version=49)
+
+
+def test_expired_entries_of_the_log_go_with_the_next_checkpoint(tmp_path):
+    archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 1)
+    log = tmp_path / "t" / "_delta_log"
+
+    def commit(n):
+        assert archive.refresh().commit(write(archive, 0, [n]), app_id="job", app_version=n)
+        return sorted(int(path.stem) for path in log.glob("0*.json"))
+
+    for n in range(1, 15):
+        commit(n)
+    for path in log.iterdir():
+        os.utime(path, (0, 0))  # older than any retention
+    assert [commit(n) for n in range(15, 19)] == [list(range(n + 1)) for n in range(15, 19)]
+    assert commit(19)[-1] == 19
+    assert commit(19 + 1)[0] >= 9, "what the checkpoint at version 9 replaces"
+    newest = archive.refresh()
+    assert newest.reader(0).read_all().equals(topic_records(range(1, 21)))
+    assert newest.last_transaction("job") == 20
 
 
 def test_wide_values_do_not_push_offsets_out_of_the_statistics(tmp_path):
