@@ -82,7 +82,10 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
         Raises:
             InputError: The key is null.
         """
-        return self._engine.get(key, None if as_of is None else epoch_ms(as_of))
+        engine = self._opened
+        if engine is None:
+            raise self._not_open()
+        return engine.get(key, as_of if as_of is None else epoch_ms(as_of))
 
     def history(
         self,

@@ -101,6 +101,16 @@ def decoder(serde: Serde | None) -> Callable[[bytes], Any]:
     if direct is None:
         return lambda raw: from_bytes(raw, serde)
     decode = direct.decode
+    if isinstance(serde, FixedWidthSerde):
+        unpack = struct.Struct(_STRUCTS[serde.arrow_type]).unpack
+
+        def number(raw: bytes) -> Any:
+            try:
+                return unpack(raw)[0]
+            except struct.error:
+                return from_bytes(raw, serde)
+
+        return number
 
     def decoded(raw: bytes) -> Any:
         try:

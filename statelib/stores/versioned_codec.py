@@ -51,12 +51,15 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 HEADER_KEY = b""
+BEFORE, COVERS, AFTER = -1, 0, 1
+"""Where a row lies as seen from a time: it ended by then, holds what is valid then, begins later."""
 
 _LATEST = struct.Struct(">qB")
 _SEGMENT_ID = struct.Struct(">q")
 _ROW = struct.Struct(">qI")
 _ROW_OF_ONE = struct.Struct(">qIqi")  # what most rows hold; and longer ones begin with
 _HEADER = struct.Struct(">Bqq")
+_HEAD_OF_LATEST, _HEAD_OF_ROW_OF_ONE = _LATEST.size, _ROW_OF_ONE.size
 _REMEMBERED = 1
 _TOMBSTONE = -1
 _TIME, _SIZE = np.dtype(">i8"), np.dtype(">i4")
@@ -92,10 +95,11 @@ def decode_latest(raw: bytes, store: str) -> tuple[int, bytes, bool]:
     Raises:
         CorruptedDataError: It is too short.
     """
-    if len(raw) < _LATEST.size:
-        raise CorruptedDataError(f"a latest value has {len(raw)} bytes", store=store)
-    timestamp, flags = _LATEST.unpack_from(raw)
-    return timestamp, raw[_LATEST.size :], bool(flags & _REMEMBERED)
+    try:
+        timestamp, flags = _LATEST.unpack_from(raw)
+    except struct.error:
+        raise CorruptedDataError(f"a latest value has {len(raw)} bytes", store=store) from None
+    return timestamp, raw[_HEAD_OF_LATEST:], flags & _REMEMBERED != 0
 
 
 def encode_latests(timestamp: NDArray[np.int64], values: Column, remembered: NDArray[np.bool_]) -> Column:
@@ -167,24 +171,26 @@ def decode_row(raw: bytes, store: str) -> list[Interval]:
     return versions
 
 
-def find_in_row(raw: bytes, time: int, store: str) -> tuple[bool, Interval | None]:
-    """Whether a row ended after ``time``, and if so its value that is valid then.
+def find_in_row(raw: bytes, time: int, store: str) -> tuple[int, tuple[int, int, bytes] | None]:
+    """`BEFORE`, `COVERS` or `AFTER`, and the fields of the `Interval` of a row's value that is valid at ``time``.
 
     Raises:
         CorruptedDataError: The bytes are no row.
     """
-    if len(raw) >= _ROW_OF_ONE.size:
+    if len(raw) >= _HEAD_OF_ROW_OF_ONE:
         end, count, valid_from, size = _ROW_OF_ONE.unpack_from(raw)
         if end <= time:
-            return False, None
-        if count == 1 and len(raw) == _ROW_OF_ONE.size + size:
-            return True, Interval(valid_from, end, raw[_ROW_OF_ONE.size :]) if valid_from <= time else None
+            return BEFORE, None
+        if valid_from > time:
+            return AFTER, None
+        if count == 1 and len(raw) == _HEAD_OF_ROW_OF_ONE + size:
+            return COVERS, (valid_from, end, raw[_HEAD_OF_ROW_OF_ONE:])
     times, sizes, position = _decode_fixed(raw, store)
     at = bisect_right(times, time) - 1
-    if at < 0 or sizes[at] == _TOMBSTONE:
-        return True, None
+    if sizes[at] == _TOMBSTONE:
+        return COVERS, None
     position += sum(sizes[:at]) + sizes[:at].count(_TOMBSTONE)
-    return True, Interval(times[at], times[at + 1], raw[position : position + sizes[at]])
+    return COVERS, (times[at], times[at + 1], raw[position : position + sizes[at]])
 
 
 def _decode_fixed(raw: bytes, store: str) -> tuple[tuple[int, ...], tuple[int, ...], int]:

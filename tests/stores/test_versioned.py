@@ -20,6 +20,7 @@ from statelib.stores.versioned import (
     VersionedRecord,
     default_segment_interval_ms,
 )
+from statelib.stores.versioned_codec import HEADER_KEY
 from tests.stores.timelines import timelines, version_set
 
 if TYPE_CHECKING:
@@ -229,14 +230,44 @@ def load(store: VersionedKeyValueStore, keys: list[bytes], from_ms: Any = None) 
 
 
 class CountingBackend(MemoryBackend):
-    """Counts look-ups in segments, the header left out."""
+    """Counts look-ups, those in segments without the header."""
 
     rows_asked = 0
+    latest_asked = 0
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        self.rows_asked += family.endswith(".segments") and key != HEADER_KEY
+        self.latest_asked += family.endswith(".latest")
+        return super().get(family, key)
 
     def multi_get(self, family: str, keys: Any) -> Any:
         if family.endswith(".segments"):
             self.rows_asked += len(keys)
         return super().multi_get(family, keys)
+
+
+def test_look_ups_that_an_answer_takes() -> None:
+    backend = CountingBackend()
+    store = new(backend=backend)
+    for key in (b"a", b"b"):
+        for timestamp in (10, 15, 35, 50):  # what began at 15 ended two segments later
+            store.put(key, b"v", timestamp)
+
+    def asked(key: bytes, as_of: int | None, begins: int) -> tuple[int, int]:
+        backend.latest_asked = backend.rows_asked = 0
+        found = store.get(key, as_of)
+        assert found == VersionedRecord(b"v", begins)
+        return backend.latest_asked, backend.rows_asked
+
+    assert asked(b"a", None, 50) == (1, 0)
+    assert asked(b"a", 50, 50) == (1, 0)
+    assert asked(b"a", 49, 35) == (1, 1)  # the segment in which the latest value began, not that of 40..49
+    assert asked(b"b", 49, 35) == (0, 2)  # 40..49 and 50..59: rows come first now
+    assert asked(b"b", 12, 10) == (0, 1)
+    assert asked(b"a", 17, 15) == (1, 3)  # 10..19 and 20..29, then the latest value, then 30..39
+    assert asked(b"b", 16, 15) == (0, 3)
+    assert asked(b"b", 51, 50) == (1, 0)  # after the clock there is no history
+    assert asked(b"b", 12, 10) == (1, 1)
 
 
 def test_load_reads_no_segment_for_keys_whose_latest_is_old_enough() -> None:

@@ -12,6 +12,9 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.versioned_codec import (
+    AFTER,
+    BEFORE,
+    COVERS,
     HEADER_KEY,
     Header,
     Interval,
@@ -91,7 +94,8 @@ def test_a_version_is_found_in_a_row(steps: list[tuple[int, bytes | None]], last
     end = starts[-1] + (0 if steps[-1][1] is None else 1 + lasted)
     row = [Interval(*v) for v in zip(starts, [*starts[1:], end], [value for _, value in steps], strict=True)]
     there = next((v for v in row if v.value is not None and v.valid_from <= time < v.valid_to), None)
-    assert find_in_row(encode_row(row), time, "s") == (end > time, there)
+    place = BEFORE if end <= time else AFTER if starts[0] > time else COVERS
+    assert find_in_row(encode_row(row), time, "s") == (place, there)
 
 
 def test_many_segment_keys_are_encoded_as_one() -> None:

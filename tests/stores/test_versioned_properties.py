@@ -89,6 +89,22 @@ def test_every_answer_is_the_models(config: Config, operations: list[Put]) -> No
     assert_same_answers(store, model)
 
 
+@given(
+    configs,
+    st.lists(puts, min_size=10, max_size=40),
+    st.lists(st.tuples(st.sampled_from(KEYS), st.integers(-1, END + 1)), max_size=60),
+)
+def test_what_was_asked_before_changes_no_answer(
+    config: Config, operations: list[Put], questions: list[tuple[bytes, int]]
+) -> None:
+    store = opened(MemoryBackend(), config)
+    model = KipStore(config.retention) if config.semantics == "kip" else ShippedStore(config.retention, config.interval)
+    for put in operations:
+        assert store.put(*put) == model.put(*put)
+    for key, time in questions:
+        assert plain(store.versioned_key_query(key, time)) == model.get(key, time)
+
+
 @given(configs, st.lists(puts, max_size=30), puts)
 def test_delete_gives_what_was_valid_and_puts_a_tombstone(config: Config, operations: list[Put], last: Put) -> None:
     deleting, putting = opened(MemoryBackend(), config), opened(MemoryBackend(), config)
