@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import median
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import pyarrow as pa
-from rocksdict import Options, Rdict
+from rocksdict import AccessType, Options, Rdict
 
 from benchmarks.dataset import START_MS
 from benchmarks.scale.kept_keys import KeptKeys
@@ -21,6 +21,8 @@ from benchmarks.scale.measurement import Figure, Measurement
 from statelib import Stores
 from statelib.checkpoint import Checkpoints
 from statelib.commits import CommitLog, JobLayout, plan
+from statelib.stores.rocksdb import DEFAULT_MEMORY_BYTES, _options
+from statelib.stores.versioned_codec import encode_segment_key
 from statelib.task import TaskWork, run_task
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 _TASK = "0_0"
 _VERSIONS, _RETENTION = 3, timedelta(hours=2)
+_BETWEEN_MS = 600_000
+_LookUp: TypeAlias = "tuple[Callable[[Any], object], Sequence[Any]]"
+"""What is asked, and the keys that it is asked for."""
 
 
 @dataclass
@@ -102,35 +107,81 @@ class State(Measurement):
         return Figure("restore", size / min(restored), "MB/s", at_least=min(200.0, copy), details=details)
 
     def _point_access(self, folder: Path) -> Iterator[Figure]:
-        """Look-ups of the latest value and of one before, and those of a bare database with the same keys."""
+        """Look-ups in a store from disk, each beside bare ones of the row that answers it, whose key is bytes already.
+
+        The bare database is the store's own, opened a second time with the same options.
+        """
         names = [f"campaign-{n:09d}" for n in range(self.store_keys)]
-        chosen = random.Random(7).choices(names, k=self.look_ups)
         supplier = Stores.persistent_versioned_key_value_store("rates", _RETENTION)
         store = Stores.versioned_key_value_store_builder(supplier, pa.string(), pa.int64()).build()
-        options = Options(raw_mode=True)
-        bare = Rdict(str(folder / "bare"), options)
         with store.init(folder / "store"):
             for version in range(_VERSIONS):
                 for name in names:
-                    store.put(name, version, START_MS + version * 600_000)
-                    bare[name.encode()] = version.to_bytes(8, "big")
-            bare.flush()
-            newest = START_MS + (_VERSIONS - 1) * 600_000
-            encoded = [name.encode() for name in chosen]
-            look_ups: dict[str, tuple[Callable[[Any], object], Sequence[object], int]] = {
-                "get": (store.get, chosen, 2),
-                "get as of, of the latest version": (lambda name: store.get(name, newest), chosen, 3),
-                "get as of, of the version before": (lambda name: store.get(name, newest - 1), chosen, 3),
+                    store.put(name, version, START_MS + version * _BETWEEN_MS)
+        self._fill_plain(folder / "plain", names)
+        options = _options(DEFAULT_MEMORY_BYTES, compacts_itself=True)
+        families = dict.fromkeys(["default", *store.family_names("rates")], options)
+        bare = Rdict(str(folder / "store"), options, families, AccessType.read_only(False))
+        plain = Rdict(str(folder / "plain"), access_type=AccessType.read_only(False))
+        latest, segments = map(bare.get_column_family, store.family_names("rates"))
+        chance = random.Random(7)
+        chosen = chance.choices(names, k=self.look_ups)
+        encoded = [name.encode() for name in chosen]
+        newest = START_MS + (_VERSIONS - 1) * _BETWEEN_MS
+        past = [chance.randrange(START_MS, newest) for _ in chosen]
+        with store.init(folder / "store"):
+            ends = [START_MS + ((time - START_MS) // _BETWEEN_MS + 1) * _BETWEEN_MS for time in past]
+            rows, rows_before = (
+                [
+                    encode_segment_key(end // store.segment_interval_ms, key)
+                    for end, key in zip(at, encoded, strict=True)
+                ]
+                for at in (ends, [newest] * len(encoded))
+            )
+            look_ups: dict[str, tuple[_LookUp, _LookUp, int]] = {
+                "get": ((store.get, chosen), (latest.get, encoded), 2),
+                "get as of, of the latest version": (
+                    (lambda name: store.get(name, newest), chosen),
+                    (latest.get, encoded),
+                    3,
+                ),
+                "get as of, of the version before": (
+                    (lambda name: store.get(name, newest - 1), chosen),
+                    (segments.get, rows_before),
+                    3,
+                ),
+                "get as of, at any time before": (
+                    (lambda asked: store.get(*asked), list(zip(chosen, past, strict=True))),
+                    (segments.get, rows),
+                    3,
+                ),
             }
-            costs = self._least({"": (bare.get, encoded), **{name: case[:2] for name, case in look_ups.items()}})
-            base = costs[""]
-            for title, (_, _, at_most) in look_ups.items():
-                details = {"us": costs[title] * 1e6, "bare get, us": base * 1e6}
-                name = f"versioned store, {title}, against a bare get"
-                yield Figure(name, costs[title] / base, "times", at_most=at_most, details=details)
-        bare.close()
+            yield from self._compared(look_ups, (plain.get, encoded))
+        for database in (latest, segments, bare, plain):
+            database.close()
 
-    def _least(self, look_ups: Mapping[str, tuple[Callable[[Any], object], Sequence[object]]]) -> dict[str, float]:
+    def _fill_plain(self, folder: Path, names: Sequence[str]) -> None:
+        """A database with no options set, with the latest values."""
+        plain = Rdict(str(folder), Options(raw_mode=True))
+        for name in names:
+            plain[name.encode()] = (_VERSIONS - 1).to_bytes(8, "big")
+        plain.close()
+
+    def _compared(self, look_ups: Mapping[str, tuple[_LookUp, _LookUp, int]], plain: _LookUp) -> Iterator[Figure]:
+        cases = {title: case[0] for title, case in look_ups.items()}
+        bare = {f"bare: {title}": case[1] for title, case in look_ups.items()}
+        for look_up, keys in (*cases.values(), *bare.values(), plain):
+            if any(look_up(key) is None for key in keys):
+                raise AssertionError("a look-up finds nothing")
+        costs = self._least({**cases, **bare, "plain": plain})
+        for title, (_, _, at_most) in look_ups.items():
+            cost, base = costs[title], costs[f"bare: {title}"]
+            details = {"us": cost * 1e6, "bare get, us": base * 1e6, "without options, us": costs["plain"] * 1e6}
+            yield Figure(
+                f"versioned store, {title}, against a bare get", cost / base, "times", at_most=at_most, details=details
+            )
+
+    def _least(self, look_ups: Mapping[str, _LookUp]) -> dict[str, float]:
         """CPU seconds of one look-up of each kind; in turn, so that all have the same machine."""
         least = dict.fromkeys(look_ups, math.inf)
         for _ in range(self.repeats):
