@@ -46,7 +46,7 @@ def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterat
         yield
     except HindstreamError:
         raise
-    except FileNotFoundError as error:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:  # a directory is no object
         if verb in {"read", "open", "look up", "download"}:
             raise ObjectNotFoundError("there is no such object", file=address) from None
         raise problem(ConfigurationError, error, "check the address: its bucket or directory is not there") from None

@@ -94,6 +94,9 @@ def test_upload_and_download(storage, tmp_path):
     assert (tmp_path / "deep" / "to").read_bytes() == content
     with pytest.raises(ObjectNotFoundError):
         storage.download("state/other", tmp_path / "deep" / "other")
+    for no_object in ("state", "state/file/below"):
+        with pytest.raises(ObjectNotFoundError):
+            storage.download(no_object, tmp_path / "deep" / "other")
     assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["to"]
 
 
