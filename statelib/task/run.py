@@ -20,7 +20,7 @@ from statelib.operators.late import LateRecords
 from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
-from statelib.task.freed_memory import release_freed_memory
+from statelib.task.freed_memory import release_freed_memory, reuse_freed_memory
 from statelib.task.graph import Graph
 from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
@@ -74,6 +74,7 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
     """
     phases = _Phases(clock)
     phases.begin()
+    reuse_freed_memory()
     try:
         task = _Task(work, attempt_name(work.job, work.run_id, work.planned.task_id, attempt))
         phases.end("restore")
