@@ -11,6 +11,7 @@ Settings of a batch job, and why:
   bytewise order that takes half the time of one by one, in any other order about the same.
 * Filters and indices are partitioned: a filter in one piece is 2 MB where a file holds a million keys, more than a
   shard of the cache takes, and would be read anew for each look-up.
+* One thread opens the files of a family. They are few, and 16 threads, started anew for each family, take longer.
 * LZ4: state is written once a slice and read a few times.
 * Files are merged in tiers, in the background or when asked: see `statelib.stores.rocksdb_compaction`.
 """
@@ -369,6 +370,7 @@ def _options(memory_bytes: int, *, compacts_itself: bool) -> Options:
     options.create_missing_column_families(True)
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
+    options.set_max_file_opening_threads(1)
     in_tiers(options, in_background=compacts_itself)
     options.set_write_buffer_manager(
         WriteBufferManager.new_write_buffer_manager_with_cache(memory_bytes // 2, False, cache)
