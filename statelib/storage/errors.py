@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ _LONGEST_REASON = 400
 _SHORTEST_SECRET = 4
 """Shorter option values (``true``, ``3s``) are no secrets, and taking them out would garble the message."""
 
-_FORBIDDEN = re.compile(r"\(os error (1|13|30)\)")
-"""Operation not permitted, permission denied, read-only file system."""
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_FORBIDDEN = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CREDENTIALS = "check the credentials in the storage options or the environment, and the bucket's policy"
 
@@ -50,16 +52,28 @@ def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterat
         if verb in {"read", "open", "look up", "download"}:
             raise ObjectNotFoundError("there is no such object", file=address) from None
         raise problem(ConfigurationError, error, "check the address: its bucket or directory is not there") from None
-    except (PermissionError, PermissionDeniedError, UnauthenticatedError) as error:
+    except (PermissionDeniedError, UnauthenticatedError) as error:
         raise problem(ConfigurationError, error, _CREDENTIALS) from None
     except (UnknownConfigurationKeyError, ValueError) as error:
         raise problem(ConfigurationError, error, "check the address and the storage options") from None
     except (BaseError, OSError) as error:
-        if _FORBIDDEN.search(str(error)):  # obstore's local store has no class of its own for it
+        number = _errno(error)
+        if number in _FORBIDDEN:
             raise problem(ConfigurationError, error, "check who owns the directory and who may write to it") from None
         if verb == "open the storage":
             raise problem(ConfigurationError, error, "check the address and the storage options") from None
-        raise problem(RetryableError, error, "run the same command again") from None
+        again = "run the same command again"
+        next_step = f"free space on the disk, and {again}" if number in _FULL else again
+        raise problem(RetryableError, error, next_step) from None
+
+
+def _errno(error: BaseException) -> int | None:
+    """The operating system's error number; obstore and delta-rs have it only in words."""
+    number = getattr(error, "errno", None)
+    if isinstance(number, int):
+        return number
+    said = _OS_ERROR.search(str(error))
+    return int(said[1]) if said else None
 
 
 def reason_without_secrets(error: BaseException, options: Mapping[str, str]) -> str:

@@ -12,10 +12,8 @@ not given there comes from the environment, as usual (``AWS_ACCESS_KEY_ID``, ...
 from __future__ import annotations
 
 import io
-import os
 import re
 import shutil
-import threading
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,9 +25,10 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore, MemoryStore, from_url
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.storage.errors import ObjectNotFoundError, mapped_errors
-from statelib.storage.streams import Output, RangedInput, sync_directory, sync_file
+from statelib.storage.local_files import make_directories, write_file
+from statelib.storage.streams import Output, RangedInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +47,8 @@ _DELTA_OPTIONS = ("aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "delt
 
 _PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
 """Characters that no store encodes, so that a path has the same name everywhere."""
+
+_CREATE_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,11 @@ class Storage:
     def put(self, path: str, data: bytes) -> None:
         """Writes an object, in place of one that is there."""
         with self._errors("write", path):
-            obstore.put(self._store, self._key(path), data)
-        self._sync(path)
+            local = self.local_path(path)
+            if local is None:
+                obstore.put(self._store, self._key(path), data)
+            else:
+                write_file(local, lambda unfinished: unfinished.write_bytes(data), replace=True)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes an object unless there is one already.
@@ -124,12 +128,23 @@ class Storage:
             Whether this call wrote it.
         """
         with self._errors("create", path):
+            local = self.local_path(path)
+            if local is None:
+                return self._create(path, data)
+            return write_file(local, lambda unfinished: unfinished.write_bytes(data), replace=False)
+
+    def _create(self, path: str, data: bytes) -> bool:
+        """Creates an object in an object store, which may refuse also while another create is under way, and fails."""
+        for _ in range(_CREATE_TRIES):
             try:
                 obstore.put(self._store, self._key(path), data, mode="create", use_multipart=False)
             except AlreadyExistsError:
-                return False
-        self._sync(path)
-        return True
+                if self.exists(path):
+                    return False
+            else:
+                return True
+        what = f"cannot create: the store has refused it {_CREATE_TRIES} times, and there is no such object"
+        raise RetryableError(what, file=self.uri(path), next_step="run the same command again")
 
     def get(self, path: str) -> bytes:
         """An object's content.
@@ -214,8 +229,11 @@ class Storage:
     def upload(self, local_path: Path, path: str) -> None:
         """Copies a local file to ``path`` in bounded memory, in place of an object that is there."""
         with self._errors("upload", path):
-            obstore.put(self._store, self._key(path), local_path)
-        self._sync(path)
+            local = self.local_path(path)
+            if local is None:
+                obstore.put(self._store, self._key(path), local_path)
+            else:
+                write_file(local, partial(shutil.copyfile, local_path), replace=True)
 
     def download(self, path: str, local_path: Path) -> None:
         """Copies an object to a local file in bounded memory.
@@ -225,17 +243,8 @@ class Storage:
         Raises:
             ObjectNotFoundError: There is no object at ``path``.
         """
-        part = local_path.with_name(f".{local_path.name}.{os.getpid()}-{threading.get_ident()}.part")
-        part.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with self._errors("download", path):
-                self._fetch(path, part)
-                with part.open("rb") as file:
-                    os.fsync(file.fileno())
-            part.replace(local_path)
-        finally:
-            part.unlink(missing_ok=True)
-        sync_directory(local_path.parent)
+        with self._errors("download", path):
+            write_file(local_path, partial(self._fetch, path), replace=True)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Opens an object for random access: memory-mapped on local disk, by ranges elsewhere.
@@ -265,7 +274,7 @@ class Storage:
             errors = partial(self._errors, "write", path)
             if local is None:
                 return Output(obstore.open_writer(self._store, self._key(path)), errors)
-            local.parent.mkdir(parents=True, exist_ok=True)
+            make_directories(local.parent)
             return Output(io.FileIO(local, "x"), errors)
 
     def _key(self, path: str) -> str:
@@ -299,13 +308,6 @@ class Storage:
         with target.open("wb") as file:
             for chunk in obstore.get(self._store, self._key(path)).stream():
                 file.write(chunk)
-
-    def _sync(self, path: str) -> None:
-        """Brings what was just written to the disk, if it is a file: obstore leaves that to the system."""
-        local = self.local_path(path)
-        if local is not None:
-            with self._errors("write", path):
-                sync_file(local)
 
     def _errors(self, verb: str, path: str = "") -> AbstractContextManager[None]:
         return mapped_errors(verb, self.uri(path), self.options)

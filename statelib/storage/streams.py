@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from statelib.storage.local_files import sync_directory
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -86,19 +88,3 @@ class Output(io.RawIOBase):
                 os.fsync(self._target.fileno())
                 sync_directory(Path(str(self._target.name)).parent)
             self._target.close()
-
-
-def sync_file(path: Path) -> None:
-    """Brings a file and its name to the disk, so that it outlives a power cut."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Brings a directory's entries to the disk."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

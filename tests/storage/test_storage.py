@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -8,19 +9,17 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from obstore.exceptions import GenericError
+from obstore.exceptions import AlreadyExistsError, GenericError
 
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
 from statelib.storage.errors import mapped_errors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -188,6 +187,91 @@ def test_permissions(tmp_path):
 def test_the_local_store_says_permission_denied_only_in_words():
     with pytest.raises(ConfigurationError, match="who may write"), mapped_errors("write", "/a", {}):
         raise GenericError("Unable to open file /a#1: Permission denied (os error 13)")
+
+
+@pytest.mark.parametrize(
+    ("error", "next_step"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "free space on the disk, and run the same command again"),
+        (GenericError("Unable to copy data: No space left on device (os error 28)"), "free space on the disk"),
+        (OSError(errno.EIO, "Input/output error"), "Next: run the same command again"),
+    ],
+)
+def test_a_full_disk_is_named(error, next_step):
+    with pytest.raises(RetryableError, match=next_step), mapped_errors("write", "/a", {}):
+        raise error
+
+
+def test_a_read_only_disk_is_not_retried():
+    with pytest.raises(ConfigurationError, match="who may write"), mapped_errors("write", "/a", {}):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_a_disk_that_fills_up_leaves_nothing(tmp_path, monkeypatch):
+    storage = Storage(str(tmp_path))
+    storage.put("head", b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    (tmp_path / "local").write_bytes(b"new")
+    for write in (
+        lambda: storage.put("head", b"new"),
+        lambda: storage.put_if_absent("commits/1", b"new"),
+        lambda: storage.upload(tmp_path / "local", "head"),
+    ):
+        with pytest.raises(RetryableError, match="free space"):
+            write()
+    assert storage.get("head") == b"old"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["head", "local"]
+
+
+def test_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
+    """What a power cut must not undo, in order: the new directories, the bytes, the name."""
+    storage, synced, real = Storage(str(tmp_path)), [], os.fsync
+
+    def watched(handle: int) -> None:
+        real(handle)
+        there = sorted(path.name for path in (tmp_path / "a/b").glob("*"))
+        what = Path(f"/proc/self/fd/{handle}").readlink().relative_to(tmp_path)
+        synced.append((str(what).partition("#")[0], there))
+
+    monkeypatch.setattr(os, "fsync", watched)
+    assert storage.put_if_absent("a/b/c", b"1")
+    unfinished = synced[2][1]
+    assert len(unfinished) == 1
+    assert unfinished[0].startswith("c#")
+    assert synced == [(".", []), ("a", []), ("a/b/c", unfinished), ("a/b", ["c"])]
+    assert not storage.put_if_absent("a/b/c", b"2")
+    assert storage.get("a/b/c") == b"1"
+
+
+class Conflicting(Storage):
+    """An object store that refuses creates while another one, which fails in the end, is under way."""
+
+    refusals = 0
+
+    def exists(self, path):
+        self.refusals += 1
+        return super().exists(path)
+
+
+def test_a_create_that_was_refused_for_nothing_is_tried_again(monkeypatch):
+    storage, put = Conflicting("memory://"), obstore.put
+
+    def refusing(*args: object, **kwargs: object) -> object:
+        if storage.refusals < 3:
+            raise AlreadyExistsError("409 ConditionalRequestConflict")
+        return put(*args, **kwargs)
+
+    monkeypatch.setattr(obstore, "put", refusing)
+    assert storage.put_if_absent("commits/1", b"1")
+    assert storage.refusals == 3
+    assert storage.get("commits/1") == b"1"
+    storage.refusals = -100
+    with pytest.raises(RetryableError, match="refused it 5 times"):
+        storage.put_if_absent("commits/2", b"1")
 
 
 def test_a_parent_that_is_an_object_is_an_error_not_a_loss(tmp_path):
