@@ -7,7 +7,6 @@ person sees (``key.window_start``). Binary fields are hexadecimal text. Lists, m
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 
 from statelib.commits import topic_path
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.storage.digests import sha256_of
 from statelib.storage.errors import ObjectNotFoundError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SEPARATOR = "__"
 _SMALL_ROWS = 100_000
-_PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +190,7 @@ def open_staged(
     path = f"{topic_path(topic)}/{file.path}"
     try:
         with warehouse.open_input(path) as opened:
-            if check_bytes and file.sha256 is not None and _sha256(opened) != file.sha256:
+            if check_bytes and file.sha256 is not None and sha256_of(opened) != file.sha256:
                 raise pa.ArrowInvalid("its bytes are not those that were written")
             with pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
                 yield parquet
@@ -203,14 +202,6 @@ def open_staged(
             file=warehouse.uri(path),
             next_step="run the same slice again: its next try writes all files anew",
         ) from error
-
-
-def _sha256(opened: pa.NativeFile) -> str:
-    """Of all its bytes, in hex."""
-    digest = hashlib.sha256()
-    while piece := opened.read_buffer(_PIECE_BYTES):
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def pandas_frame(flat: Iterable[pa.Table], schema: pa.Schema) -> PandasFrame:

@@ -204,6 +204,7 @@ class RepartitionFile(_Data):
     path: str
     rows: int
     size_bytes: int
+    sha256: str | None = Field(default=None, description="of the file's bytes, in hex; None: not known (version 2)")
 
 
 class StoreSize(_Data):

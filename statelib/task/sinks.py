@@ -13,6 +13,7 @@ from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
 from statelib.manifests import RepartitionFile, SinkFile
 from statelib.operators.mapping import evaluate
+from statelib.storage.digests import DigestingOutput
 from statelib.task.records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
@@ -175,7 +176,7 @@ class _RepartitionWriter:
         self._storage = storage
         self._path = path
         self._rows = 0
-        self._output = storage.open_output(path)
+        self._output = DigestingOutput(storage.open_output(path))
         self._stream = pa.ipc.new_stream(self._output, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -185,9 +186,13 @@ class _RepartitionWriter:
     def close(self, topic: str, partition: int) -> RepartitionFile:
         self._stream.close()
         self._output.close()
-        size_bytes = self._storage.size(self._path)
         return RepartitionFile(
-            topic=topic, partition=partition, path=self._path, rows=self._rows, size_bytes=size_bytes
+            topic=topic,
+            partition=partition,
+            path=self._path,
+            rows=self._rows,
+            size_bytes=self._output.size,
+            sha256=self._output.sha256,
         )
 
     def abort(self) -> None:

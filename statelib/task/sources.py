@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.errors import InputError
+from statelib.errors import CorruptedDataError
 from statelib.key_column import KeyColumn
 from statelib.operators.mapping import evaluate
+from statelib.storage.digests import sha256_of
 from statelib.task.merge import merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 
@@ -204,26 +205,25 @@ class RepartitionSource:
             yield Records(records.keys, records.value, records.timestamp, offset, records.headers, records.order_time)
 
     def _read(self, file: RepartitionFile) -> Iterator[Records]:
-        rows = 0
         for batch in _ipc_batches(self._storage, file):
-            rows += len(batch)
             timestamp, order_time = (batch.column(name).to_numpy() for name in ("timestamp", ORDER_TIME))
             keys, value, headers = KeyColumn(batch.column("key")), batch.column("value"), batch.column("headers")
             yield Records(keys, value, timestamp, timestamp, headers, order_time)
-        if rows != file.rows:
-            what = f"a repartition file has {rows} records instead of {file.rows}"
-            raise InputError(what, file=self._storage.uri(file.path), next_step="run the slice again")
 
 
 def _ipc_batches(storage: Storage, file: RepartitionFile) -> Iterator[pa.RecordBatch]:
-    try:
-        with pa.ipc.open_stream(storage.open_input(file.path)) as stream:
-            yield from stream
-    except (pa.ArrowInvalid, OSError) as error:
-        where = storage.uri(file.path)
-        raise InputError(
-            f"a repartition file is unreadable: {error}", file=where, next_step="run the slice again"
-        ) from error
+    """The file's batches, if the file is what was written: Arrow would follow a damaged offset wherever it leads."""
+    next_step = "run the slice again"
+    with storage.open_input(file.path) as opened:
+        if file.sha256 is not None and sha256_of(opened) != file.sha256:
+            what = "a repartition file is damaged: its SHA-256 is not that of what was written"
+            raise CorruptedDataError(what, file=storage.uri(file.path), next_step=next_step)
+        try:
+            with pa.ipc.open_stream(opened) as stream:
+                yield from stream
+        except (pa.ArrowInvalid, OSError) as error:
+            what = f"a repartition file is unreadable: {error}"
+            raise CorruptedDataError(what, file=storage.uri(file.path), next_step=next_step) from error
 
 
 def no_records(types: pa.Schema) -> Records:

@@ -13,8 +13,6 @@ any; the first row group with some begins a file that has.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -25,14 +23,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statelib.errors import ConfigurationError, InternalError
+from statelib.storage.digests import DigestingOutput
 from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
 from statelib.topics.schema import HEADERS_COLUMN, conform
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from typing_extensions import Buffer
 
     from statelib.storage import Storage
 
@@ -211,7 +208,7 @@ class _OpenFile:
         self._null_keys = 0
         self._null_values = 0
         self._columns = first.column_names
-        self._output = _DigestingFile(storage.open_output(path))
+        self._output = DigestingOutput(storage.open_output(path))
         self._parquet = pq.ParquetWriter(
             self._output,
             first.schema,
@@ -256,38 +253,6 @@ class _OpenFile:
         """Closes what is open; the caller deletes the file."""
         self._parquet.close()
         self._output.close()
-
-
-class _DigestingFile(io.RawIOBase):
-    """Passes bytes on to ``target``, counting and hashing them on the way."""
-
-    def __init__(self, target: io.RawIOBase) -> None:
-        self.size = 0
-        self._target = target
-        self._hash = hashlib.sha256()
-
-    @property
-    def sha256(self) -> str:
-        """Of all bytes so far, in hex."""
-        return self._hash.hexdigest()
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.size
-
-    def write(self, data: Buffer, /) -> int:
-        self._target.write(data)
-        self._hash.update(data)
-        written: int = memoryview(data).nbytes
-        self.size += written
-        return written
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._target.close()
 
 
 def _weight(records: pa.Table) -> int:
