@@ -178,7 +178,8 @@ class VersionedFamilies:
         if raw is not None:
             latest_from, value, _ = decode_latest(raw, self.name)
             if latest_from <= time:
-                self._rows_first = 0
+                if time < stream_time:
+                    self._rows_first = 0
                 return latest_from, None, value
         return None if time < horizon else self._ended(key, time, first, latest_from)
 

@@ -267,6 +267,9 @@ def test_look_ups_that_an_answer_takes() -> None:
     assert asked(b"a", 17, 15) == (1, 3)  # 10..19 and 20..29, then the latest value, then 30..39
     assert asked(b"b", 16, 15) == (0, 3)
     assert asked(b"b", 51, 50) == (1, 0)  # after the clock there is no history
+    assert asked(b"b", 12, 10) == (0, 1)
+    store.put(b"c", b"v", 60)
+    assert asked(b"b", 55, 50) == (1, 3)  # rows come first in vain, and no longer
     assert asked(b"b", 12, 10) == (1, 1)
 
 
