@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD_BYTES = 8
+_WORD_BITS = 8 * _WORD_BYTES
 
 
 @helper
@@ -53,6 +54,19 @@ def _words(
         words[i] = word
 
 
+def _order_in_groups(words: NDArray[np.uint64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order by group, then by word; ``groups`` ascend already."""
+    least = words.min()
+    bits = int(words.max() - least).bit_length()
+    if bits == 0:
+        return np.arange(len(words))
+    if groups[0] == groups[-1]:
+        return np.argsort(words)
+    if int(groups[-1] - groups[0]).bit_length() + bits > _WORD_BITS:
+        return np.lexsort((words, groups))
+    return np.argsort(((groups - groups[0]).astype(np.uint64) << np.uint64(bits)) | (words - least))
+
+
 def sort_order(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """The order that sorts byte strings: eight bytes at a time, and again only where these are equal.
 
@@ -72,7 +86,7 @@ def sort_order(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArra
         words = np.empty(len(rows), np.uint64)
         _words(data, start, length, rows, position, words)
         groups = group[tied]
-        by = np.argsort(words) if groups[0] == groups[-1] else np.lexsort((words, groups))
+        by = _order_in_groups(words, groups)
         order[tied] = rows[by]
         # A string that ends here comes before one that goes on with zero bytes.
         words, groups, ended = words[by], groups[by], length[rows[by]] <= position + _WORD_BYTES

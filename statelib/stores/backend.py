@@ -27,6 +27,8 @@ class WriteBatch:
     """(family, key, value); value None deletes the key."""
     ranges: list[tuple[str, bytes, bytes]] = field(default_factory=list)
     """(family, first key, end key, exclusive) to delete; carried out before ``operations``."""
+    expiring: set[str] = field(default_factory=set)
+    """Families of which most will be deleted as ranges: see `expire_range`."""
     columns: list[tuple[str, Column, Column | None]] = field(default_factory=list)
     """(family, keys, values); values None deletes the keys. Carried out after ``operations``, in order."""
 
@@ -57,6 +59,14 @@ class WriteBatch:
     def delete_range(self, family: str, first: bytes, end: bytes) -> None:
         """Removes all keys from ``first`` (inclusive) to ``end`` (exclusive); carried out before puts and deletes."""
         self.ranges.append((family, first, end))
+
+    def expire_range(self, family: str, first: bytes, end: bytes) -> None:
+        """As `delete_range`, in a family in order of time, of which all the rest will go the same way.
+
+        It is seldom looked into until then. So merging its files pays late: most of what they hold goes by itself.
+        """
+        self.delete_range(family, first, end)
+        self.expiring.add(family)
 
     def __len__(self) -> int:
         return len(self.operations) + len(self.ranges) + sum(len(keys) for _, keys, _ in self.columns)

@@ -162,7 +162,7 @@ class DeduplicationStore:
         expired = [number for number in self._segments if number < first]
         if expired:
             for family in (self._entries, self._by_segment):
-                write.delete_range(family, encode_segment(min(expired)), encode_segment(first))
+                write.expire_range(family, encode_segment(min(expired)), encode_segment(first))
             for number in expired:
                 del self._segments[number]
 

@@ -19,6 +19,7 @@ Settings of a batch job, and why:
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -44,7 +45,7 @@ from statelib.errors import (
 )
 from statelib.stores.backend import PORTION
 from statelib.stores.rocksdb_columns import add, ingest
-from statelib.stores.rocksdb_compaction import compact, in_tiers
+from statelib.stores.rocksdb_compaction import MOST_EXPIRING_FILES, compact, in_tiers
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
 
 if TYPE_CHECKING:
@@ -81,34 +82,33 @@ class _Scan:
         self._first = first
         self._reverse = reverse
         self._path = path
-        self._chunk: Iterator[tuple[bytes, bytes]] = iter(())
-        self._chunk_size = 1  # many scans want only their first item
         if reverse:
             native.seek_to_last()
         else:
             native.seek(first)
 
-    def __iter__(self) -> _Scan:
-        return self
+    def chunks(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All that there is, some at a time."""
+        size = 1  # many scans want only their first item
+        while True:
+            if self._native is None:
+                raise InternalError("the scan's backend is closed", file=self._path)
+            with mapped_errors(self._path):
+                chunk = self._read(self._native, size)
+            if not chunk:
+                return
+            yield chunk
+            size = min(size * 2, _MAX_SCAN_CHUNK)
 
-    def __next__(self) -> tuple[bytes, bytes]:
-        for item in self._chunk:
-            return item
-        if self._native is None:
-            raise InternalError("the scan's backend is closed", file=self._path)
-        with mapped_errors(self._path):
-            self._chunk = iter(self._read(self._native))
-        self._chunk_size = min(self._chunk_size * 2, _MAX_SCAN_CHUNK)
-        return next(self._chunk)
-
-    def _read(self, native: RdictIter) -> list[tuple[bytes, bytes]]:
+    def _read(self, native: RdictIter, size: int) -> list[tuple[bytes, bytes]]:
         items: list[tuple[bytes, bytes]] = []
+        valid, key, value = native.valid, native.key, native.value
         step = native.prev if self._reverse else native.next
-        while native.valid() and len(items) < self._chunk_size:
-            key = native.key()
-            if key < self._first:  # going down; the upper bound is the native iterator's
+        first, append = self._first, items.append
+        for _ in range(size):
+            if not valid() or (found := key()) < first:  # going down; the upper bound is the native iterator's
                 break
-            items.append((key, native.value()))
+            append((found, value()))
             step()
         native.status()
         return items
@@ -116,7 +116,6 @@ class _Scan:
     def release(self) -> None:
         """Drops the native iterator, which would keep the database's lock."""
         self._native = None
-        self._chunk = iter(())
 
 
 class RocksDbBackend:
@@ -150,6 +149,7 @@ class RocksDbBackend:
         self._compacts_itself = compacts_itself
         self._families: dict[str, Rdict] = {}
         self._handles: dict[str, ColumnFamily] = {}
+        self._expiring: set[str] = set()
         self._scans: WeakSet[_Scan] = WeakSet()
         self._db: Rdict | None = None
         self.writes = 0
@@ -198,7 +198,7 @@ class RocksDbBackend:
         with mapped_errors(self._path):
             scan = _Scan(database, first, end, reverse=reverse, path=self._path)
         self._scans.add(scan)
-        return scan
+        return chain.from_iterable(scan.chunks())
 
     def count(self, family: str, first: bytes = b"") -> int:
         """See `Backend`."""
@@ -232,6 +232,7 @@ class RocksDbBackend:
         self._database()
         if self._read_only:
             raise InternalError("a read-only state directory was written to", file=self._path)
+        self._expiring |= batch.expiring
         native = rocksdict.WriteBatch(raw_mode=True)
         for family, first, end in batch.ranges:
             if first < end:
@@ -279,12 +280,20 @@ class RocksDbBackend:
             for database in self._families.values():
                 database.flush()
 
-    def compact(self) -> None:
-        """Merges SSTs where they have become many, to the end; nothing is to be done if it compacts itself."""
+    def compact(self, *, more_will_expire: bool = False) -> None:
+        """Merges SSTs where they have become many, to the end; nothing is to be done if it compacts itself.
+
+        Args:
+            more_will_expire: Whether families of which ranges have expired may wait.
+        """
         database = self._database()
         if not self._compacts_itself:
+            waiting = self._expiring if more_will_expire else set()
+            patient = [family for name, family in self._families.items() if name in waiting]
+            others = [family for name, family in self._families.items() if name not in waiting]
             with mapped_errors(self._path):
-                compact(database, self._families.values())
+                compact(database, others)
+                compact(database, patient, most_files=MOST_EXPIRING_FILES)
 
     def checkpoint(self, directory: Path | str) -> None:
         """Makes a consistent copy in ``directory``, which must not exist; its SSTs are hard links.

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MOST_NEW_FILES = 4
 """Beyond so many flushed files a family is merged: each is one more to ask for a key."""
 
+MOST_EXPIRING_FILES = 64
+"""As `MOST_NEW_FILES`, while a task runs, of families whose oldest keys leave as ranges all the time."""
+
 _OFF = "disable_auto_compactions"
 _LEVELS = 7  # RocksDB's default
 _POLL_SECONDS = 0.001
@@ -37,18 +40,19 @@ def in_tiers(options: Options, *, in_background: bool) -> None:
     options.set_level_zero_file_num_compaction_trigger(MOST_NEW_FILES)
 
 
-def compact(database: Rdict, families: Iterable[Rdict]) -> None:
+def compact(database: Rdict, families: Iterable[Rdict], *, most_files: int = MOST_NEW_FILES) -> None:
     """Merges what has become too many files, family by family, and returns when nothing is merged any more.
 
     Args:
         database: All of it; it does not merge in the background.
         families: Of the database; nobody writes to them meanwhile.
+        most_files: Of a family that has no more flushed files nothing is merged.
 
     Raises:
         Exception: RocksDB's own, about a file that it cannot read or write.
     """
     for family in families:
-        if _files(family, 0) > MOST_NEW_FILES:
+        if _files(family, 0) > most_files:
             family.set_options({_OFF: "false"})
             while _tiers(family) > MOST_NEW_FILES or _is_merging(database):  # RocksDB can wait itself, rocksdict not
                 _pause(database)

@@ -18,6 +18,7 @@ from statelib.operators.base import (
     RoutingOperator,
     WindowedOperator,
 )
+from statelib.stores.backend import WriteBatch
 from statelib.topology import Processor, Sink, Source, addressed_name
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import Operator
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
-    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.backend import Backend
     from statelib.task.records import Records
     from statelib.topology import Node, SubTopology
 
@@ -56,6 +57,7 @@ class Graph:
         late: LateRecords | None = None,
         partition: int = 0,
     ) -> None:
+        self._backend = backend
         self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
         self._encode_keys = sub_topology.stateful
@@ -177,6 +179,14 @@ class Graph:
         """Adds every operator's unwritten changes to ``write`` and forgets all working sets and key codes."""
         for operator in self.operators.values():
             operator.flush(write)
+        self.keys.clear()
+
+    def spill(self) -> None:
+        """As `flush`, but writes the changes, one operator's after the other: all at once would take more memory."""
+        for operator in self.operators.values():
+            write = WriteBatch()
+            operator.flush(write)
+            self._backend.write(write)
         self.keys.clear()
 
     def count_windows(self, end_of_input: EndOfInput) -> None:

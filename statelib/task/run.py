@@ -180,9 +180,8 @@ class _Task:
 
     def _spill(self) -> None:
         """Writes the working sets, which have outgrown the memory budget."""
-        write = WriteBatch()
-        self._graph.flush(write)
-        self.state.spill(write)
+        self._graph.spill()
+        self.state.after_spill()
 
     def abort(self) -> None:
         """Deletes what was staged: it will never be looked at."""

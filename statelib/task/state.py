@@ -76,11 +76,10 @@ class TaskState:
         previous = self._work.restore.state if self._work.restore else None
         return self._checkpoints.save(snapshot, previous)
 
-    def spill(self, write: WriteBatch) -> None:
-        """Writes working sets that have outgrown the memory budget; the position stays."""
-        self.backend.write(write)
+    def after_spill(self) -> None:
+        """Keeps in order what working sets that have outgrown the memory budget have written; the position stays."""
         if self._rocksdb is not None:
-            self._rocksdb.compact()
+            self._rocksdb.compact(more_will_expire=True)
 
     def damaged(self, error: CorruptedDataError) -> HindstreamError:
         """What to raise for ``error``: where files of this host's cache were trusted, another try verifies them."""

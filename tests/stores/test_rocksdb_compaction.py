@@ -102,6 +102,24 @@ def test_each_family_is_merged_by_itself(tmp_path: Path) -> None:
     backend.close()
 
 
+def test_where_ranges_expire_merging_waits_for_the_checkpoint(tmp_path: Path) -> None:
+    backend = RocksDbBackend(tmp_path / "db", compacts_itself=False)
+    for number in range(50):
+        changed(backend, {number: b"value"})
+        if number % 10 == 9:
+            batch = WriteBatch()
+            batch.expire_range("f", key(0), key(number - 5))
+            backend.write(batch)
+        backend.compact(more_will_expire=number >= 9)
+    assert len(tables(tmp_path / "db")) > 30
+    assert [found for found, _ in backend.scan("f")] == [key(number) for number in range(44, 50)]
+    backend.compact()
+    backend.checkpoint(tmp_path / "checkpoint")
+    assert len(tables(tmp_path / "checkpoint")) <= MOST_NEW_FILES
+    assert [found for found, _ in backend.scan("f")] == [key(number) for number in range(44, 50)]
+    backend.close()
+
+
 def test_a_database_that_was_merged_by_levels_goes_on_in_tiers(tmp_path: Path) -> None:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
