@@ -47,14 +47,24 @@ class Inputs:
         self._progress: dict[str, Progress] = {}
         self._fields = fields_of_sources(work.sub_topology.nodes)
         self._sources = [self._open(node) for node in work.sub_topology.all_sources]
+        self.most_at_once: int | None = None
+        """How many records are taken up at a time at most, however many have been read; None: any number."""
         self.nothing = [source.empty for source in self._sources]
         """No records, of the types of each source."""
 
     def taken_up(self) -> Iterator[tuple[Merged, list[Records]]]:
         """The merged order of all sources, and of each run of it the rows of each source."""
-        for merged in merge(self._sources):
+        for merged in self._pieces():
             parts = zip(merged.parts, self.nothing, strict=True)
             yield merged, [none if part is None else part for part, none in parts]
+
+    def _pieces(self) -> Iterator[Merged]:
+        for merged in merge(self._sources):
+            rest = merged
+            while self.most_at_once is not None and len(rest) > self.most_at_once:
+                first, rest = rest.cut(self.most_at_once)
+                yield first
+            yield rest
 
     def offsets(self) -> dict[str, int]:
         """The next offset to take up after the slice, by ``<topic>/<partition>``."""

@@ -48,6 +48,17 @@ class Merged:
                 times[rank] = part.order_time
         return times
 
+    def cut(self, count: int) -> tuple[Merged, Merged]:
+        """The first ``count`` places, and the others."""
+        at = [int(np.searchsorted(rank, count)) for rank in self.rank]
+        parts = list(zip(self.parts, self.rank, at, strict=True))
+        first = (None if part is None else part.slice(0, n) for part, _, n in parts)
+        others = (None if part is None else part.slice(n, len(part)) for part, _, n in parts)
+        return (
+            Merged(tuple(first), tuple(rank[:n] for _, rank, n in parts)),
+            Merged(tuple(others), tuple(rank[n:] - count for _, rank, n in parts)),
+        )
+
 
 class _Source:
     """A source's chunks, read ahead just as far as the merge needs."""

@@ -148,6 +148,7 @@ class _Task:
             if self._graph.memory_bytes() > self.state.working_set_bytes:
                 self._spill()
                 release_freed_memory()
+                self._inputs.most_at_once = work.settings.batch_records_beyond_budget
                 phases.end("spill")
             order_time = int(merged.order_time[-1])
         if work.end_of_input == "seal":

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from statelib.topics.files import ArchiveFile
     from statelib.topology import SubTopology
 
+_BUDGET_BYTES_A_RECORD = 640
+_FEWEST_AT_ONCE = 1 << 14  # fewer cost more each, and hardly take less memory
+
 
 @dataclass(frozen=True)
 class TaskSettings:
@@ -25,7 +28,8 @@ class TaskSettings:
         storage_options: Options of the object store, without credentials.
         state_dir: A local directory for the working copies of state.
         memory_budget_bytes: Past it a task's working sets are written to RocksDB and emptied.
-        batch_records: How many records are taken up at a time; no effect on results.
+        batch_records: How many records are taken up at a time, but see `batch_records_beyond_budget`; no effect on
+            results.
         semantics: See `Semantics`.
         on_bad_record: ``fail``: a record that cannot be used ends the run; ``quarantine``: it goes to the topic
             ``<job>-quarantine``, is counted and shown.
@@ -41,6 +45,14 @@ class TaskSettings:
     semantics: Semantics = "kip"
     on_bad_record: Literal["fail", "quarantine"] = "fail"
     on_late_record: Literal["drop", "topic"] = "drop"
+
+    @property
+    def batch_records_beyond_budget(self) -> int:
+        """How many records are taken up at a time once the memory budget has been exceeded.
+
+        What is made of them takes memory beside the budget, and more of it where state comes back from RocksDB.
+        """
+        return min(self.batch_records, max(self.memory_budget_bytes // _BUDGET_BYTES_A_RECORD, _FEWEST_AT_ONCE))
 
 
 @dataclass(frozen=True)

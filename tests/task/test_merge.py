@@ -76,6 +76,19 @@ def test_order_is_that_of_the_model_whatever_the_chunks(sources: list[list[int]]
     assert order == model(sources)
 
 
+@given(SOURCES, SIZES, st.integers(1, 9))
+def test_a_run_is_cut_in_order(sources: list[list[int]], sizes: list[int], count: int) -> None:
+    for merged in merge([chunked(records(timestamps), sizes) for timestamps in sources]):
+        first, others = merged.cut(min(count, len(merged)))
+        assert len(first) == min(count, len(merged))
+        assert [*first.order_time, *others.order_time] == merged.order_time.tolist()
+        for piece in (first, others):
+            assert sorted(np.concatenate(piece.rank)) == list(range(len(piece)))
+        for whole, *pieces in zip(merged.parts, first.parts, others.parts, strict=True):
+            offsets = [int(offset) for part in pieces if part is not None for offset in part.offset]
+            assert offsets == ([] if whole is None else whole.offset.tolist())
+
+
 @given(SOURCES, SIZES)
 def test_merged_records_are_the_rows_in_that_order(sources: list[list[int]], sizes: list[int]) -> None:
     parts = list(merged_records([chunked(records(timestamps), sizes) for timestamps in sources]))
