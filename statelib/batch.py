@@ -56,12 +56,14 @@ class Passage:
         stream_time: int64, the operator's stream time at each, ms.
         first: int64, one a record of the batch: which of these updates was the first of its window.
         last: int64, one a record: which was the last, and is the record.
+        is_new: bool, one a record: whether the window was never passed on before this batch.
     """
 
     sequence: NDArray[np.int64]
     stream_time: NDArray[np.int64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.sequence)

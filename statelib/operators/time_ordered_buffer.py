@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NULL_KEY
+from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
@@ -86,7 +86,9 @@ class TimeOrderedBuffer:
         self._memory = memory
         self._time_is_of_key = time_is_of_key
         self._as_shipped = context.semantics == "kafka-4.3"
-        self._store = SuppressionBufferStore(context.backend, name, suffix_words=self._suffix_words)
+        self._store = SuppressionBufferStore(
+            context.backend, name, suffix_words=self._suffix_words, time_is_of_key=time_is_of_key
+        )
         self._newest_stored = self._store.newest_time()
         self._forget(*self._store.totals())
 
@@ -167,7 +169,7 @@ class TimeOrderedBuffer:
         """
         pool = self._pool_for(rows.schema)
         before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
-        due, due_rows = self._take_out(self._bring_in(inputs))
+        due, due_rows = self._take_out(self._bring_in(inputs, passage.is_new))
         held = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"])
         is_new = held == EMPTY
         held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
@@ -187,12 +189,16 @@ class TimeOrderedBuffer:
     def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
         if self.figure("spilled_records"):
-            self._take_in(self._store.everything())
+            self._take_in(self._store.everything(self._horizon_ms))
         if self._pool is None:
             return None
         slots = self._buffer.drain(self._context.keys)
         left = self._left(slots, np.zeros(len(slots), dtype=np.int64), self._pool)
         self._tidy(slots, self._pool)
+        if self._store.is_by_time:
+            write = WriteBatch()
+            self._store.remove_until(self._newest_stored, write)
+            self._context.backend.write(write)
         return left
 
     def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Departures:
@@ -210,29 +216,30 @@ class TimeOrderedBuffer:
 
     # --- from the store ------------------------------------------------------------------------------------------
 
-    def _bring_in(self, inputs: NDArray[Any]) -> Iterable[BufferedRows]:
+    def _bring_in(self, inputs: NDArray[Any], is_new: NDArray[np.bool_] | None = None) -> Iterable[BufferedRows]:
         """Takes those stored keys into memory that may change with these records; gives others that may leave."""
         if not self.figure("spilled_records"):
             return ()
         if self._memory is None:
-            self._take_in(self._store.everything())
+            self._take_in(self._store.everything(self._horizon_ms))
             return ()
-        touched = self._touched(inputs)
+        touched = self._touched(inputs if is_new is None else inputs[~is_new])
         if self.figure("spilled_records") <= len(touched):  # fewer answers than questions: read them all
-            self._take_in(self._store.everything())
+            self._take_in(self._store.everything(self._horizon_ms))
             return ()
-        self._take_in(self._store.load(touched))
+        self._take_in(self._store.load(self._raw_keys(touched), touched["time"]))
         until_ms = int(max(inputs["timestamp"].max(), self.figure("stream_time"))) - self._wait_ms
         return self._store.due(self._horizon_ms, until_ms) if until_ms > self._horizon_ms else ()
 
-    def _touched(self, inputs: NDArray[Any]) -> list[bytes]:
-        """The buffer keys of records that are not in memory, each once; without those that the store cannot have."""
+    def _touched(self, inputs: NDArray[Any]) -> NDArray[Any]:
+        """The records whose keys are not in memory, each key once; without those that the store cannot have."""
         wanted = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"]) == EMPTY
         if self._time_is_of_key:
             wanted &= inputs["time"] > self._horizon_ms
             wanted &= inputs["time"] <= self._newest_stored
-        raw: list[bytes] = self._raw_keys(inputs[wanted]).to_pylist()
-        return list(dict.fromkeys(raw))
+        asked = inputs[wanted]
+        touched: NDArray[Any] = asked[np.unique(KeyTable().encode(self._raw_keys(asked)), return_index=True)[1]]
+        return touched
 
     def _take_in(self, stored: Iterable[BufferedRows]) -> None:
         """Takes stored keys into memory, but for those that are there already."""
@@ -302,15 +309,20 @@ class TimeOrderedBuffer:
         records, size, schema = self.records, self.size, stored_schema(self._pool.schema)
         changed = self._changed(self._buffer.held(), self._pool)
         self._forget(records, size)  # now: what follows takes as much memory again
+        if self._store.is_by_time and self._newest_stored != NO_TIMESTAMP:
+            self._store.remove_until(self._horizon_ms, write)
         self._write(*changed, schema, write)
         self._store.store_totals(records, size, schema, write)
 
     def _tidy(self, gone: NDArray[Any], pool: RowPool, past: NDArray[Any] = _NONE) -> None:
         """Removes what has left (`SLOT`; ``past`` memory: `INPUT`) from the store too, and keeps memory in bounds."""
         write = WriteBatch()
-        self._store.remove(self._raw_keys(past), past["time"], write)
-        stored = gone[gone["stored_time"] != NOT_STORED]
-        self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
+        if (
+            not self._store.is_by_time
+        ):  # else they go all at once at the next flush, and nobody looks for them till then
+            self._store.remove(self._raw_keys(past), past["time"], write)
+            stored = gone[gone["stored_time"] != NOT_STORED]
+            self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
         if self._exceeds(share=1):
             self._compact(pool)
             while self.figure("records") and self._exceeds(share=2):

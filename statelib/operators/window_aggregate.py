@@ -121,6 +121,7 @@ class RunningWindowAggregate:
             retention_ms=spec.retention_ms or spec.windows.retention_ms,
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
+            on_grid=True,
         )
         self._condenses = False
         self._start_over()
@@ -149,7 +150,7 @@ class RunningWindowAggregate:
             nothing = pa.nulls(0, self._aggregator.result_type)
             prior = nothing if self._spec.needs_prior else None
             return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
-        self._reserve_and_load()
+        first_new = self._reserve_and_load()
         priors = self._priors(slots) if self._spec.needs_prior else None
         result, removed = self._aggregator.walk(rows, slots)
         timestamp = np.empty(len(rows), dtype=np.int64)
@@ -161,7 +162,8 @@ class RunningWindowAggregate:
             changed = slots[last]
             kept = self._aggregator.results(changed)
             condensed = self._updates(batch, rows[last], changed, kept, timestamp[last], None)
-            return replace(condensed, passage=Passage(batch.sequence[rows], stream_time[rows], first, last))
+            is_new = (changed >= first_new) & ~self._stored[changed]
+            return replace(condensed, passage=Passage(batch.sequence[rows], stream_time[rows], first, last, is_new))
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
 
     def _first_and_last(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -220,15 +222,19 @@ class RunningWindowAggregate:
     def _alive(self) -> NDArray[np.int64]:
         return np.flatnonzero(self._slots.start > self._store.last_expired_start)
 
-    def _reserve_and_load(self) -> None:
-        """Makes room for the slots that this batch has opened, and looks their windows up in the store."""
+    def _reserve_and_load(self) -> int:
+        """Makes room for the slots that this batch has opened, and looks their windows up in the store.
+
+        Returns:
+            The first of these slots.
+        """
         first, self._loaded = self._loaded, len(self._slots)
         self._aggregator.reserve(self._loaded)
         self._timestamp = grown(self._timestamp, self._loaded, NO_TIMESTAMP)
         self._stored = grown(self._stored, self._loaded)
         schema = self._aggregator.schema
         if first == self._loaded or schema is None:
-            return
+            return first
         self._store.header.check(schema)
         new = np.arange(first, self._loaded)
         there, values = self._store.load(lambda of: self._keys_of(new[of]), self._slots.start[new])
@@ -238,6 +244,7 @@ class RunningWindowAggregate:
             self._aggregator.restore(slots, rows)
             self._timestamp[slots] = [timestamp for timestamp, _ in values]
             self._stored[slots] = True
+        return first
 
     def _keys_of(self, slots: NDArray[np.int64]) -> pa.Array:
         return self._context.keys.take(self._slots.key_code[slots])
@@ -295,7 +302,9 @@ class RunningWindowAggregate:
         """Size of the working set."""
         arrays = (self._timestamp, self._stored, self._first_of, self._last_of)
         of_arrays = sum(array.nbytes for array in arrays)
-        return int(self._slots.memory_bytes() + of_arrays + self._aggregator.memory_bytes())
+        return int(
+            self._slots.memory_bytes() + of_arrays + self._aggregator.memory_bytes() + self._store.memory_bytes()
+        )
 
 
 def _has_nulls(results: pa.Array) -> bool:

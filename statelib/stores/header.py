@@ -7,7 +7,8 @@ is shorter than all others there, so that the family can be read without the top
     | format version u8  | Arrow schema, as an IPC message                |
     +--------------------+------------------------------------------------+
 
-The schema's fields are the columns of a row. An unknown version is refused.
+The schema's fields are the columns of a row. An unknown version is refused; a store of a version that is still written
+keeps it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import pyarrow as pa
 from statelib.errors import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from statelib.stores.backend import Backend, WriteBatch
 
 HEADER_KEY = b"\x00"
@@ -30,23 +33,24 @@ def encode_header(version: int, schema: pa.Schema) -> bytes:
     return bytes([version]) + message
 
 
-def decode_header(raw: bytes, version: int, store: str) -> pa.Schema:
-    """The schema of a header.
+def decode_header(raw: bytes, versions: Collection[int], store: str) -> tuple[int, pa.Schema]:
+    """The version of a header, and its schema.
 
     Raises:
-        ConfigurationError: The store was written in another format than ``version``.
+        ConfigurationError: The store was written in another format than one of ``versions``.
         CorruptedDataError: The header is not one.
     """
     if not raw:
         raise CorruptedDataError("a store's header is empty", store=store)
-    if raw[0] != version:
+    if raw[0] not in versions:
+        readable = " and ".join(map(str, sorted(versions)))
         raise ConfigurationError(
-            f"the store is written in format {raw[0]}, and this release reads format {version}",
+            f"the store is written in format {raw[0]}, and this release reads format {readable}",
             store=store,
             next_step="use the release that wrote it, or migrate the state",
         )
     try:
-        return pa.ipc.read_schema(pa.py_buffer(raw[1:]))
+        return raw[0], pa.ipc.read_schema(pa.py_buffer(raw[1:]))
     except (pa.ArrowException, OSError, EOFError) as error:
         raise CorruptedDataError(f"a store's header cannot be read: {error}", store=store) from error
 
@@ -59,14 +63,21 @@ class Header:
         family: The family that holds the header.
         version: The format that the caller reads and writes.
         store: Name of the store, for errors.
+        others: Formats that the caller reads and writes where a store is in one of them.
     """
 
-    def __init__(self, backend: Backend, family: str, version: int, store: str) -> None:
+    def __init__(
+        self, backend: Backend, family: str, version: int, store: str, *, others: Collection[int] = ()
+    ) -> None:
         self._family = family
-        self._version = version
         self._store = store
+        self.version = version
+        """The format of the store."""
+        self.schema: pa.Schema | None = None
+        """The types of a row; None: nothing was ever written."""
         raw = backend.get(family, HEADER_KEY)
-        self.schema = None if raw is None else decode_header(raw, version, store)
+        if raw is not None:
+            self.version, self.schema = decode_header(raw, {version, *others}, store)
 
     def check(self, schema: pa.Schema) -> None:
         """Refuses rows of other types than those in the store.
@@ -85,7 +96,7 @@ class Header:
         """Adds the header to ``write`` unless it is stored already."""
         if self.schema is None:
             self.schema = schema.remove_metadata()
-            write.put(self._family, HEADER_KEY, encode_header(self._version, schema))
+            write.put(self._family, HEADER_KEY, encode_header(self.version, schema))
 
 
 def named(schema: pa.Schema) -> str:

@@ -1,7 +1,9 @@
 """The suppression buffer's store: what suppress holds back and is not in memory, by key and in order of buffer time.
 
-The main family answers what waits under a key, the index by time what has to leave next. Between two flushes the store
-may lag behind memory, which counts where it has the key.
+It answers what waits under a key, and what has to leave next. Between two flushes the store may lag behind memory,
+which counts where it has the key.
+
+The rows lie by key, beside an index by time, or (format 3) in order of time: see `statelib.stores.suppression_codec`.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import pyarrow as pa
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
-from statelib.stores.byte_columns import empty_values, joined, times
+from statelib.stores.byte_columns import empty_values
 from statelib.stores.header import Header
 from statelib.stores.suppression_codec import (
-    FORMAT_VERSION,
+    BY_KEY,
+    BY_TIME,
     TOTALS_KEY,
     BufferedRow,
     BufferedRows,
@@ -28,12 +31,13 @@ from statelib.stores.suppression_codec import (
     decode_totals,
     encode_keys,
     encode_time_key,
+    encode_time_keys,
     encode_totals,
     encode_values,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,23 +56,31 @@ class SuppressionBufferStore:
         backend: Where the families are.
         name: Of the store; its families are ``families(name)``.
         suffix_words: How many integers follow the key's bytes in a buffer key.
+        time_is_of_key: Whether a key can have one buffer time only, as a window has. A store that is new has its rows
+            in order of time then.
 
     Raises:
         ConfigurationError: The store was written in another format.
         CorruptedDataError: Its header cannot be read.
     """
 
-    def __init__(self, backend: Backend, name: str, *, suffix_words: int) -> None:
+    def __init__(self, backend: Backend, name: str, *, suffix_words: int, time_is_of_key: bool = False) -> None:
         self._backend = backend
         self._name = name
         self._rows, self._by_time = self.families(name)
         self._suffix_words = suffix_words
-        self.header = Header(backend, self._by_time, FORMAT_VERSION, name)
+        version = BY_TIME if time_is_of_key else BY_KEY
+        self.header = Header(backend, self._by_time, version, name, others=(BY_KEY, BY_TIME))
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:
         """The backend families of the store called ``name``: the rows, and their index by time."""
         return name, f"{name}.by-time"
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether the rows lie in order of time: `remove_until` removes them, else `remove`."""
+        return self.header.version == BY_TIME
 
     def totals(self) -> tuple[int, int]:
         """How many keys the buffer held at the last flush, in memory or not, and what they counted."""
@@ -82,35 +94,57 @@ class SuppressionBufferStore:
         return NO_TIMESTAMP
 
     def all(self) -> Iterator[BufferedRow]:
-        """All that is held, by buffer key."""
+        """All that is held, in the order in which it lies."""
         return (row for rows in self.everything() for row in rows)
 
     def oldest(self) -> Iterator[BufferedRow]:
         """All that is held, in the order in which it leaves."""
         return (row for rows in self.due(-1, None) for row in rows)
 
-    def everything(self) -> Iterator[BufferedRows]:
-        """All that is held, by buffer key, some thousand at a time."""
+    def everything(self, after_ms: int = -1) -> Iterator[BufferedRows]:
+        """All that is held in the order in which it lies, some thousand at a time.
+
+        Args:
+            after_ms: What has a buffer time up to this, ms, has left: a store in order of time may have it yet.
+        """
+        if self.is_by_time:
+            yield from self.due(after_ms, None)
+            return
         for some in _some_at_once(self._backend.scan(self._rows)):
-            yield decode([key for key, _ in some], [value for _, value in some], self._suffix_words, self._name)
+            yield self._decoded([key for key, _ in some], [value for _, value in some])
 
     def due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
         """What has a buffer time above ``after_ms`` and up to ``until_ms`` (None: any), the oldest first."""
         end = None if until_ms is None else encode_time_key(until_ms + 1, b"")
         index = self._backend.scan(self._by_time, encode_time_key(after_ms + 1, b""), end)
         for some in _some_at_once(index):
-            raw_keys = decode_time_keys([raw for raw, _ in some], self._name)
-            raw_values = self._backend.multi_get(self._rows, raw_keys)
-            if None in raw_values:
-                raise CorruptedDataError("a suppression buffer's index names a key that is not there", store=self._name)
-            yield decode(raw_keys, [raw for raw in raw_values if raw is not None], self._suffix_words, self._name)
+            raw_keys, raw_values = [raw for raw, _ in some], [value for _, value in some]
+            yield self._decoded(raw_keys, raw_values) if self.is_by_time else self._indexed(raw_keys)
 
-    def load(self, raw_keys: Iterable[bytes]) -> Iterator[BufferedRows]:
-        """What waits under these buffer keys, some at a time; those that are not there are left out."""
-        for some in _some_at_once(raw_keys):
-            pairs = zip(some, self._backend.multi_get(self._rows, some), strict=True)
+    def _indexed(self, time_keys: Sequence[bytes]) -> BufferedRows:
+        """The rows that an index by time names."""
+        raw_keys = decode_time_keys(time_keys, self._name)
+        raw_values = self._backend.multi_get(self._rows, raw_keys)
+        if None in raw_values:
+            raise CorruptedDataError("a suppression buffer's index names a key that is not there", store=self._name)
+        return self._decoded(raw_keys, [raw for raw in raw_values if raw is not None])
+
+    def load(self, raw_keys: Column, time: NDArray[np.int64]) -> Iterator[BufferedRows]:
+        """What waits under these buffer keys, some at a time; those that are not there are left out.
+
+        Args:
+            raw_keys: Each once.
+            time: int64, ms, the buffer time of each, where that is of the key.
+        """
+        family, keys = (self._by_time, encode_time_keys(time, raw_keys)) if self.is_by_time else (self._rows, raw_keys)
+        for first in range(0, len(keys), _READ_AT_ONCE):
+            some = keys.slice(first, _READ_AT_ONCE).to_pylist()
+            pairs = zip(some, self._backend.multi_get(family, some), strict=True)
             found = [(key, value) for key, value in pairs if value is not None]
-            yield decode([key for key, _ in found], [value for _, value in found], self._suffix_words, self._name)
+            yield self._decoded([key for key, _ in found], [value for _, value in found])
+
+    def _decoded(self, raw_keys: Sequence[bytes], raw_values: Sequence[bytes]) -> BufferedRows:
+        return decode(raw_keys, raw_values, self._suffix_words, self._name, by_time=self.is_by_time)
 
     def store(self, rows: BufferedRows, stored_time: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
         """Adds keys that are new or have changed to ``write``.
@@ -123,17 +157,25 @@ class SuppressionBufferStore:
         """
         self.header.write(schema, write)
         raw_keys = encode_keys(rows, self._suffix_words)
+        if self.is_by_time:
+            write.put_columns(self._by_time, encode_time_keys(rows.time, raw_keys), encode_values(rows))
+            return
         write.put_columns(self._rows, raw_keys, encode_values(rows))
         indexed = np.flatnonzero(rows.time != stored_time)
-        index_keys = joined(times(rows.time[indexed]), raw_keys.take(pa.array(indexed)))
+        index_keys = encode_time_keys(rows.time[indexed], raw_keys.take(pa.array(indexed)))
         write.put_columns(self._by_time, index_keys, empty_values(len(indexed)))
         moved = indexed[stored_time[indexed] != NOT_STORED]
-        write.delete_columns(self._by_time, joined(times(stored_time[moved]), raw_keys.take(pa.array(moved))))
+        moved_keys = encode_time_keys(stored_time[moved], raw_keys.take(pa.array(moved)))
+        write.delete_columns(self._by_time, moved_keys)
 
     def remove(self, raw_keys: Column, stored_time: NDArray[np.int64], write: WriteBatch) -> None:
         """Adds the removal of keys to ``write``, given the buffer times (ms) under which they are stored."""
         write.delete_columns(self._rows, raw_keys)
-        write.delete_columns(self._by_time, joined(times(stored_time), raw_keys))
+        write.delete_columns(self._by_time, encode_time_keys(stored_time, raw_keys))
+
+    def remove_until(self, time_ms: int, write: WriteBatch) -> None:
+        """Adds the removal of all keys with a buffer time up to ``time_ms`` from a store in order of time."""
+        write.expire_range(self._by_time, encode_time_key(0, b""), encode_time_key(time_ms + 1, b""))
 
     def store_totals(self, records: int, size: int, schema: pa.Schema, write: WriteBatch) -> None:
         """Adds the size of the whole buffer to ``write``."""

@@ -18,8 +18,8 @@ key counts against the buffer's bound.
 Family ``<store>.by-time``, the same keys in the order in which they leave, so that a buffer can be read from its oldest
 key on::
 
-    key    +--------------------+-------------+     value  (empty)
-           | buffer time i64    | buffer key  |
+    key    +--------------------+-------------+     value  format 2: (empty)
+           | buffer time i64    | buffer key  |            format 3: as that in family <store>, which has no entries
            +--------------------+-------------+
 
 the store's header (`statelib.stores.header`) with the types of a row, and behind that, as long as there is a header,
@@ -29,7 +29,10 @@ the totals, so that a buffer need not be read to know its size::
                                                            | records i64  | bytes i64  |
                                                            +--------------+------------+
 
-Format 2; format 1 had neither ``updated`` nor the totals.
+Format 2 (`BY_KEY`) is that of buffers whose keys may change their buffer time. Where a key has one buffer time only, as
+a window has, the index by time has the rows themselves: format 3 (`BY_TIME`). They are read in the order in which they
+lie, and removed as a range. A store that was written in format 2 stays in it. Format 1 had neither ``updated`` nor the
+totals.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ import pyarrow as pa
 from statelib.arrow_buffers import spans_of
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import buffer_keys
-from statelib.stores.byte_columns import cut, joined, packed, unpacked
+from statelib.stores.byte_columns import cut, joined, packed, times, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +56,8 @@ if TYPE_CHECKING:
 
     from statelib.stores.byte_columns import Column
 
-FORMAT_VERSION = 2
+BY_KEY, BY_TIME = 2, 3
+"""Versions of the format."""
 TOTALS_KEY = b"\x00\x00"
 
 _WORD = struct.Struct(">q")
@@ -128,14 +132,17 @@ def encode_values(rows: BufferedRows) -> Column:
     return joined(packed(heads.astype(">i8")), rows.row)
 
 
-def decode(raw_keys: Sequence[bytes], raw_values: Sequence[bytes], suffix_words: int, store: str) -> BufferedRows:
-    """Entries of the main family.
+def decode(
+    raw_keys: Sequence[bytes], raw_values: Sequence[bytes], suffix_words: int, store: str, *, by_time: bool = False
+) -> BufferedRows:
+    """Entries of the main family, or (``by_time``) of the index by time in format 3.
 
     Raises:
         CorruptedDataError: A key or a value is too short.
     """
-    suffix = 8 * suffix_words
+    suffix, prefix = 8 * suffix_words, _WORD.size * by_time
     keys, key_at, key_bytes = spans_of(pa.array(raw_keys, pa.large_binary()))
+    key_at, key_bytes = key_at + prefix, key_bytes - prefix
     values, value_at, value_bytes = spans_of(pa.array(raw_values, pa.large_binary()))
     damaged = np.flatnonzero((key_bytes < suffix) | (value_bytes < _HEAD_BYTES))
     if len(damaged):
@@ -159,6 +166,11 @@ def _words(column: Column) -> NDArray[np.int64]:
 def encode_time_key(time_ms: int, raw_key: bytes) -> bytes:
     """The key in the index by time."""
     return _WORD.pack(time_ms) + raw_key
+
+
+def encode_time_keys(time: NDArray[np.int64], raw_keys: Column) -> Column:
+    """As `encode_time_key`, of many keys; ``time``: int64, ms."""
+    return joined(times(time), raw_keys)
 
 
 def decode_time_key(raw: bytes, store: str) -> tuple[int, bytes]:

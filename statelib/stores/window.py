@@ -1,45 +1,33 @@
 """The window store: the aggregate of each key and time window, kept for a retention time (Kafka's ``WindowStore``).
 
 Rows are bytes here; the operator that owns the store serialises them. The store has a clock of its own, the largest
-window start written, and a window is there while ``start > clock - retention``.
+window start written, and a window is there while ``start > clock - retention``. Where the rows lie is the matter of
+`statelib.stores.window_layouts`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.stores.byte_columns import empty_values
 from statelib.stores.header import Header
-from statelib.stores.window_codec import (
-    FORMAT_VERSION,
-    SUFFIX_BYTES,
-    decode_key,
-    decode_start_key,
-    decode_start_keys,
-    decode_value,
-    encode_key,
-    encode_keys,
-    encode_start_key,
-    encode_start_keys,
-    encode_value,
-    encode_values,
-)
+from statelib.stores.window_codec import BY_KEY, BY_START, decode_value, encode_start_key, encode_value, encode_values
+from statelib.stores.window_filter import WindowFilter
+from statelib.stores.window_layouts import RowsByKey, RowsByStart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.window_layouts import WindowLayout
 
-_READ_AT_ONCE = 1 << 14
 _END_OF_TIME = (1 << 63) - 2
 
 
@@ -92,6 +80,8 @@ class WindowStore:
         retention_ms: How long after its start a window is kept.
         stream_time: The store's clock as of the last commit, ms.
         metrics: Where refused puts are counted, as ``expired-window-record-drop`` (KIP-328).
+        on_grid: Whether windows start at few different times. A store that is new has its rows in order of the start
+            then.
 
     Raises:
         ConfigurationError: The store was written in another format.
@@ -106,6 +96,7 @@ class WindowStore:
         retention_ms: int,
         stream_time: int = NO_TIMESTAMP,
         metrics: NodeMetrics | None = None,
+        on_grid: bool = False,
     ) -> None:
         self.stream_time = stream_time
         self._backend = backend
@@ -115,7 +106,13 @@ class WindowStore:
         self._metrics = metrics
         self.newest_stored = stream_time
         """No stored window starts later, ms."""
-        self.header = Header(backend, self._by_start, FORMAT_VERSION, name)
+        self._filter = WindowFilter(after_ms=stream_time, span_ms=retention_ms)
+        self.header = Header(backend, self._by_start, BY_START if on_grid else BY_KEY, name, others=(BY_KEY, BY_START))
+        self._layout: WindowLayout = (
+            RowsByStart(backend, self._by_start, name)
+            if self.header.version == BY_START
+            else RowsByKey(backend, self._windows, self._by_start, name)
+        )
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:
@@ -129,7 +126,7 @@ class WindowStore:
 
     def fetch(self, key: bytes, start_ms: int) -> WindowRow | None:
         """One window, or None."""
-        raw = self._backend.get(self._windows, encode_key(key, start_ms))
+        raw = self._layout.get(key, start_ms)
         if raw is None or start_ms <= self.last_expired_start:
             return None
         return WindowRow(key, start_ms, *decode_value(raw, self._name))
@@ -139,31 +136,21 @@ class WindowStore:
         from_ms = max(from_ms, 0, self.last_expired_start + 1)
         if from_ms > to_ms:
             return []
-        entries = self._backend.scan(self._windows, encode_key(key, from_ms), encode_key(key, to_ms) + b"\x00")
-        return [
-            WindowRow(*decode_key(raw, self._name), *decode_value(value, self._name))
-            for raw, value in entries
-            if len(raw) == len(key) + SUFFIX_BYTES
-        ]
+        return [self._row(*entry) for entry in self._layout.of_key(key, from_ms, min(to_ms, _END_OF_TIME))]
 
     def all(self) -> Iterator[WindowRow]:
-        """All windows within retention, by key bytes and start."""
-        for raw, value in self._backend.scan(self._windows):
-            key, start_ms = decode_key(raw, self._name)
-            if start_ms > self.last_expired_start:
-                yield WindowRow(key, start_ms, *decode_value(value, self._name))
+        """All windows within retention, in the order in which they lie."""
+        return (self._row(*entry) for entry in self._layout.all() if entry[1] > self.last_expired_start)
+
+    def _row(self, key: bytes, start_ms: int, value: bytes) -> WindowRow:
+        return WindowRow(key, start_ms, *decode_value(value, self._name))
 
     def in_time(self, from_ms: int, to_ms: int, *, reverse: bool = False) -> Iterator[WindowRow]:
         """Windows of all keys that start from ``from_ms`` to ``to_ms``, both included, by start and key bytes."""
         from_ms = max(from_ms, 0, self.last_expired_start + 1)
-        if from_ms > to_ms:
-            return
-        first, end = encode_start_key(from_ms), encode_start_key(min(to_ms, _END_OF_TIME) + 1)
-        for raw, _ in self._backend.scan(self._by_start, first, end, reverse=reverse):
-            start_ms, key = decode_start_key(raw, self._name)
-            window = self.fetch(key, start_ms)
-            if window is not None:
-                yield window
+        if from_ms <= to_ms:
+            entries = self._layout.in_time(from_ms, min(to_ms, _END_OF_TIME) + 1, reverse=reverse)
+            yield from (self._row(*entry) for entry in entries)
 
     def count_from(self, first_start_ms: int) -> int:
         """How many windows there are that start at ``first_start_ms`` or later."""
@@ -179,11 +166,10 @@ class WindowStore:
             return
         self.newest_stored = self.stream_time
         if row is None:
-            write.delete(self._windows, encode_key(key, start_ms))
-            write.delete(self._by_start, encode_start_key(start_ms, key))
+            self._layout.delete(key, start_ms, write)
         else:
-            write.put(self._windows, encode_key(key, start_ms), encode_value(timestamp_ms, row))
-            write.put(self._by_start, encode_start_key(start_ms, key), b"")
+            self._filter.after_ms = max(self._filter.after_ms, start_ms)
+            self._layout.put(key, start_ms, encode_value(timestamp_ms, row), write)
 
     def load_keys(self, keys: Sequence[bytes]) -> tuple[NDArray[np.int64], list[WindowRow]]:
         """All windows within retention of many keys.
@@ -210,9 +196,10 @@ class WindowStore:
             int64, ascending: which of the windows exist; and for each of these (timestamp in ms, row).
         """
         wanted = np.flatnonzero((start <= self.newest_stored) & (start > self.last_expired_start))
-        if len(wanted) == 0 or self._backend.is_empty(self._windows):
-            return np.empty(0, dtype=np.int64), []
-        raws = self._backend.multi_get(self._windows, encode_keys(keys_of(wanted), start[wanted]).to_pylist())
+        keys = keys_of(wanted)
+        may_be = self._filter.may_have(keys, start[wanted])
+        wanted, keys = wanted[may_be], keys.filter(pa.array(may_be))
+        raws = self._layout.get_many(keys, start[wanted])
         there = [(i, raw) for i, raw in zip(wanted.tolist(), raws, strict=True) if raw is not None]
         return (
             np.array([i for i, _ in there], dtype=np.int64),
@@ -231,28 +218,20 @@ class WindowStore:
         self.expire(write)
         there = changes.timestamp != NO_TIMESTAMP
         written = changes.filter(there)
-        write.put_columns(
-            self._windows, encode_keys(written.keys, written.start), encode_values(written.timestamp, written.rows)
-        )
-        new = written.filter(~written.stored)
-        write.put_columns(self._by_start, encode_start_keys(new.keys, new.start), empty_values(len(new)))
+        new = np.flatnonzero(~written.stored)
+        self._filter.add(written.keys.take(pa.array(new)), written.start[new])
+        values = encode_values(written.timestamp, written.rows)
+        self._layout.put_columns(written.keys, written.start, values, new, write)
         gone = changes.filter(~there & changes.stored)
-        write.delete_columns(self._windows, encode_keys(gone.keys, gone.start))
-        write.delete_columns(self._by_start, encode_start_keys(gone.keys, gone.start))
+        self._layout.delete_columns(gone.keys, gone.start, write)
         self.newest_stored = self.stream_time
 
     def expire(self, write: WriteBatch) -> None:
         """Adds the removal of all windows that the store's clock has expired to ``write``."""
-        if self.last_expired_start < 0:
-            return
-        first, end = encode_start_key(0), encode_start_key(self.last_expired_start + 1)
-        for expired in _some_at_once(raw for raw, _ in self._backend.scan(self._by_start, first, end)):
-            keys, start = decode_start_keys(expired, self._name)
-            write.delete_columns(self._windows, encode_keys(keys, start))
-        write.delete_range(self._by_start, first, end)
+        if self.last_expired_start >= 0:
+            self._layout.delete_until(self.last_expired_start, write)
+            self._filter.forget(self.last_expired_start)
 
-
-def _some_at_once(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    remaining = iter(items)
-    while some := list(islice(remaining, _READ_AT_ONCE)):
-        yield some
+    def memory_bytes(self) -> int:
+        """Size of what is known of the stored windows."""
+        return self._filter.memory_bytes()

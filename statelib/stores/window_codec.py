@@ -1,6 +1,8 @@
 """The bytes of a window store.
 
-Family ``<store>``, one entry a (key, window); all integers big-endian::
+All integers are big-endian, times in ms and never negative.
+
+Format 1. Family ``<store>``, one entry a (key, window)::
 
     key    +----------------+----------------------+-----------+
            | key bytes      | window start i64, ms | seq i32   |
@@ -9,9 +11,9 @@ Family ``<store>``, one entry a (key, window); all integers big-endian::
            | timestamp i64, ms    | row: serialised aggregate  |
            +----------------------+----------------------------+
 
-The key is Kafka's window store key; ``seq`` is 0 (stores that keep duplicates count it up). Starts are never negative,
-so the windows of a key lie in order of time; windows of a key that is a prefix of another key may lie between those of
-the other, so a scan of one key's windows checks the length.
+The key is Kafka's window store key; ``seq`` is 0 (stores that keep duplicates count it up). The windows of a key lie in
+order of time; windows of a key that is a prefix of another key may lie between those of the other, so a scan of one
+key's windows checks the length.
 
 Family ``<store>.by-start``, the same windows in order of time, for expiry::
 
@@ -20,6 +22,9 @@ Family ``<store>.by-start``, the same windows in order of time, for expiry::
            +----------------------+----------------+
 
 and the store's header (`statelib.stores.header`) with the types of a row.
+
+Format 2, of windows on a grid, has the values of family ``<store>`` in family ``<store>.by-start``, and nothing in
+family ``<store>``. A store that was written in format 1 stays in it.
 """
 
 from __future__ import annotations
@@ -41,7 +46,8 @@ if TYPE_CHECKING:
 
     from statelib.stores.byte_columns import Column
 
-FORMAT_VERSION = 1
+BY_KEY, BY_START = 1, 2
+"""Versions of the format."""
 
 _SUFFIX = struct.Struct(">qi")
 _START = struct.Struct(">q")

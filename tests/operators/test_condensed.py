@@ -117,6 +117,22 @@ def test_what_waits_on_disk_leaves_past_the_memory() -> None:
         assert chain.metrics[1].held_after == 3
         assert chain.metrics[1].unaccounted == 0
         chain.flush()
-        assert len(chain.content()["s"]) == 3
+        assert len(chain.content()["s.by-time"]) == 3 + 2  # and header and totals
         chains.append((left, chain.content(), asdict(chain.metrics[1])))
     assert chains[0] == chains[1]
+
+
+def test_windows_that_are_new_are_not_looked_for_on_disk() -> None:
+    windows = TimeWindows(10, 10, 500)
+    closes = Suppress("s", Suppressed.until_window_closes(UNBOUNDED), windows)
+    chain = Chain([WindowAggregate("w", windows, single(count())), closes], pa.string(), condensed=True)
+    chain.process([Record(f"{n:02}", "", 5 * n) for n in range(41)])
+    chain.flush()
+    asked: list[bytes] = []
+    multi_get = chain.backend.multi_get
+    chain.backend.multi_get = lambda family, keys: asked.extend(keys) or multi_get(family, keys)
+    chain.process([Record(key, "", time) for key, time in (("00", 9), ("new", 9), ("new", 8), ("01", 5))])
+    known = [(0).to_bytes(8, "big") + b"00", (0).to_bytes(8, "big") + b"01"]
+    assert [key for key in asked if key[8:] in {b"00", b"01"}] == known
+    assert len(asked) == 4, "two windows, in each of the two stores"
+    assert chain.metrics[1].held_after == 42

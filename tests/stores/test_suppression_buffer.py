@@ -10,7 +10,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.stores import suppression_codec
 from statelib.stores.backend import WriteBatch
-from statelib.stores.header import HEADER_KEY
+from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRow, BufferedRows
@@ -80,7 +80,8 @@ def test_store() -> None:
     assert list(store.all()) == [a, b]
     assert list(store.oldest()) == [b, a]
     assert (store.totals(), store.newest_time()) == ((2, 2), 9)
-    assert [list(rows) for rows in store.load([b"?", b"a" + (5).to_bytes(8, "big")])] == [[a]]
+    asked = pa.array([b"?", b"a" + (5).to_bytes(8, "big")], pa.binary())
+    assert [list(rows) for rows in store.load(asked, np.array([0, 9]))] == [[a]]
 
     moved, c = BufferedRow(b"a", 5, 9, 2, 9, 1, b"AA"), BufferedRow(b"c", 0, 4, 4, 9, 1, b"C")
     stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1), np.array([4]), write))
@@ -100,7 +101,54 @@ def test_a_store_that_was_never_written() -> None:
     assert (list(store.all()), list(store.oldest()), store.totals(), store.newest_time()) == ([], [], (0, 0), -1)
 
 
-@pytest.mark.parametrize("version", [1, 3])
+def test_golden_bytes_in_order_of_time() -> None:
+    backend = MemoryBackend()
+    store = SuppressionBufferStore(backend, "s", suffix_words=1, time_is_of_key=True)
+    row = BufferedRow(b"ab", 258, 300, 300, 8, 9, b"row")
+    stored(backend, lambda write: store.store(columns([row]), np.array([NOT_STORED]), SCHEMA, write))
+    assert list(backend.scan("s")) == []
+    header, (key, value) = backend.scan("s.by-time")
+    assert header == (HEADER_KEY, encode_header(3, SCHEMA))
+    assert key == bytes.fromhex("000000000000012c 6162 0000000000000102")
+    assert value == b"".join(number.to_bytes(8, "big") for number in (300, 8, 300, 9)) + b"row"
+
+
+def test_store_in_order_of_time() -> None:
+    backend = MemoryBackend()
+    store = SuppressionBufferStore(backend, "s", suffix_words=1, time_is_of_key=True)
+    assert (store.is_by_time, store.totals(), store.newest_time()) == (True, (0, 0), -1)
+    a, b, c = (BufferedRow(key, end - 5, end, end, 9, 1, key * 2) for key, end in ((b"a", 9), (b"b", 6), (b"", 7)))
+    stored(backend, lambda write: store.store(columns([a, b, c]), np.full(3, NOT_STORED), SCHEMA, write))
+    stored(backend, lambda write: store.store_totals(3, 3, SCHEMA, write))
+    changed = BufferedRow(b"b", 1, 6, 6, 10, 2, b"BB")
+    stored(backend, lambda write: store.store(columns([changed]), np.array([6]), SCHEMA, write))
+    assert list(store.all()) == list(store.oldest()) == [changed, c, a]
+    assert (store.totals(), store.newest_time()) == ((3, 3), 9)
+    assert [row for rows in store.everything(6) for row in rows] == [c, a]
+    assert [row for rows in store.due(6, 7) for row in rows] == [c]
+    asked = suppression_codec.encode_keys(columns([a, b, BufferedRow(b"?", 4, 9, 9, 9, 1, b"")]), 1)
+    assert [list(rows) for rows in store.load(asked, np.array([9, 6, 9]))] == [[a, changed]]
+    stored(backend, lambda write: store.remove_until(7, write))
+    assert list(store.all()) == [a]
+    assert store.totals() == (3, 3)  # and the header is there yet
+    again = SuppressionBufferStore(backend, "s", suffix_words=1)
+    assert (again.header.schema, list(again.all())) == (SCHEMA, [a])
+
+
+def test_a_store_stays_in_its_format() -> None:
+    backend = MemoryBackend()
+    row = BufferedRow(b"a", 5, 9, 9, 9, 1, b"A")
+    by_key = SuppressionBufferStore(backend, "s", suffix_words=1)
+    stored(backend, lambda write: by_key.store(columns([row]), np.array([NOT_STORED]), SCHEMA, write))
+    store = SuppressionBufferStore(backend, "s", suffix_words=1, time_is_of_key=True)
+    assert not store.is_by_time
+    more = BufferedRow(b"b", 5, 9, 9, 9, 1, b"B")
+    stored(backend, lambda write: store.store(columns([more]), np.array([NOT_STORED]), SCHEMA, write))
+    assert list(store.oldest()) == [row, more]
+    assert len(list(backend.scan("s"))) == 2
+
+
+@pytest.mark.parametrize("version", [1, 4])
 def test_another_format_is_refused(version: int) -> None:
     backend = MemoryBackend()
     stored(backend, lambda write: write.put("s.by-time", HEADER_KEY, bytes([version])))

@@ -15,8 +15,11 @@ from statelib.stores.window import WindowChanges, WindowRow, WindowStore
 SCHEMA = pa.schema([("value", pa.int64())])
 
 
-def store_with(backend: MemoryBackend, *windows: tuple[bytes, int]) -> WindowStore:
-    store = WindowStore(backend, "w", retention_ms=100, metrics=NodeMetrics())
+on_and_off_grid = pytest.mark.parametrize("on_grid", [False, True], ids=["by key", "by start"])
+
+
+def store_with(backend: MemoryBackend, *windows: tuple[bytes, int], on_grid: bool = False) -> WindowStore:
+    store = WindowStore(backend, "w", retention_ms=100, metrics=NodeMetrics(), on_grid=on_grid)
     for key, start in windows:
         write = WriteBatch()
         store.put(key, start, b"row-" + key, start + 1, write)
@@ -64,12 +67,12 @@ def test_damaged_bytes_are_refused(decode, raw: bytes) -> None:
 def test_an_unknown_format_is_refused() -> None:
     raw = encode_header(1, SCHEMA)
     assert raw[0] == 1
-    assert decode_header(raw, 1, "w") == SCHEMA
-    with pytest.raises(ConfigurationError, match="written in format 2, and this release reads format 1"):
-        decode_header(b"\x02" + raw[1:], 1, "w")
+    assert decode_header(raw, {1, 2}, "w") == (1, SCHEMA)
+    with pytest.raises(ConfigurationError, match="written in format 3, and this release reads format 1 and 2"):
+        decode_header(b"\x03" + raw[1:], {2, 1}, "w")
     for damaged in (b"", raw[:40], b"\x01"):
         with pytest.raises(CorruptedDataError, match="header"):
-            decode_header(damaged, 1, "w")
+            decode_header(damaged, {1}, "w")
     backend = MemoryBackend()
     write = WriteBatch()
     write.put("w.by-start", HEADER_KEY, b"\x07")
@@ -78,19 +81,55 @@ def test_an_unknown_format_is_refused() -> None:
         WindowStore(backend, "w", retention_ms=1)
 
 
-def test_fetch() -> None:
-    store = store_with(MemoryBackend(), (b"a", 10), (b"a", 256), (b"a", 300), (b"a\0", 10), (b"ab", 256), (b"", 300))
+def test_golden_bytes_in_order_of_the_start() -> None:
+    backend = MemoryBackend()
+    store = WindowStore(backend, "w", retention_ms=100, on_grid=True)
+    store.stream_time = 258
+    write = WriteBatch()
+    store.store(changes_of((b"ab", 258, 3, b"xy", False)), SCHEMA, write)
+    backend.write(write)
+    assert list(backend.scan("w")) == []
+    assert list(backend.scan("w.by-start")) == [
+        (HEADER_KEY, encode_header(2, SCHEMA)),
+        (bytes.fromhex("0000000000000102 6162"), bytes.fromhex("0000000000000003 7879")),
+    ]
+
+
+def test_a_store_stays_in_its_format() -> None:
+    backend = MemoryBackend()
+    for on_grid, start in ((False, 10), (True, 20)):
+        store = WindowStore(backend, "w", retention_ms=100, stream_time=start - 10, on_grid=on_grid)
+        store.stream_time = start
+        write = WriteBatch()
+        store.store(changes_of((b"a", start, 1, b"A", False)), SCHEMA, write)
+        backend.write(write)
+    assert len(list(backend.scan("w"))) == 2
+    assert [row.start_ms for row in store.fetch_range(b"a", 0, 99)] == [10, 20]
+
+
+@on_and_off_grid
+def test_fetch(on_grid: bool) -> None:
+    windows = ((b"a", 10), (b"a", 256), (b"a", 300), (b"a\0", 10), (b"ab", 256), (b"", 300))
+    store = store_with(MemoryBackend(), *windows, on_grid=on_grid)
     assert store.fetch(b"a", 256) == WindowRow(b"a", 256, 257, b"row-a")
     assert store.fetch(b"a", 257) is None
     assert [row.start_ms for row in store.fetch_range(b"a", 0, 300)] == [256, 300]  # 10 is out of retention
     assert [row.start_ms for row in store.fetch_range(b"a", 201, 299)] == [256]
     assert store.fetch_range(b"a", 5, 4) == []
-    assert [(row.key, row.start_ms) for row in store.all()] == [(b"", 300), (b"a", 256), (b"a", 300), (b"ab", 256)]
+    everything = [(b"", 300), (b"a", 256), (b"a", 300), (b"ab", 256)]
+    by_start = [(b"a", 256), (b"ab", 256), (b"", 300), (b"a", 300)]
+    assert [(row.key, row.start_ms) for row in store.all()] == (by_start if on_grid else everything)
+    assert [(row.key, row.start_ms) for row in store.in_time(0, 300)] == by_start
+    assert [(row.key, row.start_ms) for row in store.in_time(257, 999, reverse=True)] == [(b"a", 300), (b"", 300)]
+    assert [row.start_ms for row in store.fetch_range(b"ab", 0, 1 << 63)] == [256]
+    assert [row.start_ms for row in store.fetch_range(b"", 0, 1 << 63)] == [300]
+    assert store.fetch_range(b"b", 0, 1 << 63) == []
 
 
-def test_put_out_of_retention_is_refused_and_counted() -> None:
+@on_and_off_grid
+def test_put_out_of_retention_is_refused_and_counted(on_grid: bool) -> None:
     backend = MemoryBackend()
-    store = store_with(backend, (b"a", 300), (b"a", 200), (b"a", 201))
+    store = store_with(backend, (b"a", 300), (b"a", 200), (b"a", 201), on_grid=on_grid)
     assert [row.start_ms for row in store.all()] == [201, 300]
     assert store._metrics.counters == {"expired-window-record-drop": 1}
     write = WriteBatch()
@@ -115,25 +154,56 @@ def test_load_looks_only_for_what_the_store_can_have() -> None:
     assert empty.load(lambda of: pa.array([keys[i] for i in of]), np.array([450]))[0].tolist() == []
 
 
-def test_store_writes_removes_and_expires() -> None:
+def changes_of(*windows: tuple[bytes, int, int, bytes, bool]) -> WindowChanges:
+    keys, start, timestamp, rows, is_stored = zip(*windows, strict=True)
+    return WindowChanges(
+        pa.array(keys, pa.binary()), np.array(start), np.array(timestamp), pa.array(rows, pa.binary()),
+        np.array(is_stored),
+    )  # fmt: skip
+
+
+def test_windows_that_were_never_written_are_not_looked_for() -> None:
+    """But for those that another object may have written, before the clock that it left."""
     backend = MemoryBackend()
-    store = store_with(backend, (b"a", 100), (b"b", 150), (b"c", 190))
+    written = [(key, start, start, key, False) for key in (b"a", b"b") for start in (100, 120, 160, 190)]
+    store = WindowStore(backend, "w", retention_ms=100, stream_time=100, on_grid=True)
+    asked: list[bytes] = []
+    multi_get = backend.multi_get
+    backend.multi_get = lambda family, keys: asked.extend(keys) or multi_get(family, keys)
+    for clock, some in ((120, written[:2] + written[4:6]), (190, written[2:4] + written[6:])):
+        store.stream_time = clock
+        write = WriteBatch()
+        store.store(changes_of(*some), SCHEMA, write)
+        backend.write(write)
+    keys, starts = [b"a", b"b", b"c"] * 5, np.repeat([100, 120, 130, 160, 190], 3)
+    there, rows = store.load(lambda of: pa.array([keys[i] for i in of], pa.binary()), starts)
+    assert there.tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+    assert rows == [(int(starts[i]), keys[i]) for i in there]
+    assert asked == [window_codec.encode_start_key(int(starts[i]), keys[i]) for i in (0, 1, 2, 3, 4, 9, 10, 12, 13)]
+    known = store.memory_bytes()
+    store.stream_time = 320
+    write = WriteBatch()
+    store.expire(write)
+    backend.write(write)
+    assert store.memory_bytes() < known
+    assert list(store.all()) == []
+
+
+@on_and_off_grid
+def test_store_writes_removes_and_expires(on_grid: bool) -> None:
+    backend = MemoryBackend()
+    store = store_with(backend, (b"a", 100), (b"b", 150), (b"c", 190), on_grid=on_grid)
     store.stream_time = 250
-    changes = WindowChanges(
-        keys=pa.array([b"b", b"c", b"d", b"e"]),
-        start=np.array([151, 190, 250, 250]),
-        timestamp=np.array([5, -1, 7, -1]),
-        rows=pa.array([b"B", b"C", b"D", b"E"]),
-        stored=np.array([False, True, False, False]),
-    )
+    changes = changes_of(
+        (b"b", 151, 5, b"B", False), (b"c", 190, -1, b"C", True), (b"d", 250, 7, b"D", False),
+        (b"e", 250, -1, b"E", False),
+    )  # fmt: skip
     write = WriteBatch()
     store.store(changes, SCHEMA, write)
     backend.write(write)
     assert list(store.all()) == [WindowRow(b"b", 151, 5, b"B"), WindowRow(b"d", 250, 7, b"D")]
-    assert [key for key, _ in backend.scan("w")] == [
-        window_codec.encode_key(b"b", 151),
-        window_codec.encode_key(b"d", 250),
-    ]
+    by_key = [window_codec.encode_key(b"b", 151), window_codec.encode_key(b"d", 250)]
+    assert [key for key, _ in backend.scan("w")] == ([] if on_grid else by_key)
     index = [key for key, _ in backend.scan("w.by-start")]
     assert index == [HEADER_KEY, window_codec.encode_start_key(151, b"b"), window_codec.encode_start_key(250, b"d")]
     assert WindowStore(backend, "w", retention_ms=1).header.schema == SCHEMA

@@ -1,0 +1,231 @@
+"""Where the rows of a window store lie: by key, beside an index by start, or in order of the start (formats 1 and 2).
+
+See `statelib.stores.window_codec` for the bytes. Windows on a grid, as those of a time-windowed aggregation, have few
+different starts: their rows lie in order of the start, so that what expires is one range, and a key's windows are found
+by going from start to start. Sliding windows and those of custom processors may start at any time: their rows lie by
+key.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from statelib.stores.byte_columns import empty_values
+from statelib.stores.window_codec import (
+    SUFFIX_BYTES,
+    decode_key,
+    decode_start_key,
+    decode_start_keys,
+    encode_key,
+    encode_keys,
+    encode_start_key,
+    encode_start_keys,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.byte_columns import Column
+
+Entry = tuple[bytes, int, bytes]
+"""Key, start in ms, and value as it is stored."""
+
+_READ_AT_ONCE = 1 << 14
+
+
+class WindowLayout(Protocol):
+    """Reads and writes the rows of one store; values are as they are stored."""
+
+    def get(self, key: bytes, start_ms: int) -> bytes | None:
+        """The value of a window, or None."""
+
+    def get_many(self, keys: Column, start: NDArray[np.int64]) -> list[bytes | None]:
+        """The values of many windows."""
+
+    def of_key(self, key: bytes, from_ms: int, to_ms: int) -> Iterator[Entry]:
+        """The windows of ``key`` that start from ``from_ms`` to ``to_ms``, both included, in order of time."""
+
+    def all(self) -> Iterator[Entry]:
+        """All windows, in the order in which they lie."""
+
+    def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
+        """Windows of all keys that start from ``from_ms`` to before ``end_ms``, by start and key bytes."""
+
+    def put(self, key: bytes, start_ms: int, value: bytes, write: WriteBatch) -> None:
+        """Adds a window to ``write``."""
+
+    def delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
+        """Adds the removal of a window to ``write``."""
+
+    def put_columns(
+        self, keys: Column, start: NDArray[np.int64], values: Column, new: NDArray[np.int64], write: WriteBatch
+    ) -> None:
+        """Adds many windows to ``write``, of which the store does not have those of the indices ``new``."""
+
+    def delete_columns(self, keys: Column, start: NDArray[np.int64], write: WriteBatch) -> None:
+        """Adds the removal of many windows to ``write``."""
+
+    def delete_until(self, start_ms: int, write: WriteBatch) -> None:
+        """Adds the removal of all windows that start at ``start_ms`` or before to ``write``."""
+
+
+class RowsByKey:
+    """Format 1.
+
+    Args:
+        backend: Where the families are.
+        windows: The family of the rows.
+        by_start: The family of the index.
+        name: Of the store, for errors.
+    """
+
+    def __init__(self, backend: Backend, windows: str, by_start: str, name: str) -> None:
+        self._backend = backend
+        self._windows = windows
+        self._by_start = by_start
+        self._name = name
+
+    def get(self, key: bytes, start_ms: int) -> bytes | None:
+        """See `WindowLayout`."""
+        return self._backend.get(self._windows, encode_key(key, start_ms))
+
+    def get_many(self, keys: Column, start: NDArray[np.int64]) -> list[bytes | None]:
+        """See `WindowLayout`."""
+        return self._backend.multi_get(self._windows, encode_keys(keys, start).to_pylist())
+
+    def of_key(self, key: bytes, from_ms: int, to_ms: int) -> Iterator[Entry]:
+        """See `WindowLayout`."""
+        entries = self._backend.scan(self._windows, encode_key(key, from_ms), encode_key(key, to_ms) + b"\x00")
+        for raw, value in entries:
+            if len(raw) == len(key) + SUFFIX_BYTES:  # else a window of a key that begins with this one
+                yield *decode_key(raw, self._name), value
+
+    def all(self) -> Iterator[Entry]:
+        """See `WindowLayout`."""
+        for raw, value in self._backend.scan(self._windows):
+            yield *decode_key(raw, self._name), value
+
+    def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
+        """See `WindowLayout`."""
+        first, end = encode_start_key(from_ms), encode_start_key(end_ms)
+        for raw, _ in self._backend.scan(self._by_start, first, end, reverse=reverse):
+            start_ms, key = decode_start_key(raw, self._name)
+            value = self.get(key, start_ms)
+            if value is not None:
+                yield key, start_ms, value
+
+    def put(self, key: bytes, start_ms: int, value: bytes, write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.put(self._windows, encode_key(key, start_ms), value)
+        write.put(self._by_start, encode_start_key(start_ms, key), b"")
+
+    def delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.delete(self._windows, encode_key(key, start_ms))
+        write.delete(self._by_start, encode_start_key(start_ms, key))
+
+    def put_columns(
+        self, keys: Column, start: NDArray[np.int64], values: Column, new: NDArray[np.int64], write: WriteBatch
+    ) -> None:
+        """See `WindowLayout`."""
+        write.put_columns(self._windows, encode_keys(keys, start), values)
+        write.put_columns(
+            self._by_start, encode_start_keys(keys.take(pa.array(new)), start[new]), empty_values(len(new))
+        )
+
+    def delete_columns(self, keys: Column, start: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.delete_columns(self._windows, encode_keys(keys, start))
+        write.delete_columns(self._by_start, encode_start_keys(keys, start))
+
+    def delete_until(self, start_ms: int, write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        first, end = encode_start_key(0), encode_start_key(start_ms + 1)
+        for expired in _some_at_once(raw for raw, _ in self._backend.scan(self._by_start, first, end)):
+            write.delete_columns(self._windows, encode_keys(*decode_start_keys(expired, self._name)))
+        write.delete_range(self._by_start, first, end)
+
+
+class RowsByStart:
+    """Format 2.
+
+    Args:
+        backend: Where the families are.
+        by_start: The family of the rows.
+        name: Of the store, for errors.
+    """
+
+    def __init__(self, backend: Backend, by_start: str, name: str) -> None:
+        self._backend = backend
+        self._by_start = by_start
+        self._name = name
+
+    def get(self, key: bytes, start_ms: int) -> bytes | None:
+        """See `WindowLayout`."""
+        return self._backend.get(self._by_start, encode_start_key(start_ms, key))
+
+    def get_many(self, keys: Column, start: NDArray[np.int64]) -> list[bytes | None]:
+        """See `WindowLayout`."""
+        return self._backend.multi_get(self._by_start, encode_start_keys(keys, start).to_pylist())
+
+    def of_key(self, key: bytes, from_ms: int, to_ms: int) -> Iterator[Entry]:
+        """See `WindowLayout`; looks once or twice for each start that any key has."""
+        end = encode_start_key(to_ms + 1)
+        at_ms = from_ms
+        while at_ms <= to_ms:
+            raw, value = next(self._backend.scan(self._by_start, encode_start_key(at_ms, key), end), (None, b""))
+            if raw is None:
+                return
+            start_ms, found = decode_start_key(raw, self._name)
+            if (start_ms, found) == (at_ms, key):
+                yield key, start_ms, value
+            at_ms = start_ms + (start_ms == at_ms)
+
+    def all(self) -> Iterator[Entry]:
+        """See `WindowLayout`."""
+        return self._entries(encode_start_key(0), None, reverse=False)
+
+    def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
+        """See `WindowLayout`."""
+        return self._entries(encode_start_key(from_ms), encode_start_key(end_ms), reverse=reverse)
+
+    def _entries(self, first: bytes, end: bytes | None, *, reverse: bool) -> Iterator[Entry]:
+        for raw, value in self._backend.scan(self._by_start, first, end, reverse=reverse):
+            start_ms, key = decode_start_key(raw, self._name)
+            yield key, start_ms, value
+
+    def put(self, key: bytes, start_ms: int, value: bytes, write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.put(self._by_start, encode_start_key(start_ms, key), value)
+
+    def delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.delete(self._by_start, encode_start_key(start_ms, key))
+
+    def put_columns(
+        self, keys: Column, start: NDArray[np.int64], values: Column, new: NDArray[np.int64], write: WriteBatch
+    ) -> None:
+        """See `WindowLayout`."""
+        del new
+        write.put_columns(self._by_start, encode_start_keys(keys, start), values)
+
+    def delete_columns(self, keys: Column, start: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.delete_columns(self._by_start, encode_start_keys(keys, start))
+
+    def delete_until(self, start_ms: int, write: WriteBatch) -> None:
+        """See `WindowLayout`."""
+        write.expire_range(self._by_start, encode_start_key(0), encode_start_key(start_ms + 1))
+
+
+def _some_at_once(items: Iterable[bytes]) -> Iterator[list[bytes]]:
+    remaining = iter(items)
+    while some := list(islice(remaining, _READ_AT_ONCE)):
+        yield some
