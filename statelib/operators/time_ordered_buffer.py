@@ -170,7 +170,8 @@ class TimeOrderedBuffer:
         pool = self._pool_for(rows.schema)
         before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
         due, due_rows = self._take_out(self._bring_in(inputs, passage.is_new))
-        held = self._buffer.find(inputs["key_code"], inputs["start"], inputs["end"])
+        held, known = np.full(len(inputs), EMPTY), np.flatnonzero(~passage.is_new)
+        held[known] = self._buffer.find(*(inputs[name][known] for name in ("key_code", "start", "end")))
         is_new = held == EMPTY
         held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
         # A window that is new and due by the end only passes through: it never takes a slot.

@@ -155,7 +155,8 @@ class RunningWindowAggregate:
         result, removed = self._aggregator.walk(rows, slots)
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
-        store_time = max(self._store.stream_time, int(self._slots.start[slots].max()))
+        opened = self._slots.start[first_new:]  # the others have moved the clock when they were opened
+        store_time = max(self._store.stream_time, int(opened.max(initial=NO_TIMESTAMP)))
         self._store.stream_time = self._context.clocks["store_time"] = store_time
         if self._condenses and not _has_nulls(result):
             first, last = self._first_and_last(slots)
@@ -163,8 +164,15 @@ class RunningWindowAggregate:
             kept = self._aggregator.results(changed)
             condensed = self._updates(batch, rows[last], changed, kept, timestamp[last], None)
             is_new = (changed >= first_new) & ~self._stored[changed]
-            return replace(condensed, passage=Passage(batch.sequence[rows], stream_time[rows], first, last, is_new))
+            sequence = batch.sequence
+            if not self._takes_all(batch, rows):
+                sequence, stream_time = sequence[rows], stream_time[rows]
+            return replace(condensed, passage=Passage(sequence, stream_time, first, last, is_new))
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+
+    def _takes_all(self, batch: Batch, rows: NDArray[np.int64]) -> bool:
+        """Whether ``rows`` are simply those of the batch: no record is in several windows, and none in no window."""
+        return len(rows) == len(batch) and self._windows.advance_ms >= self._windows.size_ms
 
     def _first_and_last(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first and the last update of each window that has any, by the last ones."""
