@@ -50,6 +50,11 @@ SCREEN_FROM_ROWS = 200_000
 """``audit_engine = "auto"``: a sink with more staged records than this is screened first, as Great Expectations takes
 seconds for each million rows, on any engine."""
 
+SCREEN_ON_SPARK_FROM_ROWS = 10_000_000
+SCREEN_ON_SPARK_FROM_BYTES = 256 << 20
+"""A sink with more staged records or bytes is screened on Spark, any other in this process: 20 ns a row, or up to 150
+where a check needs hashes, are less than the half second of a core that a stage of Spark costs."""
+
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
     """Audits a run that has staged its result; the outcome is stored as the run's ``audit.json``.
@@ -131,7 +136,11 @@ def _audited_topic(
     on_spark = suite
     if engine == "screened":
         screen, screened, others = screen_of(suite.checks, flat_schema(schema))
-        suspects = find_suspects(spark_session(settings), Scan(warehouse, topic, schema, screen), files)
+        is_large = (
+            rows > SCREEN_ON_SPARK_FROM_ROWS or sum(file.size_bytes for file in files) > SCREEN_ON_SPARK_FROM_BYTES
+        )
+        spark = spark_session(settings) if is_large else None
+        suspects = find_suspects(Scan(warehouse, topic, schema, screen), files, spark)
         if suspects is not None:
             note = f"Run over {len(suspects):,} of {rows:,} rows: those that can fail one of these checks."
             yield replace(suite, checks=screened, note=note), pandas_frame([suspects], schema)

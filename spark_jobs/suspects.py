@@ -1,7 +1,9 @@
-"""Finds the rows of staged files that a `Screen` lets through: one pass over the files, on Spark.
+"""Finds the rows of staged files that a `Screen` lets through: one pass over the files, on Spark or in this process.
 
 As in a replay, Spark's rows describe files, and each task looks through those of one partition (`spark_jobs.scan`).
-For uniqueness over all partitions equal hashes meet in one task after Spark's shuffle; most screens need none::
+In this process the same happens, one partition after the other; that comes out cheaper for all but large sinks, as a
+stage of Spark costs as much as millions of rows. For uniqueness over all partitions equal hashes meet in one task after
+Spark's shuffle; most screens need none::
 
     files ──scan──> rows that may fail by themselves ───────────────────────────────────────────┐
                 ├─> hashes that are there twice in the partition ───────────────────────────────┤
@@ -39,7 +41,7 @@ _ROWS_OF_A_BUCKET = 4_000_000
 
 
 def _met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
-    """Runs in a worker that has all hashes of its buckets: gives those that are there twice, and the rest as it is."""
+    """Runs where all hashes of a bucket are: gives those that are there twice, and the rest as it is."""
     hashes: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
     for _, (kind, number, value) in found:
         if kind is Kind.HASHES:
@@ -51,8 +53,13 @@ def _met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
         yield Kind.REPEATED, number, repeated_hashes(arrays)
 
 
-def find_suspects(spark: SparkSession, scan: Scan, files: Sequence[ArchiveFile]) -> pa.Table | None:
+def find_suspects(scan: Scan, files: Sequence[ArchiveFile], spark: SparkSession | None) -> pa.Table | None:
     """All rows of ``files`` that can fail a check of the screen, and hardly any other.
+
+    Args:
+        scan: What to look for, and where.
+        files: The staged files.
+        spark: Where to look through them; None: in this process.
 
     Returns:
         Flat rows; None if there are more than `MOST_SUSPECTS`.
@@ -72,24 +79,15 @@ def find_suspects(spark: SparkSession, scan: Scan, files: Sequence[ArchiveFile])
 
 
 def _run(
-    spark: SparkSession, scan: Scan, files: Sequence[ArchiveFile]
+    spark: SparkSession | None, scan: Scan, files: Sequence[ArchiveFile]
 ) -> tuple[list[pa.Table], dict[int, NDArray[np.uint64]]]:
     """The rows found, and the repeated hashes by check."""
     partitions: dict[int, list[ArchiveFile]] = defaultdict(list)
     for file in files:
         partitions[file.partition].append(file)
-    if not partitions:
-        return [], {}
-    described = spark.sparkContext.parallelize(list(partitions.values()), len(partitions))
-    scanned = described.flatMap(scan)
-    if not scan.repeated and not all(unique.is_within_partition for unique in scan.screen.unique):
-        scanned = scanned.partitionBy(len(scan.screen.unique) * scan.buckets, lambda task: task)
-    try:
-        found = scanned.mapPartitions(_met).collect()
-    except (Py4JError, PySparkException) as error:
-        raise spark_error(error, topic=scan.topic) from error
+    parts = list(partitions.values())
     tables, repeated = [], defaultdict(list)
-    for kind, number, value in found:
+    for kind, number, value in _found_here(scan, parts) if spark is None else _found_on_spark(spark, scan, parts):
         if kind is Kind.ERROR:
             raise value
         if kind is Kind.ROWS:
@@ -97,3 +95,19 @@ def _run(
         elif len(value):
             repeated[number].append(value)
     return tables, {number: np.concatenate(hashes) for number, hashes in repeated.items()}
+
+
+def _found_here(scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> Iterator[Found]:
+    return _met(found for part in parts for found in scan(part))
+
+
+def _found_on_spark(spark: SparkSession, scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> list[Found]:
+    if not parts:
+        return []
+    scanned = spark.sparkContext.parallelize(parts, len(parts)).flatMap(scan)
+    if not scan.repeated and not all(unique.is_within_partition for unique in scan.screen.unique):
+        scanned = scanned.partitionBy(len(scan.screen.unique) * scan.buckets, lambda task: task)
+    try:
+        return scanned.mapPartitions(_met).collect()
+    except (Py4JError, PySparkException) as error:
+        raise spark_error(error, topic=scan.topic) from error

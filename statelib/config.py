@@ -121,7 +121,7 @@ class Settings(BaseSettings):
     audit_engine: Literal["auto", "pandas", "screened", "spark"] = Field(
         default="auto",
         description="what Great Expectations looks at: all rows in this process (pandas) or on Spark (spark), or those "
-        "that can fail, which Spark finds (screened); auto: pandas for few rows, screened for many",
+        "that can fail, which one pass over the files finds (screened); auto: pandas for few rows, screened for many",
     )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
 

@@ -178,6 +178,22 @@ def test_many_rows_are_screened(replayed: Replayed, monkeypatch: pytest.MonkeyPa
         assert next(suite.note for suite, _ in tables if suite.name == SINK) == note
 
 
+def test_very_many_rows_are_screened_on_spark(replayed: Replayed, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [sink.file for outcome in replayed.staged.tasks for sink in outcome.sinks]
+    rows, size = sum(file.rows for file in files), sum(file.size_bytes for file in files)
+    monkeypatch.setattr(audit, "SCREEN_FROM_ROWS", 0)
+    asked, real = [], audit.spark_session
+    monkeypatch.setattr(audit, "spark_session", lambda settings: asked.append(1) or real(settings))
+    for most_rows, most_bytes, on_spark in ((rows, size, []), (rows - 1, size, [1]), (rows, size - 1, [1])):
+        monkeypatch.setattr(audit, "SCREEN_ON_SPARK_FROM_ROWS", most_rows)
+        monkeypatch.setattr(audit, "SCREEN_ON_SPARK_FROM_BYTES", most_bytes)
+        warehouse = open_warehouse(replayed.settings)
+        suites = audit._audited(replayed.job, replayed.settings, warehouse, replayed.plan, replayed.staged)
+        assert next(suite.note for suite, _ in suites if suite.name == SINK).startswith("Run over 0 of")
+        assert asked == on_spark
+        asked.clear()
+
+
 def test_a_run_that_has_staged_nothing_cannot_be_audited(settings: Settings, orders_job: Job) -> None:
     plan.run(orders_job, settings)
     with pytest.raises(ConfigurationError, match="has staged nothing"):
