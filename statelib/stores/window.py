@@ -177,7 +177,7 @@ class WindowStore:
         Returns:
             int64: the number of the key of each window; and the windows, by key and start.
         """
-        if not keys or self._backend.is_empty(self._windows):
+        if not keys or next(self._layout.all(), None) is None:
             return np.empty(0, dtype=np.int64), []
         last_ms = max(self.newest_stored, 0)
         found = [(n, row) for n, key in enumerate(keys) for row in self.fetch_range(key, 0, last_ms)]

@@ -207,3 +207,13 @@ def test_store_writes_removes_and_expires(on_grid: bool) -> None:
     index = [key for key, _ in backend.scan("w.by-start")]
     assert index == [HEADER_KEY, window_codec.encode_start_key(151, b"b"), window_codec.encode_start_key(250, b"d")]
     assert WindowStore(backend, "w", retention_ms=1).header.schema == SCHEMA
+
+
+@on_and_off_grid
+def test_the_windows_of_many_keys(on_grid: bool) -> None:
+    store = store_with(MemoryBackend(), on_grid=on_grid)
+    assert store.load_keys([b"a"])[1] == []
+    store = store_with(MemoryBackend(), (b"a", 5), (b"b", 5), (b"a", 9), on_grid=on_grid)
+    numbers, rows = store.load_keys([b"c", b"a", b"b"])
+    assert numbers.tolist() == [1, 1, 2]
+    assert [(row.key, row.start_ms) for row in rows] == [(b"a", 5), (b"a", 9), (b"b", 5)]
