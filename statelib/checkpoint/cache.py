@@ -14,12 +14,13 @@ more (docs/decisions/0011-trusted-cache.md). Losing either the files or the reco
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import threading
 from typing import TYPE_CHECKING, NamedTuple
+
+from statelib.storage.digests import sha256_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -46,12 +47,6 @@ def identity(path: Path) -> Identity | None:
     except FileNotFoundError:
         return None
     return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, in hex."""
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def encode(verified: Mapping[str, Identity]) -> bytes:
@@ -98,7 +93,7 @@ class FileCache:
             if found == self._known.get(file.sha256):
                 self.has_trusted = True
                 return True
-            if sha256_of(target) == file.sha256:
+            if sha256_of_file(target) == file.sha256:
                 self._verified[file.sha256] = found
                 return True
         target.unlink()

@@ -20,11 +20,12 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from statelib.checkpoint.cache import FileCache, identity, sha256_of
+from statelib.checkpoint.cache import FileCache, identity
 from statelib.errors import CorruptedDataError, InternalError
 from statelib.manifests import StateFile, StateManifest
 from statelib.steps import step
 from statelib.storage import ObjectNotFoundError
+from statelib.storage.digests import sha256_of_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +77,7 @@ class Checkpoints:
             if path.name.startswith(_LEFT_OUT):
                 continue
             found = identity(path)
-            sha256 = (cached.get(found) if found else None) or sha256_of(path)
+            sha256 = (cached.get(found) if found else None) or sha256_of_file(path)
             if sha256 not in stored:
                 step("checkpoint.before-upload")
                 self._storage.upload(path, f"{self._prefix}/{sha256}")
@@ -138,7 +139,7 @@ class Checkpoints:
         except ObjectNotFoundError:
             what = f"the checkpoint's file {file.name} is missing"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step) from None
-        if target.stat().st_size != file.size_bytes or sha256_of(target) != file.sha256:
+        if target.stat().st_size != file.size_bytes or sha256_of_file(target) != file.sha256:
             target.unlink()
             what = f"the checkpoint's file {file.name} is damaged: its SHA-256 is not that of its name"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step)

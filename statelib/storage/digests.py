@@ -7,6 +7,8 @@ import io
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from typing_extensions import Buffer
 
@@ -51,6 +53,12 @@ class DigestingOutput(io.RawIOBase):
         if not self.closed:
             super().close()
             self._target.close()
+
+
+def sha256_of_file(path: Path) -> str:
+    """Of a local file, in hex."""
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def sha256_of(opened: pa.NativeFile) -> str:

@@ -63,9 +63,9 @@ def task(storage, tmp_path) -> Task:
 def requests(storage, monkeypatch):
     """Files that were hashed, uploaded and downloaded since the test looked last."""
     seen: dict[str, list[str]] = {"hashed": [], "uploaded": [], "downloaded": []}
-    sha256, upload, download = cache.sha256_of, storage.upload, storage.download
+    sha256, upload, download = cache.sha256_of_file, storage.upload, storage.download
     for module in (cache, checkpoints):
-        monkeypatch.setattr(module, "sha256_of", lambda path: seen["hashed"].append(path.name) or sha256(path))
+        monkeypatch.setattr(module, "sha256_of_file", lambda path: seen["hashed"].append(path.name) or sha256(path))
     monkeypatch.setattr(
         storage, "upload", lambda local, path: seen["uploaded"].append(local.name) or upload(local, path)
     )
