@@ -196,10 +196,6 @@ class TimeOrderedBuffer:
         slots = self._buffer.drain(self._context.keys)
         left = self._left(slots, np.zeros(len(slots), dtype=np.int64), self._pool)
         self._tidy(slots, self._pool)
-        if self._store.is_by_time:
-            write = WriteBatch()
-            self._store.remove_until(self._newest_stored, write)
-            self._context.backend.write(write)
         return left
 
     def _left(self, slots: NDArray[Any], trigger: NDArray[np.int64], pool: RowPool) -> Departures:
@@ -311,16 +307,15 @@ class TimeOrderedBuffer:
         changed = self._changed(self._buffer.held(), self._pool)
         self._forget(records, size)  # now: what follows takes as much memory again
         if self._store.is_by_time and self._newest_stored != NO_TIMESTAMP:
-            self._store.remove_until(self._horizon_ms, write)
+            self._store.remove_until(self._horizon_ms if records else self._newest_stored, write)
         self._write(*changed, schema, write)
         self._store.store_totals(records, size, schema, write)
 
     def _tidy(self, gone: NDArray[Any], pool: RowPool, past: NDArray[Any] = _NONE) -> None:
         """Removes what has left (`SLOT`; ``past`` memory: `INPUT`) from the store too, and keeps memory in bounds."""
         write = WriteBatch()
-        if (
-            not self._store.is_by_time
-        ):  # else they go all at once at the next flush, and nobody looks for them till then
+        # From a store in order of time they go all at once at the next flush, and nobody looks for them till then.
+        if not self._store.is_by_time:
             self._store.remove(self._raw_keys(past), past["time"], write)
             stored = gone[gone["stored_time"] != NOT_STORED]
             self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
