@@ -1,32 +1,159 @@
-"""A store that speaks S3, in this process (moto)."""
+"""A server that speaks S3, in a process of its own on loopback: SeaweedFS, with conditional creation."""
 
 from __future__ import annotations
 
+import json
+import socket
+import subprocess
+import sys
+import time
 import urllib.request
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import obstore
 import pytest
-from moto.server import ThreadedMotoServer
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BUCKET = "warehouse"
+REGION = "us-east-1"
+ACCESS_KEY_ID = "an-access-key-id"
+SECRET_ACCESS_KEY = "a-secret-access-key"
+
+_PORTS = (
+    "s3.port", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
+    "filer.port.grpc",
+)  # fmt: skip
+"""All that it listens on; a port that is not given would be a fixed one."""
+
+_START_SECONDS = 60
+_STARTS = 3
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running server with one bucket, ``warehouse``, and one user."""
+
+    endpoint: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Options without the credentials, as the settings have them."""
+        return {"aws_endpoint_url": self.endpoint, "aws_region": REGION, "allow_http": "true"}
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """What belongs into the environment."""
+        return {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Both, for a `Storage` or a Delta table."""
+        return self.settings | {name.lower(): value for name, value in self.credentials.items()}
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[S3Server]:
+    """Runs a server, whose files and log are in ``folder``, for as long as the context lasts."""
+    identity = {
+        "name": "tests",
+        "credentials": [{"accessKey": ACCESS_KEY_ID, "secretKey": SECRET_ACCESS_KEY}],
+        "actions": ["Admin"],
+    }
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    with ExitStack() as stack:
+        yield _started(stack, folder)
+
+
+def _started(stack: ExitStack, folder: Path) -> S3Server:
+    """Starts the server, which ends with ``stack``; somebody else may take one of its ports in between."""
+    for number in range(_STARTS):
+        ports = _free_ports()
+        data = folder / f"data{number}"
+        data.mkdir()
+        log = stack.enter_context((folder / "weed.log").open("ab"))
+        process = subprocess.Popen(_command(folder, data, ports), stdout=log, stderr=log, cwd=folder)
+        stack.callback(_stop, process)
+        server = S3Server(f"http://127.0.0.1:{ports['s3.port']}")
+        if _is_ready(process, server, f"http://127.0.0.1:{ports['filer.port']}/buckets/{BUCKET}/"):
+            return server
+    raise RuntimeError(f"the server does not start: {(folder / 'weed.log').read_text()[-2000:]}")
+
+
+def _command(folder: Path, data: Path, ports: dict[str, int]) -> list[str]:
+    return [
+        str(Path(sys.executable).with_name("weed")),
+        "server",
+        f"-dir={data}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=20",
+        "-volume.preStopSeconds=0",
+        "-filer",
+        "-s3",
+        f"-s3.config={folder / 's3.json'}",
+        "-s3.autoCreateBucket=false",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        *(f"-{name}={port}" for name, port in ports.items()),
+    ]
+
+
+def _free_ports() -> dict[str, int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in _PORTS]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return {name: one.getsockname()[1] for name, one in zip(_PORTS, sockets, strict=True)}
+
+
+def _is_ready(process: subprocess.Popen[bytes], server: S3Server, bucket: str) -> bool:
+    """Makes the bucket and waits until an object can be written, which is some seconds after it listens."""
+    store = S3Store(
+        BUCKET,
+        endpoint=server.endpoint,
+        region=REGION,
+        access_key_id=ACCESS_KEY_ID,
+        secret_access_key=SECRET_ACCESS_KEY,
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )
+    steps: list[Callable[[], object]] = [
+        lambda: urllib.request.urlopen(urllib.request.Request(bucket, method="POST"), timeout=5).close(),
+        lambda: obstore.put(store, "ready", b""),
+    ]
+    deadline = time.monotonic() + _START_SECONDS
+    while steps and process.poll() is None and time.monotonic() < deadline:
+        try:
+            steps[0]()
+        except (BaseError, OSError):  # not yet
+            time.sleep(0.1)
+        else:
+            del steps[0]
+    return not steps
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.kill()  # a gentler end takes it ten seconds, and its files are not needed any more
+    process.wait()
 
 
 @pytest.fixture(scope="session")
-def s3_options() -> Iterator[dict[str, str]]:
-    """Options with which `s3://warehouse/...` is a bucket of a server that runs here."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
-    yield {
-        "aws_endpoint_url": endpoint,
-        "aws_region": "us-east-1",
-        "aws_access_key_id": "an-access-key-id",
-        "aws_secret_access_key": "a-secret-access-key",
-        "allow_http": "true",
-    }
-    server.stop()
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A server for all tests of this process: each takes a prefix of its own."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3_options(s3: S3Server) -> dict[str, str]:
+    """Options with which ``s3://warehouse/...`` is a bucket of that server."""
+    return s3.options
