@@ -56,7 +56,7 @@ def print_key(job: Job, store: str, key: str, as_of: str | None, commit: int | N
     Raises:
         ConfigurationError: There is no such store or commit, or its state has been expired.
     """
-    warehouse = Storage(settings.warehouse, settings.storage_options)
+    warehouse = Storage(settings.warehouse, settings.store_options)
     made = _commit(warehouse, job.name, commit)
     sub, node = _owner(job, store)
     asked = _Asked(store, node, _types(warehouse, job.topology), None if as_of is None else _milliseconds(as_of))

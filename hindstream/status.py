@@ -25,7 +25,7 @@ def print_status(job: str, settings: Settings) -> None:
     Raises:
         ConfigurationError: There is no such job in the warehouse.
     """
-    warehouse = Storage(settings.warehouse, settings.storage_options)
+    warehouse = Storage(settings.warehouse, settings.store_options)
     runs = load_runs(warehouse, job)
     if not runs:
         step = "check --warehouse and the job's name, or run it: hindstream run"

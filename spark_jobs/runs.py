@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def open_warehouse(settings: Settings) -> Storage:
     """The storage that holds all durable data."""
-    return Storage(settings.warehouse, settings.storage_options)
+    return Storage(settings.warehouse, settings.store_options)
 
 
 def find_plan(warehouse: Storage, job: str, run_id: str | None) -> Plan:

@@ -25,7 +25,7 @@ def stages_of(job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> S
     task_settings = TaskSettings(
         warehouse=warehouse.uri(""),
         state_dir=str(Path(settings.state_dir).absolute()),
-        storage_options=settings.storage_options,
+        storage_options=settings.store_options,
         memory_budget_bytes=settings.memory_budget_bytes,
         batch_records=settings.batch_records,
         semantics=settings.semantics,

@@ -37,6 +37,7 @@ from pydantic_settings import (
 
 from statelib.errors import ConfigurationError
 from statelib.manifests import EndOfInput
+from statelib.storage_options import CREDENTIAL, LIMIT_SETTINGS, RequestLimits, credential_variable, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,22 +50,37 @@ NOT_SETTINGS = frozenset({
 })  # fmt: skip
 """Variables with the prefix that say something to the ``dev`` script, or where the file is (``HINDSTREAM_CONFIG``)."""
 
-_CREDENTIAL = re.compile(
-    r"secret|password|passphrase|token|credential|signature|access_?key|account_?key|sas_?key|api_?key"
-)
 _MASK = "***"
 
 
 def _without_credentials(options: dict[str, str]) -> dict[str, str]:
-    for name in options:
-        if _CREDENTIAL.search(name.lower().replace(".", "_")):
+    for name, value in options.items():
+        if CREDENTIAL.search(name.lower().replace(".", "_")):
             raise ValueError(f"{name} is a credential: set it in the environment of the process instead")
+        if "://" in value and _holds_credentials(value):
+            raise ValueError(f"{name} is an address that holds credentials: they belong into the environment")
     return options
 
 
-def _without_user(address: str) -> str:
+def _storage_options(options: dict[str, str]) -> dict[str, str]:
+    for name in options:
+        if CREDENTIAL.search(name.lower()):
+            variable = credential_variable(name)
+            raise ValueError(f"{name} is a credential: set {variable} in the environment of the process instead")
+        if setting := LIMIT_SETTINGS.get(plain_name(name)):
+            raise ValueError(f"{name} has a setting of its own: {setting}")
+    return _without_credentials(options)
+
+
+def _holds_credentials(address: str) -> bool:
+    """Whether an address names a user (before the ``@``; Azure has the container there) or is signed."""
     parts = urlsplit(address)
-    if parts.password or parts.query:
+    is_user = parts.username is not None and parts.scheme not in {"abfs", "abfss"}
+    return bool(is_user or parts.password or parts.query)
+
+
+def _without_user(address: str) -> str:
+    if _holds_credentials(address):
         raise ValueError("the address holds credentials: set them in the environment of the process instead")
     return address
 
@@ -81,6 +97,9 @@ def _milliseconds(value: object) -> object:
 
 
 Options = Annotated[dict[str, str], AfterValidator(_without_credentials)]
+StorageOptions = Annotated[dict[str, str], AfterValidator(_storage_options)]
+
+_LIMITS = RequestLimits()
 
 
 class Settings(BaseSettings):
@@ -91,8 +110,31 @@ class Settings(BaseSettings):
     warehouse: Annotated[str, AfterValidator(_without_user)] = Field(
         default="warehouse", min_length=1, description="root of all durable data: a directory, s3://, gs:// or abfss://"
     )
-    storage_options: Options = Field(
+    storage_options: StorageOptions = Field(
         default={}, description="options of the object store, such as aws_endpoint_url; no credentials"
+    )
+    storage_connect_timeout_ms: int = Field(
+        default=_LIMITS.connect_timeout_ms, ge=1, description="for a connection to the object store to be made"
+    )
+    storage_request_timeout_ms: int = Field(
+        default=_LIMITS.request_timeout_ms,
+        ge=1,
+        description="for one try at a request to the object store, the last byte of its answer included",
+    )
+    storage_retries: int = Field(
+        default=_LIMITS.retries, ge=0, description="tries at a request to the object store, beyond the first"
+    )
+    storage_retry_timeout_ms: int = Field(
+        default=_LIMITS.retry_timeout_ms,
+        ge=0,
+        le=300_000,
+        description="no try begins later than this after the first; at most 5 minutes, which a signature lasts",
+    )
+    storage_retry_backoff_ms: int = Field(
+        default=_LIMITS.retry_backoff_ms, ge=1, description="the first pause between tries; later ones are longer"
+    )
+    storage_retry_backoff_max_ms: int = Field(
+        default=_LIMITS.retry_backoff_max_ms, ge=1, description="the longest pause between tries"
     )
     state_dir: Path = Field(default=Path(".hindstream"), description="local scratch for working copies of state")
     memory_budget_bytes: ByteSize = Field(
@@ -131,6 +173,19 @@ class Settings(BaseSettings):
     def until_ms(self) -> int | None:
         """``until`` in milliseconds since 1970."""
         return self.until
+
+    @property
+    def store_options(self) -> dict[str, str]:
+        """Options for a `statelib.storage.Storage` and for Delta tables: ``storage_options`` and the limits."""
+        limits = RequestLimits(
+            connect_timeout_ms=self.storage_connect_timeout_ms,
+            request_timeout_ms=self.storage_request_timeout_ms,
+            retries=self.storage_retries,
+            retry_timeout_ms=self.storage_retry_timeout_ms,
+            retry_backoff_ms=self.storage_retry_backoff_ms,
+            retry_backoff_max_ms=self.storage_retry_backoff_max_ms,
+        )
+        return self.storage_options | limits.options()
 
     @classmethod
     def settings_customise_sources(
@@ -269,7 +324,7 @@ def _invalid(error: ValidationError, origins: Mapping[str, str]) -> Configuratio
 
 def _shown(name: str, value: object) -> str:
     if isinstance(value, dict):
-        return json.dumps({key: _MASK if _CREDENTIAL.search(key.lower()) else text for key, text in value.items()})
+        return json.dumps({key: _MASK if CREDENTIAL.search(key.lower()) else text for key, text in value.items()})
     if isinstance(value, ByteSize):
         return value.human_readable()
-    return _MASK if _CREDENTIAL.search(name) else str(value)
+    return _MASK if CREDENTIAL.search(name) else str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError
 
 from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
+from statelib.storage_options import CREDENTIAL, STORE_PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +24,11 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _FORBIDDEN = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_CREDENTIALS = "check the credentials in the storage options or the environment, and the bucket's policy"
+_ANSWER = re.compile(r"<\?xml.*", re.DOTALL)
+_ANSWER_PARTS = re.compile(r"<(Code|Message)>([^<]*)</")
+"""What is worth telling of a store's answer in XML, which may quote the access key, the signature and the request."""
+
+_CREDENTIALS = "check the credentials in the environment, and the bucket's policy"
 
 
 class ObjectNotFoundError(InputError):
@@ -77,14 +83,24 @@ def _errno(error: BaseException) -> int | None:
 
 
 def reason_without_secrets(error: BaseException, options: Mapping[str, str]) -> str:
-    """What a store's error says, on one line, without option values and signed queries.
+    """What a store's error says, on one line, without option values, credentials of the environment, signed queries.
 
     A dump of the request (after an empty line) and a backtrace (numbered lines) are left out.
     """
     text = re.split(r"\n\s*\n|\n\s*\d+: ", str(error), maxsplit=1)[0]
+    text = _ANSWER.sub(lambda answer: ": ".join(part[2] for part in _ANSWER_PARTS.finditer(answer[0])), text)
     text = re.sub(r"\x1b\[\d*m|\u21b3", "", text)  # deltalake's colours and arrows
     text = re.sub(r"\?[^\s\"')]*", "?...", text)
-    for value in options.values():
+    for value in sorted({*options.values(), *_credentials()}, key=len, reverse=True):
         if len(value) > _SHORTEST_SECRET:
             text = text.replace(value, "...")
     return " ".join(text.split())[:_LONGEST_REASON]
+
+
+def _credentials() -> list[str]:
+    """What the stores' clients find in the environment."""
+    return [
+        value
+        for name, value in os.environ.items()
+        if name.lower().startswith(STORE_PREFIXES) and CREDENTIAL.search(name.lower())
+    ]

@@ -4,9 +4,9 @@ A thin layer over obstore. A path is relative to the root, with ``/`` between it
 directory. What an object store guarantees holds everywhere: a reader sees a whole object or none, and of several
 writers that create the same path one wins. On local disk, what a call has written is on the disk when it returns.
 
-The options are those of delta-rs and obstore (both are built on Rust's ``object_store``), for example
-``aws_endpoint_url``, ``aws_region``, ``allow_http``; so one mapping serves a topic's files and its Delta log. What is
-not given there comes from the environment, as usual (``AWS_ACCESS_KEY_ID``, ...). No error quotes an option's value.
+The options are those of `statelib.storage_options`, for example ``aws_endpoint_url``, ``aws_region``, ``allow_http``;
+one mapping serves a topic's files and its Delta log. What is not given there comes from the environment, as usual
+(``AWS_ACCESS_KEY_ID``, ...). No error quotes an option's value, or a credential.
 """
 
 from __future__ import annotations
@@ -17,33 +17,25 @@ import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError
+from obstore.exceptions import AlreadyExistsError, GenericError
 from obstore.store import LocalStore, MemoryStore, from_url
 
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.storage.errors import ObjectNotFoundError, mapped_errors
 from statelib.storage.local_files import make_directories, write_file
 from statelib.storage.streams import Output, RangedInput
+from statelib.storage_options import obstore_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from obstore.store import ClientConfig, ObjectStore
-
-_CLIENT_OPTIONS = frozenset({
-    "allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "read_timeout", "proxy_url",
-    "pool_idle_timeout", "user_agent", "root_certificate",
-})  # fmt: skip
-"""Options of the HTTP client, which obstore takes apart from those of the store."""
-
-_DELTA_OPTIONS = ("aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "delta_dynamo")
-"""Prefixes of options that only delta-rs knows."""
+    from obstore.store import ObjectStore
 
 _PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
 """Characters that no store encodes, so that a path has the same name everywhere."""
@@ -122,10 +114,12 @@ class Storage:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes an object unless there is one already.
 
-        Of any number of concurrent callers exactly one gets True.
+        Of any number of concurrent callers with contents of their own exactly one gets True. An object store may carry
+        a create out and its answer get lost; the next try is then told that there is an object. So an object with this
+        very content counts as written by this call, whoever wrote it.
 
         Returns:
-            Whether this call wrote it.
+            Whether the object is this call's.
         """
         with self._errors("create", path):
             local = self.local_path(path)
@@ -134,15 +128,24 @@ class Storage:
             return write_file(local, lambda unfinished: unfinished.write_bytes(data), replace=False)
 
     def _create(self, path: str, data: bytes) -> bool:
-        """Creates an object in an object store, which may refuse also while another create is under way, and fails."""
+        """Creates an object in an object store.
+
+        A store may refuse also while another create is under way, and fails. After a time-out or a broken connection
+        nobody but the store knows what has become of the request. In each case the object itself tells.
+        """
+        failure: Exception = AlreadyExistsError()
         for _ in range(_CREATE_TRIES):
             try:
                 obstore.put(self._store, self._key(path), data, mode="create", use_multipart=False)
-            except AlreadyExistsError:
-                if self.exists(path):
-                    return False
+            except (AlreadyExistsError, GenericError) as error:
+                failure = error
+                standing = self.get_if_present(path)
+                if standing is not None:
+                    return standing == data
             else:
                 return True
+        if not isinstance(failure, AlreadyExistsError):
+            raise failure
         what = f"cannot create: the store has refused it {_CREATE_TRIES} times, and there is no such object"
         raise RetryableError(what, file=self.uri(path), next_step="run the same command again")
 
@@ -288,16 +291,7 @@ class Storage:
             return LocalStore(self._directory, mkdir=True)
         if self.root_uri.startswith("memory:"):
             return MemoryStore()
-        config: dict[str, Any] = {}
-        client: dict[str, Any] = {}
-        for name, value in self.options.items():
-            key = name.lower()
-            plain = re.sub("^(aws|azure|google)_", "", key)
-            if plain in _CLIENT_OPTIONS:
-                client[plain] = value
-            elif not key.startswith(_DELTA_OPTIONS):
-                config[key] = value
-        return from_url(self.root_uri, config=cast("Any", config), client_options=cast("ClientConfig", client))
+        return from_url(self.root_uri, **obstore_arguments(self.options))
 
     def _fetch(self, path: str, target: Path) -> None:
         """Writes an object's content to a local file."""

@@ -8,6 +8,7 @@ import pytest
 
 from statelib.config import NOT_SETTINGS, Settings, load_settings
 from statelib.errors import ConfigurationError
+from statelib.storage_options import LIMIT_SETTINGS, RequestLimits
 
 SECRET = "wJalrXUtnFEMI"
 
@@ -158,11 +159,34 @@ class TestCredentials:
         assert raised.value.__cause__ is None
         assert raised.value.__suppress_context__
 
+    @pytest.mark.parametrize(
+        ("name", "variable"),
+        [
+            ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+            ("Session_Token", "AWS_SESSION_TOKEN"),
+            ("azure_storage_account_key", "AZURE_STORAGE_ACCOUNT_KEY"),
+            ("sas_token", "AZURE_STORAGE_SAS_TOKEN"),
+            ("master_key", "AZURE_STORAGE_MASTER_KEY"),
+            ("service_account_key", "GOOGLE_SERVICE_ACCOUNT_KEY"),
+        ],
+    )
+    def test_the_variable_to_use_is_named(self, toml, name, variable):
+        toml(f'[storage_options]\n{name} = "{SECRET}"\n')
+        with pytest.raises(ConfigurationError, match=f"set {variable} in the environment") as raised:
+            load()
+        assert SECRET not in str(raised.value)
+
+    @pytest.mark.parametrize("address", ["http://me:{}@proxy", "https://proxy/?X-Amz-Signature={}"])
+    def test_not_in_an_address_among_the_options(self, in_empty_directory, address):
+        with pytest.raises(ConfigurationError, match="proxy_url is an address that holds credentials") as raised:
+            load({"storage_options": {"proxy_url": address.format(SECRET)}})
+        assert SECRET not in str(raised.value)
+
     def test_not_in_spark_s_configuration(self, in_empty_directory):
         with pytest.raises(ConfigurationError, match="is a credential"):
             load({"spark_conf": {"spark.hadoop.fs.s3a.secret.key": SECRET}})
 
-    @pytest.mark.parametrize("address", ["s3://me:{}@bucket", "abfss://box@account/?sig={}"])
+    @pytest.mark.parametrize("address", ["s3://me:{}@bucket", "s3://{}@bucket", "abfss://box@account/?sig={}"])
     def test_not_in_the_address(self, in_empty_directory, address):
         with pytest.raises(ConfigurationError, match="the address holds credentials") as raised:
             load(HINDSTREAM_WAREHOUSE=address.format(SECRET))
@@ -171,6 +195,33 @@ class TestCredentials:
     def test_ordinary_options_stay(self, in_empty_directory):
         options = {"aws_endpoint_url": "http://localhost:9000", "aws_region": "eu-central-1", "allow_http": "true"}
         assert load({"storage_options": options}).storage_options == options
+
+
+class TestStore:
+    def test_limits_are_options_of_the_store(self, in_empty_directory):
+        settings = load(
+            {"storage_options": {"aws_region": "eu"}, "storage_retries": 3, "storage_request_timeout_ms": 5}
+        )
+        assert settings.store_options == {
+            "aws_region": "eu",
+            "connect_timeout": "5000ms",
+            "timeout": "5ms",
+            "max_retries": "3",
+            "retry_timeout": "180000ms",
+            "backoff_config.init_backoff": "100ms",
+            "backoff_config.max_backoff": "15000ms",
+        }
+
+    @pytest.mark.parametrize("name", LIMIT_SETTINGS)
+    def test_limits_have_settings_of_their_own(self, in_empty_directory, name):
+        assert RequestLimits().options().keys() == LIMIT_SETTINGS.keys()
+        assert LIMIT_SETTINGS[name] in Settings.model_fields
+        with pytest.raises(ConfigurationError, match=f"has a setting of its own: {LIMIT_SETTINGS[name]}"):
+            load({"storage_options": {name: "1"}})
+
+    def test_a_request_is_not_tried_for_longer_than_its_signature_lasts(self, in_empty_directory):
+        with pytest.raises(ConfigurationError, match="storage_retry_timeout_ms cannot be used"):
+            load({"storage_retry_timeout_ms": 300_001})
 
 
 def test_explain_says_value_and_place(toml):

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +22,8 @@ from obstore.exceptions import AlreadyExistsError, GenericError
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
 from statelib.storage.errors import mapped_errors
+from statelib.storage_options import RequestLimits
+from statelib.topics.archive import TopicArchive
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -185,6 +188,39 @@ def test_no_message_tells_a_secret():
     assert not re.search("the-(key-id|secret|token)", f"{error.value} {error.value.__cause__} {storage!r}")
 
 
+def test_credentials_of_the_environment_are_used_and_not_told(s3, monkeypatch):
+    for name, value in s3.credentials.items():
+        monkeypatch.setenv(name, value)
+    Storage("s3://warehouse/environment", s3.settings).put("a", b"1")
+    assert Storage("s3://warehouse/environment", s3.settings).get("a") == b"1"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
+    with pytest.raises(ConfigurationError, match="SignatureDoesNotMatch") as error:
+        Storage("s3://warehouse/environment", s3.settings).get("a")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody-else")
+    with pytest.raises(ConfigurationError, match="InvalidAccessKeyId") as another:
+        Storage("s3://warehouse/environment", s3.settings).get("a")
+    assert not re.search("another-secret|somebody-else|an-access", f"{error.value} {another.value}")
+
+
+def test_limits_hold_for_objects_and_for_tables(s3):
+    """To a port at which nobody listens: three tries each."""
+    limits = RequestLimits(retries=2, retry_backoff_ms=1, retry_backoff_max_ms=1)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        nowhere = {"aws_endpoint_url": f"http://127.0.0.1:{nobody.getsockname()[1]}"}
+        options = s3.options | nowhere | limits.options()
+        with pytest.raises(RetryableError, match="after 2 retries"):
+            Storage("s3://warehouse", options).get("a")
+        with pytest.raises(RetryableError, match="after 2 retries"):
+            TopicArchive.open("s3://warehouse/topic", options=options)
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_retries", "some"), ("retry_timeout", "a while")])
+def test_limits_that_cannot_be_read(name, value):
+    with pytest.raises(ConfigurationError, match=f"{value}.*setting {name}"):
+        Storage("s3://warehouse", {name: value})
+
+
 def test_a_bucket_that_is_not_there(s3_options):
     storage = Storage("s3://another-bucket", s3_options)
     with pytest.raises(ConfigurationError, match="cannot write"):
@@ -268,9 +304,9 @@ class Conflicting(Storage):
 
     refusals = 0
 
-    def exists(self, path):
+    def get_if_present(self, path):
         self.refusals += 1
-        return super().exists(path)
+        return super().get_if_present(path)
 
 
 def test_a_create_that_was_refused_for_nothing_is_tried_again(monkeypatch):
@@ -287,6 +323,38 @@ def test_a_create_that_was_refused_for_nothing_is_tried_again(monkeypatch):
     assert storage.get("commits/1") == b"1"
     storage.refusals = -100
     with pytest.raises(RetryableError, match="refused it 5 times"):
+        storage.put_if_absent("commits/2", b"1")
+
+
+@pytest.mark.parametrize("error", [AlreadyExistsError("412"), GenericError("operation timed out")])
+def test_a_create_whose_answer_was_lost_knows_its_object(monkeypatch, error):
+    storage, put = Storage("memory://"), obstore.put
+
+    def losing(*args: object, **kwargs: object) -> object:
+        put(*args, **kwargs)
+        raise error
+
+    monkeypatch.setattr(obstore, "put", losing)
+    assert storage.put_if_absent("commits/1", b"mine")
+    assert storage.get("commits/1") == b"mine"
+    assert not storage.put_if_absent("commits/1", b"theirs")
+    assert storage.get("commits/1") == b"mine"
+
+
+def test_a_create_that_did_not_arrive_is_made_again(monkeypatch):
+    storage, put, calls, fails = Storage("memory://"), obstore.put, [], range(3)
+
+    def failing(*args: object, **kwargs: object) -> object:
+        calls.append(1)
+        if len(calls) in fails:
+            raise GenericError("operation timed out")
+        return put(*args, **kwargs)
+
+    monkeypatch.setattr(obstore, "put", failing)
+    assert storage.put_if_absent("commits/1", b"1")
+    assert len(calls) == 3
+    fails = range(100)
+    with pytest.raises(RetryableError, match="cannot create: operation timed out"):
         storage.put_if_absent("commits/2", b"1")
 
 
