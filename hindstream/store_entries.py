@@ -86,10 +86,7 @@ class Place:
 
 def stores_of(node: Processor) -> tuple[str, ...]:
     """The stores that a node writes: not those that it only looks into."""
-    spec = node.spec
-    if isinstance(spec, StreamStreamJoin):
-        return tuple(store for store in (spec.left_store, spec.right_store, spec.held_store) if store is not None)
-    return node.stores if spec.families() else ()
+    return tuple(store.name for store in node.spec.state_stores() if store.kind != "punctuation")
 
 
 @singledispatch

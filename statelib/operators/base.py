@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(slots=True)
@@ -163,8 +164,8 @@ class OperatorSpec(Protocol):
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters as plain data (JSON), for the fingerprint and for people."""
 
-    def families(self) -> Sequence[str]:
-        """The backend families that belong to it; empty for a stateless operator."""
+    def state_stores(self) -> Sequence[StoreSpec]:
+        """The stores that it writes; empty for a stateless operator."""
 
 
 @runtime_checkable

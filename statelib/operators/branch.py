@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 NO_BRANCH = -1
 
@@ -85,7 +86,7 @@ class Split:
         del parent
         return both([*map(fields_of_mapper, self.predicates), wanted])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -150,7 +151,7 @@ class Branch:
         del parent
         return wanted
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 

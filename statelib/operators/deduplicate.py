@@ -23,6 +23,7 @@ from statelib.operators.deduplication_ids import DeduplicationIds
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.stores.deduplication import DeduplicationStore
 from statelib.stores.deduplication_codec import Entries
+from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,9 +90,10 @@ class DeduplicateSpec:
         del parent
         return both([fields_of_mapper(self.id), wanted])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return DeduplicationStore.families(self.store)
+        settings = {**settings_of(self.describe()), "kind": self.kind}
+        return (StoreSpec(self.store, "deduplication", DeduplicationStore.families(self.store), settings),)
 
 
 class Deduplicate:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,9 @@ class DerivedTable:
             "leaves_out_empty": self.leaves_out_empty,
         }
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return () if self.store is None else self.store.families()
+        return () if self.store is None else (self.store.spec(),)
 
 
 class RunningDerivedTable:
@@ -125,6 +126,6 @@ class ToStream:
         """Kind alone."""
         return {"operator": "to_stream"}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()

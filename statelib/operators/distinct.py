@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statelib.operators.session_aggregate import RunningSessionAggregate
     from statelib.operators.window_aggregate import RunningWindowAggregate
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
     from statelib.windows import TimeWindows
 
 _ONE = pa.scalar(1, pa.int64())
@@ -69,9 +70,9 @@ class Distinct:
         """Kind and parameters."""
         return {**self.counted.describe(), "operator": "distinct"}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the store."""
-        return self.counted.families()
+        return self.counted.state_stores()
 
 
 class RunningDistinct:

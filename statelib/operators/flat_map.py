@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class FlatMapValues:
         """Kind and mapper."""
         return {"operator": "flat_map_values", "values": self.values.describe()}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -75,7 +76,7 @@ class FlatMap:
         """Kind and mapper."""
         return {"operator": "flat_map", "records": self.records.describe()}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 

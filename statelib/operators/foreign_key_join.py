@@ -31,6 +31,7 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import Lookups
 from statelib.operators.subscriptions import Subscribes, Subscriptions
 from statelib.operators.table_lookup import table_lookup
+from statelib.stores.spec import StoreSpec
 from statelib.stores.subscriptions import SubscriptionStore
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ class ForeignKeyJoin:
             "view": self.view.describe(),
         }
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the subscription store."""
-        return SubscriptionStore.families(self.store)
+        return (StoreSpec(self.store, "subscriptions", SubscriptionStore.families(self.store)),)
 
 
 class RunningForeignKeyJoin:

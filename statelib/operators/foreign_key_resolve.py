@@ -23,6 +23,7 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
 from statelib.operators.stored_latest import Found, StoredPlain
 from statelib.stores.key_value import KeyValueStore
+from statelib.stores.spec import StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,9 +55,9 @@ class ForeignKeyResolve:
         """Kind and store."""
         return {"operator": "foreign_key_resolve", "store": self.store}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return KeyValueStore.families(self.store)
+        return (StoreSpec(self.store, "foreign-key-answers", KeyValueStore.families(self.store)),)
 
 
 class RunningForeignKeyResolve:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 _COUNT = "changes"
 
@@ -73,7 +74,7 @@ class ForeignKeySubscribe:
         """Kind and parameters."""
         return {"operator": "foreign_key_subscribe", "foreign_key": self.foreign_key.describe(), "left": self.left}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None; how many changes there were is a clock of the node."""
         return ()
 

@@ -25,6 +25,7 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
 from statelib.serdes import serde_for
 from statelib.stores.join_buffer import JoinBufferStore, WaitingRow
+from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,9 +60,9 @@ class JoinBuffer:
         """Kind and parameters."""
         return {"operator": "join_buffer", "store": self.store, "grace_ms": self.grace_ms}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The buffer."""
-        return (self.store,)
+        return (StoreSpec(self.store, "join-buffer", (self.store,), settings_of(self.describe())),)
 
 
 class RunningJoinBuffer:

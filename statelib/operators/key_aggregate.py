@@ -33,6 +33,7 @@ from statelib.operators.prior_results import prior_results
 from statelib.operators.stored_rows import stored_rows, stored_value
 from statelib.operators.table_select import unpacked
 from statelib.operators.table_writer import TableStore, VersionedStore
+from statelib.stores.spec import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 _NOTHING_REMOVED = np.empty(0, dtype=np.bool_)
 
@@ -83,9 +85,9 @@ class KeyAggregate:
         del parent, wanted
         return ALL if self.of_table else fields_of_aggregator(self.aggregator)
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return self.store.families()
+        return (self.store.spec(settings_of(self.describe())),)
 
 
 class _Updates(NamedTuple):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Merge:
         del parent
         return wanted
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 

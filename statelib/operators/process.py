@@ -34,6 +34,7 @@ from statelib.processor import (
     RecordMetadata,
 )
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,9 +96,10 @@ class Process:
             "value_type": None if self.value_type is None else str(self.value_type),
         }
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The stores', and that of what is scheduled."""
-        return (*(family for store in self.stores for family in store.families()), self.schedule_family)
+        scheduled = StoreSpec(self.schedule_family, "punctuation", (self.schedule_family,))
+        return (*(store.spec() for store in self.stores), scheduled)
 
     @property
     def schedule_family(self) -> str:

@@ -33,6 +33,7 @@ from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionBounds, SessionStore
+from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,9 +118,10 @@ class SessionAggregate:
         del parent, wanted
         return fields_of_aggregator(self.aggregator)
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the session store."""
-        return SessionStore.families(self.store)
+        settings = settings_of(self.describe())
+        return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings),)
 
 
 class RunningSessionAggregate:

@@ -32,6 +32,7 @@ from statelib.kernels.sliding_windows import UPDATE
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.key_codes import key_codes
 from statelib.serdes import serde_for
+from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
 
 if TYPE_CHECKING:
@@ -110,9 +111,10 @@ class SlidingAggregate:
         del parent, wanted
         return fields_of_aggregator(self.aggregator)
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        return WindowStore.families(self.store)
+        settings = settings_of(self.describe())
+        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
 
 class RunningSlidingAggregate:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class MapValues:
         del parent, wanted
         return fields_of_mapper(self.value)
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -78,7 +79,7 @@ class SelectKey:
         del parent
         return both([fields_of_mapper(self.key), wanted])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -103,7 +104,7 @@ class MapKeyValue:
         del parent, wanted
         return both([fields_of_mapper(self.key), fields_of_mapper(self.value)])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -141,7 +142,7 @@ class Filter:
         del parent
         return both([fields_of_mapper(self.predicate), wanted])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -170,7 +171,7 @@ class Peek:
         """Kind alone: the action has no say in the answer."""
         return {"operator": "peek"}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 
@@ -195,7 +196,7 @@ class ForEach:
         """Kind alone: the action has no say in the answer."""
         return {"operator": "foreach"}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_view import AnyView
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class StreamLatestJoin:
         del wanted
         return ALL if parent else both([fields_of_mapper(self.joiner, "left"), fields_of_mapper(self.key)])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None: the store belongs to the table."""
         return ()
 

@@ -62,6 +62,7 @@ from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.merge import RunningMerge
 from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
 from statelib.serdes import serde_for
+from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.stream_join import JoinWindowStore
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class StreamJoinSide:
         """Kind alone."""
         return {"operator": "stream_join_side"}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None: the stores belong to the join."""
         return ()
 
@@ -143,10 +144,19 @@ class StreamStreamJoin:
             "emit_interval_ms": self.emit_interval_ms,
         }
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of both sides, and of held records."""
-        held = () if self.held_store is None else (self.held_store,)
-        return *JoinWindowStore.families(self.left_store), *JoinWindowStore.families(self.right_store), *held
+        settings = settings_of(self.describe(), "stores", "joiner")
+        sides = [
+            StoreSpec(store, "join-window", JoinWindowStore.families(store), {**settings, "side": side})
+            for side, store in (("left", self.left_store), ("right", self.right_store))
+        ]
+        held = (
+            []
+            if self.held_store is None
+            else [StoreSpec(self.held_store, "held-records", (self.held_store,), settings)]
+        )
+        return *sides, *held
 
     def policy(self, semantics: Semantics) -> NDArray[Any]:
         """`POLICY`, one."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class StreamTableJoin:
         del wanted
         return ALL if parent else both([fields_of_mapper(self.joiner, "left"), fields_of_mapper(self.key)])
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None: the store belongs to the table's `TableSource`."""
         return ()
 

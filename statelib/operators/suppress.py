@@ -38,6 +38,7 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.serdes import serde_for
+from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.suppressed import StrictBufferConfig, Suppressed
 
@@ -108,9 +109,10 @@ class Suppress:
         windows = self.windows.describe() if self.windows else None
         return {"operator": "suppress", "store": self.store, "windows": windows, **self.suppressed.describe()}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the buffer's store."""
-        return SuppressionBufferStore.families(self.store)
+        settings = settings_of(self.describe())
+        return (StoreSpec(self.store, "suppression-buffer", SuppressionBufferStore.families(self.store), settings),)
 
 
 class RunningSuppress:

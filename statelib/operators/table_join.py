@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from statelib.operators.table_view import AnyView, JoinedValues
     from statelib.operators.table_writer import TableStore, TableWriter
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class TableJoin:
             "sees_ties": list(self.sees_ties),
         }
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None: the stores belong to the tables."""
         return ()
 
@@ -166,9 +167,9 @@ class TableJoinMerge:
         """Kind and parameters."""
         return {"operator": "table_join_merge", "store": None if self.store is None else self.store.describe()}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return () if self.store is None else self.store.families()
+        return () if self.store is None else (self.store.spec(),)
 
 
 class RunningTableJoinMerge:

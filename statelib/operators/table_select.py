@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class TableSelect:
         """Kind and mappers."""
         return {"operator": "table_select", "key": self.key.describe(), "value": self.value.describe()}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """None."""
         return ()
 

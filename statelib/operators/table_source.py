@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,9 @@ class TableSource:
         """Kind and parameters."""
         return {"operator": "table_source", **self.table_store.describe()}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return self.table_store.families()
+        return (self.table_store.spec(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,9 @@ class PlainTableSource:
         """Kind and parameters."""
         return {"operator": "plain_table_source", "store": self.store if self.materialized else None}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
-        return PlainStore(self.store).families() if self.materialized else ()
+        return (PlainStore(self.store).spec(),) if self.materialized else ()
 
 
 class RunningTableSource:

@@ -20,10 +20,11 @@ from statelib.operators.versioned_values import VersionedValues, load_versions
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
 from statelib.stores.key_value import KeyValueStore
+from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.versioned import VersionedKeyValueStore, VersionSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -85,9 +86,9 @@ class PlainStore:
         """As plain data."""
         return {"store": self.name}
 
-    def families(self) -> Sequence[str]:
-        """The store's families."""
-        return KeyValueStore.families(self.name)
+    def spec(self, settings: Mapping[str, object] | None = None) -> StoreSpec:
+        """What the store is; ``settings``: beside its own, of whoever makes the table."""
+        return StoreSpec(self.name, "key-value", KeyValueStore.families(self.name), {**(settings or {})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class VersionedStore:
         return StoredVersions(store, is_empty=is_empty, value_type=value_type, aggregator=aggregator)
 
     def _is_empty(self, context: OperatorContext) -> bool:
-        return all(context.backend.is_empty(family) for family in self.families())
+        return all(context.backend.is_empty(family) for family in VersionedKeyValueStore.families(self.name))
 
     def writer(self, context: OperatorContext, *, needs_prior: bool) -> TableWriter:
         """Writes the table; ``needs_prior``: the changes say what they replace and whether they are the latest."""
@@ -143,9 +144,12 @@ class VersionedStore:
             "segment_interval_ms": self.segment_interval_ms,
         }
 
-    def families(self) -> Sequence[str]:
-        """The store's families."""
-        return VersionedKeyValueStore.families(self.name)
+    def spec(self, settings: Mapping[str, object] | None = None) -> StoreSpec:
+        """What the store is; ``settings``: beside its own, of whoever makes the table."""
+        own = settings_of(self.describe())
+        return StoreSpec(
+            self.name, "versioned", VersionedKeyValueStore.families(self.name), {**(settings or {}), **own}
+        )
 
 
 TableStore = PlainStore | VersionedStore

@@ -31,6 +31,7 @@ from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
 from statelib.serdes import serde_for
+from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
 from statelib.windows import TimeWindows
 
@@ -100,9 +101,10 @@ class WindowAggregate:
         del parent, wanted
         return fields_of_aggregator(self.aggregator)
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        return WindowStore.families(self.store)
+        settings = settings_of(self.describe())
+        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
 
 class RunningWindowAggregate:

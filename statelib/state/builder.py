@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from statelib.state.store import StateStore
 from statelib.state.suppliers import describe_supplier
+from statelib.stores.spec import StoreSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from statelib.serdes import Serde
     from statelib.state.suppliers import BytesStoreSupplier
@@ -42,9 +43,10 @@ class StoreBuilder(Generic[Store]):
         """A store, not opened yet: ``init`` opens it."""
         return self.kind(self.supplier, self.key_serde, self.value_serde)
 
-    def families(self) -> Sequence[str]:
-        """The store's backend families."""
-        return self.kind.family_names(self.name)
+    def spec(self) -> StoreSpec:
+        """What the store is."""
+        settings = {name: value for name, value in self.describe().items() if name != "name"}
+        return StoreSpec(self.name, self.kind.store_kind, self.kind.family_names(self.name), settings)
 
     def describe(self) -> Mapping[str, object]:
         """Kind, settings and serdes as plain data, for the fingerprint."""

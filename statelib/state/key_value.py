@@ -6,7 +6,7 @@ timestamp, so that it can be opened as the other one later, as in Kafka (KIP-258
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from statelib.metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
+    from statelib.stores.spec import StoreKind
     from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 
@@ -32,6 +33,7 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
     Made by ``Stores.key_value_store_builder(...).build()``.
     """
 
+    store_kind: ClassVar[StoreKind] = "key-value"
     family_names = staticmethod(engine.KeyValueStore.families)
 
     def get(self, key: Any) -> Any:

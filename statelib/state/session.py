@@ -6,7 +6,7 @@ Sessions that are out of it are refused by `SessionStore.put`, not shown, and re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.errors import InputError
 from statelib.state.store import StateStore, epoch_ms
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from statelib.state.store import Time
     from statelib.state.suppliers import SessionBytesStoreSupplier
     from statelib.stores.backend import Backend
+    from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 1
 
@@ -39,6 +40,8 @@ class SessionStore(StateStore[engine.SessionStore]):
 
     Made by ``Stores.session_store_builder(...).build()``.
     """
+
+    store_kind: ClassVar[StoreKind] = "session"
 
     @staticmethod
     def family_names(name: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statelib.serdes import Serde
     from statelib.state.suppliers import BytesStoreSupplier
     from statelib.stores.backend import Backend
+    from statelib.stores.spec import StoreKind
 
 Engine = TypeVar("Engine")
 """The store of `statelib.stores` that reads and writes the bytes."""
@@ -60,6 +61,9 @@ class StateStore(ABC, Generic[Engine]):
         key_serde: Of its keys.
         value_serde: Of its values.
     """
+
+    store_kind: ClassVar[StoreKind]
+    """See `StoreKind`."""
 
     def __init__(self, supplier: BytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
         self.name = supplier.name

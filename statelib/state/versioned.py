@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from statelib.state.store import Time
     from statelib.state.suppliers import VersionedBytesStoreSupplier
     from statelib.stores.backend import Backend
+    from statelib.stores.spec import StoreKind
     from statelib.stores.versioned import VersionedRecord
 
 
@@ -35,6 +36,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     PUT_RETURN_CODE_NOT_PUT: ClassVar = engine.NOT_PUT
     """What `put` gives where it has refused (the smallest int64)."""
 
+    store_kind: ClassVar[StoreKind] = "versioned"
     family_names = staticmethod(engine.VersionedKeyValueStore.families)
 
     def __init__(self, supplier: VersionedBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:

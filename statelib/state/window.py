@@ -6,7 +6,7 @@ The store has a clock of its own, the largest window start put, and a window is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import InputError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from statelib.state.store import Time
     from statelib.state.suppliers import WindowBytesStoreSupplier
     from statelib.stores.backend import Backend
+    from statelib.stores.spec import StoreKind
     from statelib.stores.window import WindowRow
 
 _END_OF_TIME = (1 << 63) - 2
@@ -42,6 +43,8 @@ class WindowStore(StateStore[engine.WindowStore]):
 
     Made by ``Stores.window_store_builder(...).build()``.
     """
+
+    store_kind: ClassVar[StoreKind] = "window"
 
     @staticmethod
     def family_names(name: str) -> tuple[str, ...]:

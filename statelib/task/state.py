@@ -12,6 +12,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamEr
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
+from statelib.stores.spec import families_of
 
 if TYPE_CHECKING:
     from statelib.storage import Storage
@@ -115,7 +116,7 @@ class TaskState:
     @property
     def _families(self) -> list[str]:
         """Those of all stores."""
-        return [family for p in self._work.sub_topology.processors for family in p.spec.families()]
+        return [family for p in self._work.sub_topology.processors for family in families_of(p.spec.state_stores())]
 
     def _checked_position(self, stored: bytes | None) -> TaskPosition:
         work = self._work

@@ -69,7 +69,7 @@ class SubTopology:
     @property
     def stateful(self) -> bool:
         """Whether any of its operators keeps state."""
-        return any(processor.spec.families() for processor in self.processors)
+        return any(processor.spec.state_stores() for processor in self.processors)
 
 
 class Topology:
@@ -261,7 +261,7 @@ def _check_co_partitioned(sub: SubTopology, partitions: Mapping[str, int]) -> No
             topics_of[node.name] = set() if node.is_global else {node.topic}
             continue
         topics_of[node.name] = set().union(*(topics_of[parent] for parent in node.parents))
-        if isinstance(node, Processor) and len(node.parents) > 1 and (node.stores or node.spec.families()):
+        if isinstance(node, Processor) and len(node.parents) > 1 and (node.stores or node.spec.state_stores()):
             counts = {topic: partitions[topic] for topic in sorted(topics_of[node.name]) if topic in partitions}
             if len(set(counts.values())) > 1:
                 shown = ", ".join(f"{topic} has {count}" for topic, count in counts.items())

@@ -34,7 +34,7 @@ WINDOWS = JoinWindows.of_time_difference_and_grace(ms(10), ms(5))
 
 
 def join_of(topology: Topology) -> StreamStreamJoin:
-    (spec,) = [p.spec for sub in topology.sub_topologies for p in sub.processors if p.spec.families()]
+    (spec,) = [p.spec for sub in topology.sub_topologies for p in sub.processors if p.spec.state_stores()]
     assert isinstance(spec, StreamStreamJoin)
     return spec
 

@@ -45,7 +45,7 @@ def test_a_topic_is_a_table_without_a_store_until_something_looks_into_it() -> N
     rates = builder.table("rates")
     rates.to_stream().to("out")
     (source,) = specs(builder, PlainTableSource)
-    assert (source.materialized, source.families()) == (False, ())
+    assert (source.materialized, source.state_stores()) == (False, ())
     assert not builder.build().sub_topologies[0].stateful
     builder.stream("sales").left_join(rates, "right", Joined.as_("join")).to("joined")
     (source,) = specs(builder, PlainTableSource)

@@ -14,6 +14,7 @@ from statelib.metrics import NodeMetrics
 from statelib.operators.base import CondensingOperator, FinalResultsReader, OperatorContext
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class Chain:
 
     def content(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """All bytes of all stores."""
-        families = [family for spec in self.specs for family in spec.families()]
+        families = [family for spec in self.specs for family in families_of(spec.state_stores())]
         return {family: list(self.backend.scan(family)) for family in families}
 
 

@@ -17,6 +17,7 @@ from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
 from statelib.task.merge import Merged, TaskClock
 from statelib.task.records import HEADERS_TYPE, Records
@@ -148,7 +149,11 @@ class Flow:
     def content(self) -> list[dict[str, list[tuple[bytes, bytes]]]]:
         """All bytes of all stores."""
         return [
-            {family: list(backend.scan(family)) for p in sub.processors for family in p.spec.families()}
+            {
+                family: list(backend.scan(family))
+                for p in sub.processors
+                for family in families_of(p.spec.state_stores())
+            }
             for sub, backend in zip(self.topology.sub_topologies, self.backends, strict=True)
         ]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 STREAM, TABLE = 0, 1
 
@@ -63,8 +64,9 @@ class JoinedTable:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def families(self) -> Sequence[str]:
-        return (*self.table.families(), *(() if self.grace_ms is None else ("b",)))
+    def state_stores(self) -> Sequence[StoreSpec]:
+        buffers = () if self.grace_ms is None else JoinBuffer("b", self.grace_ms).state_stores()
+        return (*self.table.state_stores(), *buffers)
 
 
 class Both:

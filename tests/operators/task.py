@@ -15,6 +15,7 @@ from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Task:
 
     def content(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """All bytes of the operator's state."""
-        return {family: list(self.backend.scan(family)) for family in self.spec.families()}
+        return {family: list(self.backend.scan(family)) for family in families_of(self.spec.state_stores())}
 
     def input_of(self, records: Sequence[Record], parent: int) -> Batch:
         """What reaches one input of the operator."""

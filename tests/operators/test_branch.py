@@ -126,7 +126,7 @@ def test_foreach_ends_the_stream_and_sees_every_record_once() -> None:
     ends = ForEach(lambda columns: seen.extend(columns["value"].to_pylist()))
     result, metrics = run(ends, batch_of([1, 2]))
     assert (seen, len(result), metrics.accounts) == ([1, 2], 0, {"consumed": 2})
-    assert ends.families() == ()
+    assert ends.state_stores() == ()
 
 
 @pytest.mark.parametrize("spec", [ForEach, Peek])
@@ -143,4 +143,4 @@ def test_the_fingerprint_tells_them_apart() -> None:
         Merge(), ForEach(print),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)
-    assert all(spec.families() == () for spec in specs)
+    assert all(spec.state_stores() == () for spec in specs)

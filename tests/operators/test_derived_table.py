@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import Operator, OperatorContext, OperatorSpec
     from statelib.operators.table_steps import TableStep
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.spec import StoreSpec
 
 EVEN = FilterStep(mapper(lambda columns: pc.equal(pc.bit_wise_and(columns["value"], 1), 0)))
 ODD = FilterStep(EVEN.predicate, negated=True)
@@ -55,8 +56,8 @@ class Chained:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def families(self) -> Sequence[str]:
-        return (*self.source.families(), *self.derived.families())
+    def state_stores(self) -> Sequence[StoreSpec]:
+        return (*self.source.state_stores(), *self.derived.state_stores())
 
 
 class Chain(Both):
@@ -184,7 +185,7 @@ def test_to_stream_forgets_the_past() -> None:
     result = task.operator.process([batch], task.uptake_of([Record("a", 1, 5, 0)]))
     assert (result.prior, result.is_latest) == (None, None)
     assert task.metrics.accounts == {"forwarded": 1}
-    assert ToStream().families() == ()
+    assert ToStream().state_stores() == ()
 
 
 def test_the_fingerprint_covers_what_decides_the_answer() -> None:

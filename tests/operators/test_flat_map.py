@@ -50,7 +50,7 @@ def run(spec: FlatMap | FlatMapValues, batch: Batch) -> tuple[Batch, NodeMetrics
     result = operator.process([batch], Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none))
     write = WriteBatch()
     operator.flush(write)
-    assert (len(write), operator.memory_bytes(), metrics.unaccounted, spec.families()) == (0, 0, 0, ())
+    assert (len(write), operator.memory_bytes(), metrics.unaccounted, spec.state_stores()) == (0, 0, 0, ())
     assert (metrics.records_in, metrics.records_out) == (len(batch), len(result))
     return result, metrics
 

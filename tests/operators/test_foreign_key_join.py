@@ -22,6 +22,7 @@ from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
 from statelib.operators.mapping import mapper, per_record
 from statelib.operators.table_view import JoinedValues, TableView
 from statelib.operators.table_writer import PlainStore
+from statelib.stores.spec import families_of
 from tests.operators.flow import Fed, Flow
 from tests.operators.tables import CUTS, HOW, NUMBERS, updates
 from tests.operators.task import Record, Task
@@ -304,4 +305,4 @@ def test_the_fingerprint_covers_the_parameters() -> None:
         ForeignKeyJoin(inner, "s", other), ForeignKeyResolve("s"), ForeignKeyResolve("t"),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)
-    assert specs[3].families() == ("s", "s.header")
+    assert families_of(specs[3].state_stores()) == ("s", "s.header")

@@ -18,6 +18,7 @@ from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueStore
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
 from statelib.stores.versioned import VersionedKeyValueStore
 from tests.operators.tables import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
@@ -225,5 +226,5 @@ def test_the_fingerprint_covers_the_parameters() -> None:
         KeyAggregate(VersionedStore("s", 2), count_),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)
-    assert set(specs[0].families()) == {"s", "s.header"}
-    assert set(specs[4].families()) == {"s.latest", "s.segments"}
+    assert set(families_of(specs[0].state_stores())) == {"s", "s.header"}
+    assert set(families_of(specs[4].state_stores())) == {"s.latest", "s.segments"}

@@ -138,7 +138,7 @@ def build(spec: OperatorSpec) -> tuple[Operator, NodeMetrics]:
 
     metrics = NodeMetrics()
     context = OperatorContext("NODE", NoBackend(), KeyTable(), metrics)  # type: ignore[arg-type]
-    assert spec.families() == ()
+    assert spec.state_stores() == ()
     json.dumps(dict(spec.describe()))
     return spec.build(context), metrics
 

@@ -24,6 +24,7 @@ from statelib import (
     Stores,
 )
 from statelib.operators.process import Process
+from statelib.stores.spec import families_of
 from tests.operators.processors import COUNTS, INTERVAL, CountAndTell, CountAndTellSupplier
 from tests.operators.task import Record as SourceRecord
 from tests.operators.task import Task
@@ -254,6 +255,6 @@ def test_the_fingerprint_knows_code_parameters_stores_and_types() -> None:
         Stores.in_memory_window_store("w", timedelta(days=1), timedelta(hours=1)), STRING, STRING
     )
     assert window.describe()["retention_ms"] == 86_400_000
-    assert spec(Threshold, COUNTS, window).families() == (
+    assert families_of(spec(Threshold, COUNTS, window).state_stores()) == (
         "counts", "counts.header", "w", "w.by-start", "w.clock", "NODE.punctuation",
     )  # fmt: skip

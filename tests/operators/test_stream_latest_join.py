@@ -187,4 +187,4 @@ def test_the_fingerprint_covers_the_parameters() -> None:
         StreamTableJoin(JOINER, "t", 1, key=KEY_OF),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)
-    assert specs[0].families() == ()
+    assert specs[0].state_stores() == ()

@@ -16,6 +16,7 @@ from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.table_source import TableSource
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
 from statelib.stores.versioned import VersionedKeyValueStore
 from tests.operators.joined_table import STREAM, TABLE, JoinedTable
 from tests.operators.task import Record, Task
@@ -100,7 +101,7 @@ def test_batches_and_single_puts_lead_to_the_same_bytes(
             store.put(record.key.encode(), value, record.timestamp)
     run = task(retention_ms, semantics=semantics)
     run.run(records, cuts, flush_every=1)
-    for family in run.spec.families():
+    for family in families_of(run.spec.state_stores()):
         assert list(run.backend.scan(family)) == list(backend.scan(family))
 
 
@@ -223,5 +224,5 @@ def test_the_fingerprint_covers_the_parameters() -> None:
         StreamTableJoin(mapper("left"), "t", 1), TableSource("t", 1), TableSource("t", 2), TableSource("t", 1, 7),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)
-    assert StreamTableJoin(JOINER, "t", 1).families() == ()
-    assert set(TableSource("t", 1).families()) == {"t.latest", "t.segments"}
+    assert StreamTableJoin(JOINER, "t", 1).state_stores() == ()
+    assert set(families_of(TableSource("t", 1).state_stores())) == {"t.latest", "t.segments"}

@@ -17,6 +17,7 @@ from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueStore
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
 from tests.operators.tables import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
 from tests.reference.table import Change, HistoryTable, PlainTable
@@ -90,7 +91,7 @@ def test_a_table_that_nobody_looks_into_has_no_store() -> None:
     (result,) = run.run([Record("a", 1, 5, 0), Record(None, 1, 5, 1), Record("a", None, 4, 2)])
     assert changes_of([result]) == [Change("a", 1, None, 5), Change("a", None, None, 4)]
     assert run.metrics.accounts == {"forwarded": 2, "null-key": 1}
-    assert (spec.families(), run.content()) == ((), {})
+    assert (spec.state_stores(), run.content()) == ((), {})
     assert run.backend.is_empty("t")
 
 
@@ -131,4 +132,4 @@ def test_the_fingerprint_covers_the_parameters() -> None:
         PlainTableSource("t"), PlainTableSource("u"), PlainTableSource("t", materialized=False), TableSource("t", 1),
     ]  # fmt: skip
     assert len({json.dumps(dict(spec.describe())) for spec in specs}) == len(specs)
-    assert set(PlainTableSource("t").families()) == {"t", "t.header"}
+    assert set(families_of(PlainTableSource("t").state_stores())) == {"t", "t.header"}

@@ -21,6 +21,7 @@ from statelib.commits.stage import stage
 from statelib.manifests import Audit, Plan, Staged
 from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
+from statelib.stores.spec import families_of
 from statelib.task import Stages, TaskSettings, replay_here
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
@@ -98,7 +99,7 @@ class Pipeline:
         content = {}
         for task_id, task in log.read(log.head_number()).tasks.items():
             sub = self.topology.sub_topologies[int(task_id.partition("_")[0])]
-            families = [family for processor in sub.processors for family in processor.spec.families()]
+            families = [family for processor in sub.processors for family in families_of(processor.spec.state_stores())]
             directory = Path(self._settings.state_dir) / "looked-at" / task_id
             if families:
                 cache = directory.with_suffix(".cache")

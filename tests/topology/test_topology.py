@@ -9,6 +9,7 @@ import pytest
 
 from statelib.errors import ConfigurationError
 from statelib.operators.base import Operator, OperatorContext
+from statelib.stores.spec import StoreSpec
 from statelib.topology import Processor, Sink, Source, Topology, describe
 
 
@@ -24,7 +25,7 @@ class Spec:
     def describe(self) -> Mapping[str, object]:
         return {"operator": "spec", "parameter": self.parameter}
 
-    def families(self) -> Sequence[str]:
+    def state_stores(self) -> Sequence[StoreSpec]:
         return ()
 
 
