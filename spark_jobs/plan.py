@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import NothingToDo, publish
 from statelib.commits import plan as make_plan
+from statelib.task import describe_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from statelib.config import Settings
     from statelib.job import Job
-    from statelib.manifests import Plan
+    from statelib.manifests import Plan, TopologyDescription
+    from statelib.topics.archive import TopicArchive
 
 _log = logging.getLogger(__name__)
 
@@ -35,12 +38,28 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
-    planned = make_plan(job, warehouse, now_ms=now_ms(), until_ms=settings.until_ms, end_of_input=settings.end_of_input)
+    planned = make_plan(
+        job,
+        warehouse,
+        now_ms=now_ms(),
+        until_ms=settings.until_ms,
+        end_of_input=settings.end_of_input,
+        semantics=settings.semantics,
+        describe=partial(_described, job, settings),
+        reset_stores=settings.reset_stores,
+    )
     if isinstance(planned, NothingToDo):
         _log.info("%s", planned)
     else:
+        for change in planned.evolution.changes if planned.evolution else ():
+            _log.warning("%s: the topology has changed: %s", job.name, change)
         _log.info("%s: run %s will replay %d records", job.name, planned.run_id, planned.records)
     return planned
+
+
+def _described(job: Job, settings: Settings, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
+    readers = {topic: archive.reader(0, 0, 0) for topic, archive in archives.items()}
+    return describe_topology(job.topology, readers, settings.semantics)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

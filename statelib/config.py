@@ -29,6 +29,7 @@ from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
     InitSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -96,8 +97,14 @@ def _milliseconds(value: object) -> object:
     return value
 
 
+def _listed(value: object) -> object:
+    """A text as the names that it lists, with commas between them."""
+    return [name for part in value.split(",") if (name := part.strip())] if isinstance(value, str) else value
+
+
 Options = Annotated[dict[str, str], AfterValidator(_without_credentials)]
 StorageOptions = Annotated[dict[str, str], AfterValidator(_storage_options)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 _LIMITS = RequestLimits()
 
@@ -157,6 +164,10 @@ class Settings(BaseSettings):
         default="hold",
         description="open windows wait in the state for the next slice (hold), or are let go, and the job is at its "
         "end (seal)",
+    )
+    reset_stores: Names = Field(
+        default=(),
+        description="stores that may begin empty where the topology has changed so that their state does not fit it",
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
@@ -327,4 +338,6 @@ def _shown(name: str, value: object) -> str:
         return json.dumps({key: _MASK if CREDENTIAL.search(key.lower()) else text for key, text in value.items()})
     if isinstance(value, ByteSize):
         return value.human_readable()
+    if isinstance(value, tuple):
+        return ",".join(value) or "none"
     return _MASK if CREDENTIAL.search(name) else str(value)

@@ -4,6 +4,7 @@
 
     <warehouse>/topics/<topic>/                         topic archives (Delta tables), with staged files unseen
     <warehouse>/jobs/<job>/commits/<n, 20 digits>.json  Commit      created only if absent: what makes a run true
+    <warehouse>/jobs/<job>/topologies/<fingerprint>.json    TopologyDescription    nodes and stores as plain data
     <warehouse>/jobs/<job>/runs/<run id>/plan.json      Plan        the slice, fixed before anything is read
                                         /staged.json    Staged      what the winning attempts made
                                         /audit.json     Audit       what the checks said
@@ -19,7 +20,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 
 * 1: read as what it was, held and without the ledgers' ``dropped``;
 * 2: ``end_of_input`` and the ledgers' ``dropped``;
-* 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed.
+* 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed;
+* 4: ``semantics`` and ``evolution``, and the description of a topology.
 """
 
 from __future__ import annotations
@@ -32,12 +34,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.metrics import NodeMetrics
+from statelib.semantics import Semantics
 from statelib.topics.files import ArchiveFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
 
@@ -125,6 +128,55 @@ class SourceTopic(_Data):
     delta_schema: str = Field(description="the archive's Delta schema, to notice when it changes")
 
 
+class StoreDescription(_Data):
+    """A store of a topology: what it takes to read it without the code that wrote it."""
+
+    name: str
+    kind: str = Field(description="see `statelib.stores.spec.StoreKind`")
+    node: str = Field(description="that writes it, and under whose name its clocks are")
+    sub_topology: int
+    families: tuple[str, ...]
+    settings: dict[str, Any] = Field(description="what decides which entries it has and what they mean")
+    arrow_schema: str = Field(
+        description="an Arrow schema as an IPC message, in base64: `key`, `value` (as readers are shown it), where they"
+        " differ from it `stored` (as the store has it), and the `id` of a deduplication"
+    )
+
+
+class NodeDescription(_Data):
+    """A node of a topology, as plain data."""
+
+    name: str
+    sub_topology: int
+    parents: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+class TopologyDescription(_Document):
+    """What a topology is made of: written once, before the first run of it."""
+
+    kind: ClassVar[str] = "description of a topology"
+    fingerprint: str
+    nodes: tuple[NodeDescription, ...]
+    stores: tuple[StoreDescription, ...]
+
+
+class Evolution(_Data):
+    """How a run goes on from a state that another topology made: see `statelib.commits.evolution`.
+
+    Attributes:
+        fingerprint: Of the topology that made the state.
+        nodes: The nodes whose stores are kept: what each is called now, and what it was called.
+        dropped_families: By sub-topology, the families of stores that do not come along.
+        changes: What is different, in words, a sentence each.
+    """
+
+    fingerprint: str
+    nodes: dict[str, str]
+    dropped_families: dict[int, tuple[str, ...]]
+    changes: tuple[str, ...]
+
+
 class Plan(_Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
@@ -135,6 +187,8 @@ class Plan(_Document):
     fingerprint: str = Field(description="of the topology")
     until_ms: int | None = Field(description="end of the slice in event time; None: all that the archives hold")
     end_of_input: EndOfInput = "hold"
+    semantics: Semantics | None = Field(default=None, description="None: not known (before version 4)")
+    evolution: Evolution | None = Field(default=None, description="where another topology made the state")
     sources: tuple[SourceTopic, ...]
     tasks: tuple[PlannedTask, ...]
     sink_partitions: dict[str, int] = Field(description="number of partitions of each topic that the job writes")
@@ -283,6 +337,8 @@ class Commit(_Document):
     fingerprint: str
     until_ms: int | None
     end_of_input: EndOfInput = Field(default="hold", description="of the run; after ``seal`` there is no next commit")
+    semantics: Semantics | None = Field(default=None, description="of the run; None: not known (before version 4)")
+    evolution: Evolution | None = Field(default=None, description="of the run: see `Plan`")
     sources: tuple[SourceTopic, ...]
     tasks: dict[str, CommittedTask]
     sinks: tuple[SinkFile, ...]

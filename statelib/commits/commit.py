@@ -68,6 +68,8 @@ def _build(warehouse: Storage, plan: Plan, now_ms: int) -> Commit:
         fingerprint=plan.fingerprint,
         until_ms=plan.until_ms,
         end_of_input=plan.end_of_input,
+        semantics=plan.semantics,
+        evolution=plan.evolution,
         sources=plan.sources,
         tasks={
             outcome.task_id: CommittedTask(state=outcome.state, position=outcome.position) for outcome in staged.tasks

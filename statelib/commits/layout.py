@@ -5,6 +5,7 @@
     topics/<topic>/                        a topic archive
     jobs/<job>/commits/<n, 20 digits>.json the commit; contiguous from 1, never deleted and never overwritten
     jobs/<job>/commits/head.json           a hint at the newest commit, overwritten after each
+    jobs/<job>/topologies/<fingerprint>.json  what a topology is made of; never deleted and never overwritten
     jobs/<job>/runs/<run id>/plan.json     see `statelib.manifests`, as for the next two
                             /staged.json
                             /audit.json
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.errors import CorruptedDataError
-from statelib.manifests import Audit, Commit, Plan, Staged
+from statelib.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +82,10 @@ class JobLayout:
         """What has been expired."""
         return f"{self.root}/maintenance.json"
 
+    def topology(self, fingerprint: str) -> str:
+        """The description of a topology."""
+        return f"{self.root}/topologies/{fingerprint}.json"
+
     def commit(self, n: int) -> str:
         """Commit ``n``."""
         return f"{self.root}/commits/{n:020d}.json"
@@ -134,6 +139,12 @@ class Runs:
         path = self.layout.audit(run_id)
         data = self._storage.get_if_present(path)
         return None if data is None else Audit.decode(data, file=self._storage.uri(path))
+
+    def topology(self, fingerprint: str) -> TopologyDescription | None:
+        """What a topology of the job is made of; None: nobody wrote it down (before documents of version 4)."""
+        path = self.layout.topology(fingerprint)
+        data = self._storage.get_if_present(path)
+        return None if data is None else TopologyDescription.decode(data, file=self._storage.uri(path))
 
     def attempts(self, commit: int) -> Iterator[Plan]:
         """The plans for one commit number, first try first."""

@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
+from statelib.commits.topologies import settle_topology
 from statelib.errors import ConfigurationError
 from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.steps import step
 from statelib.topics.slices import plan_slice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from statelib.commits.definition import JobDefinition, Topology
-    from statelib.manifests import Commit, EndOfInput
+    from statelib.commits.definition import JobDefinition, SinkNode, Topology
+    from statelib.manifests import Commit, EndOfInput, TopologyDescription
+    from statelib.semantics import Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
     from statelib.topics.slices import SourceSlice
@@ -69,6 +71,9 @@ def plan(
     until_ms: int | None = None,
     end_offsets: EndOffsets | None = None,
     end_of_input: EndOfInput = "hold",
+    semantics: Semantics = "kip",
+    describe: Callable[[Mapping[str, TopicArchive]], TopologyDescription] | None = None,
+    reset_stores: Collection[str] = (),
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
 
@@ -79,12 +84,19 @@ def plan(
         until_ms: Replay what comes before each partition's first record with this timestamp or a later one.
         end_offsets: Replay what comes before these offsets; names every partition of every source.
         end_of_input: Whether the run seals the job: see `EndOfInput`. It may then have no new records.
+        semantics: See `Semantics`.
+        describe: Describes the job's topology, given the archives of its sources, for those who will have the state but
+            not the code; None: nobody can tell what becomes of the state when the topology changes, and a changed one
+            is refused.
+        reset_stores: Names of stores that may begin empty if the topology has changed so that they cannot come along
+            (`statelib.commits.evolution`); any other store that is named stays as it is.
 
     Returns:
         The plan, stored; or `NothingToDo`, and nothing was stored.
 
     Raises:
-        ConfigurationError: Both ends are given; the state belongs to another topology; a source's schema or number of
+        ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
+            semantics; a source's schema or number of
             partitions has changed since the head commit; a sink's archive is somebody else's; the job has been sealed.
         InputError: A source no longer holds what is to be replayed.
     """
@@ -94,13 +106,23 @@ def plan(
     head = CommitLog(warehouse, job.name).head()
     number = head.commit if head else 0
     if head is not None:
-        _check_topology(job, head)
+        _check_semantics(job, head, semantics)
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number)
     archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
     sources = _source_topics(archives)
     if head is not None:
         _check_sources(job, head, sources)
+    tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
+    evolution = settle_topology(
+        warehouse,
+        job.name,
+        job.topology.fingerprint,
+        head,
+        tasks=tasks,
+        describe=None if describe is None else lambda: describe(archives),
+        reset_stores=reset_stores,
+    )
     bootstrap = job.topology.bootstrap_topics
     slices = _cut(archives, head, until_ms, end_offsets, bootstrap)
     # New records of a global table alone are no reason to run.
@@ -118,6 +140,8 @@ def plan(
             fingerprint=job.topology.fingerprint,
             until_ms=until_ms,
             end_of_input=end_of_input,
+            semantics=semantics,
+            evolution=evolution,
             sources=sources,
             tasks=_tasks(job.topology, archives, slices),
             sink_partitions=_sink_partitions(job, warehouse, archives, head),
@@ -126,14 +150,14 @@ def plan(
     )
 
 
-def _check_topology(job: JobDefinition, head: Commit) -> None:
-    if head.fingerprint != job.topology.fingerprint:
+def _check_semantics(job: JobDefinition, head: Commit, semantics: Semantics) -> None:
+    """Half a state from each of the two would give the answers of neither."""
+    if head.semantics not in {None, semantics}:
         raise ConfigurationError(
-            f"the state of commit {head.commit} was made by another topology"
-            f" ({head.fingerprint[:12]}, this one is {job.topology.fingerprint[:12]})",
+            f"the state of commit {head.commit} was made with the semantics {head.semantics}, not {semantics}",
             job=job.name,
-            next_step=f"go back to the topology of commit {head.commit}, or give the job a new name:"
-            " it then replays from the beginning",
+            setting="semantics",
+            next_step=f"set it to {head.semantics}, or give the job a new name: it then replays from the beginning",
         )
 
 
@@ -187,7 +211,9 @@ def _check_sources(job: JobDefinition, head: Commit, sources: Sequence[SourceTop
     """The state rests on each source's partitions and schema: neither may change under it."""
     before = {source.topic: source for source in head.sources}
     for source in sources:
-        known = before[source.topic]  # the fingerprint covers the topics
+        known = before.get(source.topic)
+        if known is None:
+            continue  # of another topology: see `settle_topology`
         if source.partitions != known.partitions:
             raise ConfigurationError(
                 f"the topic has {source.partitions} partitions, and had {known.partitions} at commit {head.commit}:"
@@ -290,35 +316,44 @@ def _sink_partitions(
 
     The topics for quarantined and for late records have one for each task of the job. The archive of a sink must be the
     job's own from the beginning, because a job writes its offsets from 0. Later they are what they were for the head:
-    topology and sources are the same, so no sink's archive need be opened.
+    no archive of a sink that the head's run had need be opened.
     """
     counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
     partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
     before = Runs(warehouse, job.name).plan(head.run_id) if head is not None else None
     if before is not None:
-        return partitions | before.sink_partitions
+        partitions |= before.sink_partitions
     for sub in job.topology.sub_topologies:
         for sink in sub.all_sinks:
             if sink.internal:
                 continue
+            known = partitions.get(sink.topic)
+            if known is not None:
+                _check_declared(job, sink, known)
+                continue
             archive = open_archive_if_present(warehouse, sink.topic)
-            if archive is not None and head is None and any(archive.end_offsets().values()):
+            if archive is not None and any(archive.end_offsets().values()):
                 raise ConfigurationError(
                     "the sink's archive already holds records, and the job has written none",
                     job=job.name,
                     topic=sink.topic,
                     next_step="write to another topic, or move that archive away",
                 )
-            if archive is not None and sink.partitions not in (None, archive.partitions):
-                raise ConfigurationError(
-                    f"the sink is declared with {sink.partitions} partitions, its archive has {archive.partitions}",
-                    job=job.name,
-                    topic=sink.topic,
-                    next_step=f"declare {archive.partitions} partitions, or write to another topic",
-                )
+            if archive is not None:
+                _check_declared(job, sink, archive.partitions)
             existing = archive.partitions if archive else None
             partitions[sink.topic] = sink.partitions or existing or counts[sub.index]
     return partitions
+
+
+def _check_declared(job: JobDefinition, sink: SinkNode, partitions: int) -> None:
+    if sink.partitions not in {None, partitions}:
+        raise ConfigurationError(
+            f"the sink is declared with {sink.partitions} partitions, its archive has {partitions}",
+            job=job.name,
+            topic=sink.topic,
+            next_step=f"declare {partitions} partitions, or write to another topic",
+        )
 
 
 def _settle(warehouse: Storage, wanted: Plan) -> Plan:

@@ -263,6 +263,14 @@ class RocksDbBackend:
         with mapped_errors(self._path):
             database.write(native)
 
+    def drop(self, families: Iterable[str]) -> None:
+        """Removes families with all that they hold; one that is not there is no error."""
+        with mapped_errors(self._path):
+            for family in families:
+                if self._families.pop(family, None) is not None:
+                    del self._handles[family]
+                    self._database().drop_column_family(family)
+
     def approximate_bytes(self, family: str) -> int:
         """See `Backend`."""
         return self._property(family, "rocksdb.total-sst-files-size") + self._property(

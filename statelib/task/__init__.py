@@ -1,8 +1,19 @@
 """Runs one sub-topology over one slice: what a Spark worker does."""
 
+from statelib.task.describe import decode_schema, describe_topology
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, replay_here
 from statelib.task.types import forwarded_types, topic_types
 from statelib.task.work import TaskSettings, TaskWork
 
-__all__ = ["Stages", "TaskSettings", "TaskWork", "forwarded_types", "replay_here", "run_task", "topic_types"]
+__all__ = [
+    "Stages",
+    "TaskSettings",
+    "TaskWork",
+    "decode_schema",
+    "describe_topology",
+    "forwarded_types",
+    "replay_here",
+    "run_task",
+    "topic_types",
+]

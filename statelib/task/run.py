@@ -242,7 +242,9 @@ class _Task:
             source_times=self._inputs.times(),
             stream_time=self._clock.stream_time,
             clocks=self._graph.clocks,
-            sink_offsets={sink.place: sink.next_offset for sink in self._all_archive_sinks},
+            # What a former topology wrote is kept: should it come again, it goes on from there.
+            sink_offsets=self.state.position.sink_offsets
+            | {sink.place: sink.next_offset for sink in self._all_archive_sinks},
         )
 
 

@@ -88,6 +88,7 @@ class Stages:
                 restore=restore.get(planned.task_id),
                 settings=self._settings,
                 end_of_input=plan.end_of_input,
+                evolution=plan.evolution,
             )
             for ordinal, planned in enumerate(plan.tasks)
             if planned.sub_topology == sub_topology.index

@@ -111,7 +111,11 @@ class TaskState:
         if self._work.restore is not None:
             self._checkpoints.restore(self._work.restore.state, path)
         families = [POSITION_FAMILY, *self._families]
-        return RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False, families=families)
+        rocksdb = RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False, families=families)
+        evolution = self._work.evolution
+        if evolution is not None:
+            rocksdb.drop(evolution.dropped_families.get(self._work.sub_topology.index, ()))
+        return rocksdb
 
     @property
     def _families(self) -> list[str]:
@@ -123,10 +127,11 @@ class TaskState:
         if work.restore is None:
             return TaskPosition(task_id=work.planned.task_id, commit=0, fingerprint=work.fingerprint)
         committed = work.restore.position
-        if committed.task_id != work.planned.task_id or committed.fingerprint != work.fingerprint:
+        made_by = work.evolution.fingerprint if work.evolution else work.fingerprint
+        if committed.task_id != work.planned.task_id or committed.fingerprint != made_by:
             raise ConfigurationError(
                 f"the state belongs to task {committed.task_id} of topology {committed.fingerprint[:12]}, "
-                f"not to task {work.planned.task_id} of topology {work.fingerprint[:12]}",
+                f"not to task {work.planned.task_id} of topology {made_by[:12]}",
                 job=work.job,
                 next_step="run the job that wrote it, or give this one another name",
             )
@@ -139,7 +144,10 @@ class TaskState:
                     file=self._prefix,
                     next_step="hindstream inspect --commit N to find the last good commit",
                 )
-        return committed
+        if work.evolution is None:
+            return committed
+        clocks = {now: committed.clocks[was] for now, was in work.evolution.nodes.items() if was in committed.clocks}
+        return committed.model_copy(update={"clocks": clocks})
 
 
 def _remove_dead(attempts: Path, *, before_commit: int) -> None:

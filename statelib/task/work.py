@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.manifests import CommittedTask, EndOfInput, PlannedTask, RepartitionFile
+    from statelib.manifests import CommittedTask, EndOfInput, Evolution, PlannedTask, RepartitionFile
     from statelib.semantics import Semantics
     from statelib.topics.files import ArchiveFile
     from statelib.topology import SubTopology
@@ -89,6 +89,7 @@ class TaskWork:
         restore: The task's state as of the last commit; None: it has none yet.
         settings: See `TaskSettings`.
         end_of_input: See `EndOfInput`.
+        evolution: How the run goes on from a state that another topology made; None: the same one did.
     """
 
     job: str
@@ -105,3 +106,4 @@ class TaskWork:
     restore: CommittedTask | None
     settings: TaskSettings
     end_of_input: EndOfInput = "hold"
+    evolution: Evolution | None = None

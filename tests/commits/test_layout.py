@@ -13,13 +13,17 @@ from statelib.manifests import (
     Audit,
     Commit,
     CommittedTask,
+    Evolution,
     Maintenance,
+    NodeDescription,
     Plan,
     PlannedTask,
     SourceRange,
     StateFile,
     StateManifest,
+    StoreDescription,
     TaskPosition,
+    TopologyDescription,
 )
 from statelib.storage import Storage
 
@@ -109,8 +113,8 @@ def test_damaged_documents_are_told_from_newer_ones():
     storage.put(path, b"[]")
     with pytest.raises(CorruptedDataError, match="not a JSON object"):
         log.read(1)
-    storage.put(path, a_commit(1).model_copy(update={"format_version": 4}).encode())
-    with pytest.raises(ConfigurationError, match=r"format version 4.*install the newer"):
+    storage.put(path, a_commit(1).model_copy(update={"format_version": 5}).encode())
+    with pytest.raises(ConfigurationError, match=r"format version 5.*install the newer"):
         log.read(1)
 
 
@@ -136,10 +140,14 @@ def test_every_flipped_bit_of_a_commit_is_noticed():
 
 def test_commit_bytes():
     """What an older Hindstream has written stays readable: these bytes never change for a version."""
-    rest = (
-        b' "job": "j",\n "run_id": "00000003-1",\n "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
-    )
+    end = b' "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
     assert a_commit(3).encode() == (
+        b'{\n "checksum": "f83282e1e9222bce8ddc1668a781653e727bdb429207420c36834a1e0788247f",\n'
+        b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "evolution": null,\n "fingerprint": "f",\n'
+        b' "format_version": 4,\n "job": "j",\n "run_id": "00000003-1",\n "semantics": null,\n' + end
+    )
+    rest = b' "job": "j",\n "run_id": "00000003-1",\n' + end
+    third = (
         b'{\n "checksum": "69f8913be669911344989521e8e1fe87c32a3bf03560aecca677a53a4d44d7ce",\n'
         b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "fingerprint": "f",\n'
         b' "format_version": 3,\n' + rest
@@ -149,12 +157,13 @@ def test_commit_bytes():
         b' "format_version": 2,\n' + rest
     )
     first = b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n' + rest
-    for version, written in ((1, first), (2, second)):
+    for version, written in ((1, first), (2, second), (3, third)):
         commit = Commit.decode(written, file="c")
         assert commit == a_commit(3).model_copy(update={"format_version": version})
         assert Commit.decode(commit.encode(), file="c") == commit
-        with pytest.raises(CorruptedDataError, match="checksum"):  # the version of one that has a checksum was flipped
-            Commit.decode(written.replace(b"{\n", b'{\n "checksum": "ab",\n', 1), file="c")
+        if version < 3:  # as if the version of one that has a checksum had been flipped
+            with pytest.raises(CorruptedDataError, match="checksum"):
+                Commit.decode(written.replace(b"{\n", b'{\n "checksum": "ab",\n', 1), file="c")
 
 
 @given(st.integers(1, 10**10), st.integers(1, 10**6))
@@ -183,21 +192,39 @@ def test_document_bytes():
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"checksum":"cac4d2265f78b6f14150e8af76583a6d6dd460d77d500597176ee361bfdb2bd0",'
-        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","fingerprint":"f","format_version":3,"job":"j",'
-        b'"run_id":"00000001-1",'
+        b'{"checksum":"4700890e17f0a5f2f773da6f425773a761cfab4f5579cb3b9577f083be7b924e",'
+        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","format_version":4,'
+        b'"job":"j","run_id":"00000001-1","semantics":null,'
         b'"sink_partitions":{"s":2},"sources":[],"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"until_ms":7}'
     )
     audit = Audit(run_id="00000001-1", success=True, checks=(), data_docs=None, seconds=0.5)
     assert b"".join(audit.encode().split()) == (
-        b'{"checks":[],"checksum":"27432b0a2578f5e67fd694b8275593890dd123c286a41ccb8e4b773747fe8f7e",'
-        b'"data_docs":null,"format_version":3,"run_id":"00000001-1","seconds":0.5,"success":true}'
+        b'{"checks":[],"checksum":"232dc3db19b42e0787c2017ba2cb8f34292822c1e79074effa344195124923a6",'
+        b'"data_docs":null,"format_version":4,"run_id":"00000001-1","seconds":0.5,"success":true}'
     )
     assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
-        b'{"checksum":"1b3ef95cd828d57662bebba8e3f6396efd18e5de76209065cc3948db8927d0f5",'
-        b'"cleaned_through":3,"format_version":3,"oldest_restorable":4,"swept_through":5}'
+        b'{"checksum":"fa8bdda117c4dfde352b223b00c589af69c3305f586ce7ac661027b7890d4f79",'
+        b'"cleaned_through":3,"format_version":4,"oldest_restorable":4,"swept_through":5}'
     )
+    node = NodeDescription(name="N", sub_topology=0, parents=("A",), settings={"node": "processor"})
+    store = StoreDescription(
+        name="s", kind="window", node="N", sub_topology=0, families=("s", "s.by-start"),
+        settings={"retention_ms": 7}, arrow_schema="AA==",
+    )  # fmt: skip
+    topology = TopologyDescription(fingerprint="f", nodes=(node,), stores=(store,))
+    assert b"".join(topology.encode().split()) == (
+        b'{"checksum":"054ed7847e84dfb6503bf1f56759a91958d322de599eeb64fc6922cbafb577f4",'
+        b'"fingerprint":"f","format_version":4,'
+        b'"nodes":[{"name":"N","parents":["A"],"settings":{"node":"processor"},"sub_topology":0}],'
+        b'"stores":[{"arrow_schema":"AA==","families":["s","s.by-start"],"kind":"window","name":"s","node":"N",'
+        b'"settings":{"retention_ms":7},"sub_topology":0}]}'
+    )
+    evolution = Evolution(fingerprint="e", nodes={"N": "M"}, dropped_families={0: ("s",)}, changes=("M is gone",))
+    changed = plan.model_copy(update={"evolution": evolution})
+    assert Plan.decode(changed.encode(), file="p") == changed
+    written = b'"evolution":{"changes":["Misgone"],"dropped_families":{"0":["s"]},"fingerprint":"e","nodes":{"N":"M"}}'
+    assert written in b"".join(changed.encode().split())
     storage, log = log_of(0)
     log.advise_head(12)
     assert storage.get(log.layout.head_hint) == b'{"commit": 12}\n'
@@ -207,6 +234,7 @@ def test_where_things_lie():
     layout = JobLayout("j")
     run = "00000003-2"
     assert layout.commit(3) == "jobs/j/commits/00000000000000000003.json"
+    assert layout.topology("ab") == "jobs/j/topologies/ab.json"
     assert layout.plan(run) == "jobs/j/runs/00000003-2/plan.json"
     assert layout.staged(run) == "jobs/j/runs/00000003-2/staged.json"
     assert layout.audit(run) == "jobs/j/runs/00000003-2/audit.json"

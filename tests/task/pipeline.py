@@ -22,14 +22,14 @@ from statelib.manifests import Audit, Plan, Staged
 from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
-from statelib.task import Stages, TaskSettings, replay_here
+from statelib.task import Stages, TaskSettings, describe_topology, replay_here
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from statelib.manifests import EndOfInput
+    from statelib.manifests import EndOfInput, TopologyDescription
     from statelib.topology import Topology
 
 _attempts = itertools.count()
@@ -71,9 +71,29 @@ class Pipeline:
         version = (archive.last_transaction("test") or 0) + 1
         append(archive, table, attempt=f"a{version}", app_id="test", app_version=version)
 
-    def run(self, until_ms: int | None = None, end_of_input: EndOfInput = "hold") -> Staged | NothingToDo:
+    def plan(
+        self, until_ms: int | None = None, end_of_input: EndOfInput = "hold", reset_stores: Sequence[str] = ()
+    ) -> Plan | NothingToDo:
+        """Plans a slice."""
+        return plan(
+            self,
+            self.warehouse,
+            now_ms=0,
+            until_ms=until_ms,
+            end_of_input=end_of_input,
+            semantics=self._settings.semantics,
+            describe=self._described,
+            reset_stores=reset_stores,
+        )
+
+    def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
+        return describe_topology(self.topology, {name: archive.reader(0, 0, 0) for name, archive in archives.items()})
+
+    def run(
+        self, until_ms: int | None = None, end_of_input: EndOfInput = "hold", reset_stores: Sequence[str] = ()
+    ) -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
-        planned = plan(self, self.warehouse, now_ms=0, until_ms=until_ms, end_of_input=end_of_input)
+        planned = self.plan(until_ms, end_of_input, reset_stores)
         if isinstance(planned, NothingToDo):
             return planned
         staged = stage(self.warehouse, planned, self.replay(planned))

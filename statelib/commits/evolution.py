@@ -1,0 +1,222 @@
+"""Whether a job can go on from the state of another topology, and how.
+
+A store is known by its name, wherever a changed topology has it. It comes along if what is in it still means the same:
+
+- it is of the same kind, with the same settings (retention, windows, which aggregation) and types;
+- its sub-topology has the same number, and the same source topics lead to it, over repartitions too;
+- its records have the same keys: no step before it that gives records another key is new, gone or different.
+
+The tasks must be as many as before, and a sink that stays must be written by the same ones: offsets are theirs.
+
+Then everything else may change: stateless steps, names, sinks, functions of the same kind. What a function *does* is
+not known; where only its code differs the job goes on, as a live application does when it is deployed anew, and the
+plan says so. A new store begins empty. Of a store that cannot come along somebody has to say that it may be reset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from statelib.errors import ConfigurationError
+from statelib.manifests import Evolution
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
+
+_GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "foreign_key_subscribe")
+"""Operators whose records may have other keys than those they got; repartitions by another mapper than the key, too."""
+
+_OF_CODE = {"function", "class", "code"}
+"""What `statelib.operators.code_identity` tells of a function, where it knows its code."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A topology and the number of tasks of each of its sub-topologies."""
+
+    topology: TopologyDescription
+    tasks: Mapping[int, int]
+
+
+def evolve(before: Made, now: Made, *, reset: Collection[str], job: str) -> Evolution:
+    """How the state of ``before`` is used by ``now``.
+
+    Args:
+        before: What has made the state.
+        now: What is to go on from it.
+        reset: Names of stores that may begin empty if they cannot come along.
+        job: For errors.
+
+    Raises:
+        ConfigurationError: A store cannot come along and is not in ``reset``, or sources, tasks or who writes a sink
+            have changed.
+    """
+    if (what := _other_shape(before, now)) is not None:
+        raise ConfigurationError(
+            f"the topology has changed so that the state does not fit it: {what}",
+            job=job,
+            next_step="go back to the former topology, or give the job a new name: it then replays from the beginning",
+        )
+    changes: list[str] = []
+    nodes: dict[str, str] = {}
+    dropped: dict[int, tuple[str, ...]] = {}
+    lost: dict[str, str] = {}
+    stores = {store.name: store for store in now.topology.stores}
+    for store in before.topology.stores:
+        kept = stores.get(store.name)
+        why = "it is gone" if kept is None else _difference(store, before, kept, now)
+        if why is None and kept is not None:
+            nodes[kept.node] = store.node
+        elif store.name in reset:
+            dropped[store.sub_topology] = (*dropped.get(store.sub_topology, ()), *store.families)
+            changes.append(f"store {store.name} is reset: {why}")
+        else:
+            lost[store.name] = str(why)
+    if lost:
+        raise _refusal(lost, job)
+    known = {store.name for store in before.topology.stores}
+    changes += [f"store {name} is new and begins empty" for name in stores if name not in known]
+    return Evolution(
+        fingerprint=before.topology.fingerprint,
+        nodes=nodes,
+        dropped_families=dropped,
+        changes=(*changes, *_changed_nodes(before.topology, now.topology)),
+    )
+
+
+def _refusal(lost: Mapping[str, str], job: str) -> ConfigurationError:
+    """Says which stores cannot come along, and what can be done."""
+    shown = "; ".join(f"{name}: {why}" for name, why in list(lost.items())[:_SHOWN])
+    more = f", and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    return ConfigurationError(
+        f"the topology has changed so that the state does not fit it: store {shown}{more}",
+        job=job,
+        next_step=f"go back to the former topology, let the stores begin empty with"
+        f" reset_stores={','.join(lost)}, or give the job a new name: it then replays from the beginning",
+    )
+
+
+def _other_shape(before: Made, now: Made) -> str | None:
+    """What has changed that no store can be reset for."""
+    old, new = (_archives(made.topology, made.topology.nodes) for made in (before, now))
+    if old != new:
+        odd = min(old ^ new)
+        return f"source topic {odd} is {'gone' if odd in old else 'new'}"
+    if before.tasks != now.tasks:
+        shown = (", ".join(map(str, dict(sorted(made.tasks.items())).values())) for made in (before, now))
+        return "its sub-topologies had {} tasks and have {}".format(*shown)
+    writers, writers_now = (_writers(made.topology) for made in (before, now))
+    for topic in sorted(writers.keys() & writers_now.keys()):
+        if writers[topic] != writers_now[topic]:
+            return f"topic {topic} is written by another sub-topology"
+    return None
+
+
+def _writers(topology: TopologyDescription) -> dict[Any, int]:
+    """The sub-topology that writes each topic."""
+    return {node.settings["topic"]: node.sub_topology for node in topology.nodes if node.settings["node"] == "sink"}
+
+
+def _archives(topology: TopologyDescription, nodes: Iterable[NodeDescription]) -> set[Any]:
+    """The topics of those of ``nodes`` that read archives: repartition topics are written, too."""
+    written = {node.settings["topic"] for node in topology.nodes if node.settings["node"] == "sink"}
+    return {node.settings["topic"] for node in nodes if node.settings["node"] == "source"} - written
+
+
+def _difference(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> str | None:
+    """Why a store cannot come along; None: it can."""
+    (archives_before, keys_before), (archives_now, keys_now) = (
+        _lineage(made.topology, store.node) for made, store in ((before, old), (now, new))
+    )
+    for what, was, is_ in (
+        ("it", f"a {old.kind} store", f"a {new.kind} store"),
+        ("its sub-topology", old.sub_topology, new.sub_topology),
+        ("the topics behind it", archives_before, archives_now),
+    ):
+        if was != is_:
+            return f"{what} was {was} and is {is_}"
+    changed = next(_differences(_without_code(old.settings), _without_code(new.settings), "its "), None)
+    if changed is not None:
+        return changed
+    if old.arrow_schema != new.arrow_schema:
+        return "the types of its keys or values are others"
+    if old.families != new.families:
+        return "it lies in other families"
+    return None if keys_before == keys_now else "the keys of the records that come to it are made otherwise"
+
+
+def _differences(was: Any, is_: Any, what: str) -> Iterator[str]:
+    """The parts of plain data that have changed, each with its path."""
+    if isinstance(was, dict) and isinstance(is_, dict):
+        for name in sorted(was.keys() | is_.keys()):
+            yield from _differences(was.get(name), is_.get(name), f"{what}{' ' if what[-1] != ' ' else ''}{name}")
+    elif was != is_:
+        yield f"{what} was {was} and is {is_}"
+
+
+def _lineage(topology: TopologyDescription, node: str) -> tuple[list[Any], list[Any]]:
+    """The archives whose records come to a node, over all repartitions; and what gives them keys, in order of nodes."""
+    by_name = {known.name: known for known in topology.nodes}
+    sinks: dict[Any, list[str]] = {}
+    for known in topology.nodes:
+        if known.settings["node"] == "sink":
+            sinks.setdefault(known.settings["topic"], []).append(known.name)
+    reached: set[str] = set()
+    waiting = [node]
+    while waiting:
+        found = by_name[waiting.pop()]
+        if found.name not in reached:
+            reached.add(found.name)
+            waiting += found.parents
+            waiting += sinks.get(found.settings["topic"], []) if found.settings["node"] == "source" else []
+    lineage = [known for known in topology.nodes if known.name in reached - {node}]
+    keys = [key for known in lineage if (key := _key_of(known.settings)) is not None]
+    return sorted(_archives(topology, lineage)), keys
+
+
+def _key_of(settings: Mapping[str, Any]) -> Any:
+    """What gives a node's records their key, without code; None: they have the key that they came with."""
+    if settings.get("operator") in _GIVE_KEYS:
+        return _without_code(settings)
+    return _without_code(settings.get("partition_by"))
+
+
+def _without_code(described: Any) -> Any:
+    """``described`` without what is known of functions: their names and hashes."""
+    if isinstance(described, dict):
+        told = _OF_CODE if "code" in described else set()
+        return {name: "a function" if name in told else _without_code(part) for name, part in described.items()}
+    if isinstance(described, list | tuple):
+        return [_without_code(part) for part in described]
+    return described
+
+
+def _changed_nodes(before: TopologyDescription, now: TopologyDescription) -> Iterator[str]:
+    """What became of the nodes, by name."""
+    old, new = ({node.name: node for node in topology.nodes} for topology in (before, now))
+    same = [name for name in new if name in old]
+    code = [name for name in same if _is_code_alone(old[name].settings, new[name].settings)]
+    other = [name for name in same if old[name].settings != new[name].settings and name not in code]
+    for names, became in (
+        ([name for name in old if name not in new], "gone"),
+        ([name for name in new if name not in old], "new"),
+        (other, "different"),
+        (code, "the same with other code"),
+        ([name for name in same if old[name].parents != new[name].parents], "below other nodes"),
+    ):
+        if names:
+            yield f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {became}"
+
+
+def _is_code_alone(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return old != new and _without_code(dict(old)) == _without_code(dict(new))
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"node{'s' if len(names) > 1 else ''} {shown}{more}"

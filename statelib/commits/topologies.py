@@ -1,0 +1,67 @@
+"""The descriptions of a job's topologies: written before the first run of each, compared when another follows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from statelib.commits.evolution import Made, evolve
+from statelib.commits.layout import Runs
+from statelib.errors import ConfigurationError
+from statelib.steps import step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from statelib.manifests import Commit, Evolution, TopologyDescription
+    from statelib.storage import Storage
+
+_DESCRIBED_FROM_VERSION = 4
+
+
+def settle_topology(
+    warehouse: Storage,
+    job: str,
+    fingerprint: str,
+    head: Commit | None,
+    *,
+    tasks: Mapping[int, int],
+    describe: Callable[[], TopologyDescription] | None,
+    reset_stores: Collection[str],
+) -> Evolution | None:
+    """Writes the description of a job's topology down, and finds how it goes on from the head's state.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job's name.
+        fingerprint: Of its topology.
+        head: The newest commit.
+        tasks: Of the topology, the number of tasks of each sub-topology.
+        describe: Describes the topology; called only where the description is needed.
+        reset_stores: See `statelib.commits.plan`.
+
+    Returns:
+        How; None: the state is of the same topology, or there is none.
+
+    Raises:
+        ConfigurationError: The state does not fit the topology, or nobody can tell whether it does.
+    """
+    if head is not None and head.fingerprint == fingerprint and head.format_version >= _DESCRIBED_FROM_VERSION:
+        return None
+    now = None if describe is None else describe()
+    if now is not None:
+        warehouse.put_if_absent(Runs(warehouse, job).layout.topology(fingerprint), now.encode())
+        step("plan.topology-described")
+    if head is None or head.fingerprint == fingerprint:
+        return None
+    before = Runs(warehouse, job).topology(head.fingerprint)
+    if now is None or before is None:
+        raise ConfigurationError(
+            f"the state of commit {head.commit} was made by another topology"
+            f" ({head.fingerprint[:12]}, this one is {fingerprint[:12]}), of which there is no description",
+            job=job,
+            next_step=f"go back to the topology of commit {head.commit}, or give the job a new name:"
+            " it then replays from the beginning",
+        )
+    of_head = Counter(int(task_id.partition("_")[0]) for task_id in head.tasks)
+    return evolve(Made(before, of_head), Made(now, tasks), reset=reset_stores, job=job)

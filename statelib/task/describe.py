@@ -1,0 +1,102 @@
+"""A topology as a document: its nodes and stores as plain data, with the types that the sources' archives give them."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
+from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.distinct import Distinct
+from statelib.operators.foreign_key_resolve import ForeignKeyResolve
+from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.mapping import evaluate
+from statelib.operators.process import Process
+from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.stream_stream_join import StreamStreamJoin
+from statelib.operators.window_aggregate import WindowAggregate
+from statelib.task.types import forwarded_types
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.semantics import Semantics
+    from statelib.topics.reader import PartitionReader
+    from statelib.topology import Processor, Topology
+
+
+def describe_topology(
+    topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
+) -> TopologyDescription:
+    """What ``topology`` is made of.
+
+    Args:
+        topology: The topology.
+        readers: A reader of each source topic; only its schema is looked at.
+        semantics: See `Semantics`.
+
+    Raises:
+        ConfigurationError: An operator cannot work on what it would get; names the node.
+    """
+    types = forwarded_types(topology, readers, semantics)
+    nodes, stores = [], {}
+    for sub in topology.sub_topologies:
+        for node in sub.nodes:
+            settings = dict(node.describe())
+            nodes.append(
+                NodeDescription(name=node.name, sub_topology=sub.index, parents=node.parents, settings=settings)
+            )
+        for node in sub.processors:
+            for store in node.spec.state_stores():
+                stores[store.name] = StoreDescription(
+                    name=store.name,
+                    kind=store.kind,
+                    node=node.name,
+                    sub_topology=sub.index,
+                    families=store.families,
+                    settings=dict(store.settings),
+                    arrow_schema=encode_schema(_schema(node, store.name, types)),
+                )
+    return TopologyDescription(fingerprint=topology.fingerprint, nodes=tuple(nodes), stores=tuple(stores.values()))
+
+
+def encode_schema(schema: pa.Schema) -> str:
+    """An Arrow schema as text: `StoreDescription.arrow_schema`."""
+    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
+
+
+def decode_schema(text: str) -> pa.Schema:
+    """The inverse of `encode_schema`."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema]) -> pa.Schema:
+    """See `StoreDescription.arrow_schema`."""
+    spec, made, fields = node.spec, types[node.name], types[node.name]
+    match spec:
+        case DeduplicateSpec():
+            fields = _ids(spec, node, types[node.parents[0]])
+        case KeyAggregate() | WindowAggregate() | SlidingAggregate() | SessionAggregate():
+            fields = made.append(pa.field("stored", spec.aggregator.stored_type(made.field("value").type)))
+        case Distinct() | ForeignKeyResolve():
+            fields = pa.schema([made.field("key"), pa.field("value", pa.int64())])  # how often; an answer's number
+        case StreamStreamJoin() if store != spec.held_store:
+            left, right = (types[parent] for parent in node.parents[:: 1 if spec.left_first else -1])
+            fields = left if store == spec.left_store else right
+        case Process():
+            builders = [builder for builder in spec.stores if builder.name == store]
+            serdes = [part for b in builders for part in (("key", b.key_serde), ("value", b.value_serde))]
+            fields = pa.schema([(name, serde.arrow_type) for name, serde in serdes])
+    return fields
+
+
+def _ids(spec: DeduplicateSpec, node: Processor, got: pa.Schema) -> pa.Schema:
+    """What a deduplication goes by."""
+    if spec.id is None:
+        return pa.schema([got.field("key")])
+    nothing = pa.RecordBatch.from_pylist([], got.append(pa.field("timestamp", pa.int64())))
+    id_ = pa.field("id", evaluate(spec.id, nothing, node.name).type)
+    return pa.schema([id_] if spec.kind == "by_id" else [got.field("key"), id_])

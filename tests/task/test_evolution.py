@@ -1,0 +1,257 @@
+"""A job whose topology changes between two slices: what goes on, what begins anew, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from statelib import (
+    BufferConfig,
+    Deduplicated,
+    Materialized,
+    Named,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    count,
+    max_,
+    sum_,
+)
+from statelib.commits.layout import CommitLog
+from statelib.errors import ConfigurationError
+from statelib.manifests import Plan
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.topology import Topology
+
+MINUTE = 60_000
+TYPES = (pa.string(), pa.struct([("shop", pa.string()), ("amount", pa.int64()), ("id", pa.string())]))
+SALES = [
+    (f"k{i % 5}", {"shop": f"s{i % 3}", "amount": i, "id": f"i{i % 70}"}, i * 3_000 - (i % 7) * 4_000)
+    for i in range(7, 200)
+]
+CUT = 5 * MINUTE
+
+
+def shop_totals(
+    *,
+    aggregation: Any = None,
+    minutes: int = 1,
+    filtered: Any = None,
+    name: str | None = None,
+    by: Any = "shop",
+    extra: Callable[[StreamsBuilder, Any], None] | None = None,
+    interval: int = 2,
+) -> Topology:
+    builder = StreamsBuilder("job")
+    sales = builder.stream("sales")
+    if filtered is not None:
+        sales = sales.filter(filtered)
+    seen = Deduplicated.with_(store_name="seen")
+    once = sales.deduplicate_by_key_value("id", timedelta(minutes=interval), seen)
+    windows = TimeWindows.of_size_and_grace(timedelta(minutes=minutes), timedelta(minutes=1))
+    totals = (
+        once.group_by(by)
+        .windowed_by(windows)
+        .aggregate(
+            aggregation or {"sales": count(), "amount": sum_("amount")},
+            Materialized.as_("totals"),
+            **({} if name is None else {"named": Named.as_(name)}),
+        )
+    )
+    totals.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()).with_name("final")).to_stream().to("out")
+    if extra is not None:
+        extra(builder, once)
+    return builder.build()
+
+
+def pipeline(directory: Path, topology: Topology) -> Pipeline:
+    made = Pipeline(directory, topology)
+    made.archive("sales", SALES, TYPES, partitions=2)
+    return made
+
+
+def undisturbed(directory: Path) -> list[Any]:
+    whole = pipeline(directory, shop_totals())
+    whole.run(CUT)
+    whole.run()
+    return whole.output("out")
+
+
+def evolved(directory: Path, after: Topology, reset: list[str] | None = None) -> tuple[Pipeline, Plan]:
+    """Half of the sales by the plain topology, the others by ``after``."""
+    changed = pipeline(directory, shop_totals())
+    changed.run(CUT)
+    changed.topology = after
+    planned = changed.plan(reset_stores=reset or [])
+    assert isinstance(planned, Plan)
+    changed.run(reset_stores=reset or [])
+    return changed, planned
+
+
+def everything(batch: pa.RecordBatch) -> pa.Array:
+    return pc.is_valid(batch.column("timestamp"))
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        (lambda: shop_totals(name="by-shop"), "is new"),
+        (lambda: shop_totals(filtered=everything), "below other nodes"),
+    ],
+    ids=["a node has another name", "a stateless step has come in, and all names of nodes have moved"],
+)
+def test_what_changes_no_store_goes_on(tmp_path: Path, after: Callable[[], Topology], says: str) -> None:
+    changed, planned = evolved(tmp_path / "changed", after())
+    assert changed.output("out") == undisturbed(tmp_path / "whole")
+    evolution = planned.evolution
+    assert evolution is not None
+    assert evolution.fingerprint == shop_totals().fingerprint
+    assert not evolution.dropped_families
+    assert any(says in change for change in evolution.changes)
+    head = CommitLog(changed.warehouse, "job").head()
+    assert head is not None
+    assert (head.evolution, head.fingerprint) == (evolution, after().fingerprint)
+    assert changed.plan() is not None  # and the next one is of the same topology again
+
+
+def test_the_code_of_a_function_may_change_and_that_is_said(tmp_path: Path) -> None:
+    changed = pipeline(tmp_path, shop_totals(filtered=lambda batch: pc.is_valid(batch.column("key"))))
+    changed.run(CUT)
+    changed.topology = shop_totals(filtered=lambda batch: pc.equal(batch.column("key"), "k1"))
+    planned = changed.plan()
+    assert isinstance(planned, Plan)
+    assert planned.evolution is not None
+    assert [change for change in planned.evolution.changes if "the same with other code" in change]
+    changed.run()
+    assert len(changed.output("out")) > 0
+
+
+def test_a_new_store_begins_empty_and_a_new_sink_at_offset_0(tmp_path: Path) -> None:
+    def counted(builder: StreamsBuilder, once: Any) -> None:
+        del builder
+        once.group_by_key().count(Materialized.as_("per-key")).to_stream().to("counts")
+
+    changed, planned = evolved(tmp_path / "changed", shop_totals(extra=counted))
+    assert planned.evolution is not None
+    assert "store per-key is new and begins empty" in planned.evolution.changes
+    assert changed.output("out") == undisturbed(tmp_path / "whole")
+    counts = changed.output("counts")
+    assert {offset for partition, offset, *_ in counts if partition == 0} == set(
+        range(sum(partition == 0 for partition, *_ in counts))
+    )
+    firsts = {key: value for _, _, key, value, _ in reversed(counts)}
+    assert set(firsts.values()) == {1}
+
+
+def test_a_sink_that_went_and_came_again_goes_on_where_it_was(tmp_path: Path) -> None:
+    def copied(builder: StreamsBuilder, once: Any) -> None:
+        del builder
+        once.to("copy")
+
+    both = pipeline(tmp_path, shop_totals(extra=copied))
+    both.run(2 * MINUTE)
+    before = len(both.output("copy"))
+    both.topology = shop_totals()
+    both.run(4 * MINUTE)
+    assert len(both.output("copy")) == before
+    both.topology = shop_totals(extra=copied)
+    both.run()
+    copies = both.output("copy")
+    assert len(copies) > before
+    for partition in (0, 1):
+        offsets = [offset for at, offset, *_ in copies if at == partition]
+        assert offsets == list(range(len(offsets)))
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        (lambda: shop_totals(minutes=2), "store totals: its advance_ms was 60000 and is 120000"),
+        (lambda: shop_totals(aggregation={"sales": count()}), "store totals: its aggregator aggregations was"),
+        (
+            lambda: shop_totals(aggregation={"sales": count(), "amount": max_("amount")}),
+            "store totals: its aggregator aggregations was",
+        ),
+        (lambda: shop_totals(interval=3), "store seen: its interval_ms was 120000 and is 180000"),
+        (lambda: shop_totals(by="id"), "store totals: the keys of the records that come to it are made otherwise"),
+    ],
+    ids=["windows", "fewer aggregations", "another aggregation of the same type", "deduplication interval", "grouping"],
+)
+def test_a_store_that_would_mean_something_else_is_refused(
+    tmp_path: Path, after: Callable[[], Topology], why: str
+) -> None:
+    changed = pipeline(tmp_path, shop_totals())
+    changed.run(CUT)
+    state, out = changed.state(), changed.output("out")
+    changed.topology = after()
+    with pytest.raises(ConfigurationError, match=f"(?s){why}.*reset_stores=.*new name"):
+        changed.run()
+    changed.topology = shop_totals()
+    assert (changed.state(), changed.output("out")) == (state, out)
+    changed.run()
+    assert changed.output("out") == undisturbed(tmp_path / "whole")
+
+
+def test_a_store_that_is_reset_begins_empty_and_the_others_go_on(tmp_path: Path) -> None:
+    after = shop_totals(minutes=2)
+    changed, planned = evolved(tmp_path / "changed", after, ["totals", "final-store", "seen"])
+    assert planned.evolution is not None
+    reset = [change for change in planned.evolution.changes if "is reset" in change]
+    assert len(reset) == 2  # the windows and their buffer; what was seen fits, and stays
+    assert any("totals" in change for change in reset)
+    # The windows know only the second half, of which the deduplication has left out what the first half had.
+    plain = pipeline(tmp_path / "plain", shop_totals())
+    plain.run(CUT)
+    first_half = {(partition, offset) for partition, offset, *_ in plain.output("out")}
+    fresh = [row for row in changed.output("out") if (row[0], row[1]) not in first_half]
+    assert fresh
+    assert all((row[2]["window_end"] - row[2]["window_start"]).total_seconds() == 120 for row in fresh)
+    again = changed.plan(reset_stores=["totals", "final-store"])
+    assert not isinstance(again, Plan) or again.evolution is None  # the setting may stay: there is nothing to reset
+
+
+def test_a_removed_store_must_be_given_up(tmp_path: Path) -> None:
+    def bare() -> Topology:
+        builder = StreamsBuilder("job")
+        builder.stream("sales").group_by("shop").count(Materialized.as_("totals-by-shop")).to_stream().to("out")
+        return builder.build()
+
+    changed = pipeline(tmp_path, shop_totals())
+    changed.run(CUT)
+    changed.topology = bare()
+    with pytest.raises(ConfigurationError, match="store seen: it is gone"):
+        changed.run()
+
+
+def test_other_sources_and_other_tasks_are_refused(tmp_path: Path) -> None:
+    def other_source(builder: StreamsBuilder, once: Any) -> None:
+        del once
+        builder.stream("returns").to("copies")
+
+    def one_more_stage(builder: StreamsBuilder, once: Any) -> None:
+        del builder
+        once.group_by("id").count(Materialized.as_("per-id")).to_stream().to("ids")
+
+    changed = pipeline(tmp_path, shop_totals())
+    changed.archive("returns", SALES[:10], TYPES, partitions=2)
+    changed.run(CUT)
+    for extra, why in ((other_source, "source topic returns is new"), (one_more_stage, "sub-topologies had")):
+        changed.topology = shop_totals(extra=extra)
+        with pytest.raises(ConfigurationError, match=f"{why}.*new name"):
+            changed.run()
+
+
+def test_other_semantics_are_refused(tmp_path: Path) -> None:
+    first = pipeline(tmp_path, shop_totals())
+    first.run(CUT)
+    with pytest.raises(ConfigurationError, match=r"made with the semantics kip, not kafka-4\.3"):
+        Pipeline(tmp_path, shop_totals(), semantics="kafka-4.3").run()
