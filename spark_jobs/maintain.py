@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
-from spark_jobs.runs import open_warehouse
+from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import maintain
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
     Raises:
         HindstreamError: See `statelib.commits.maintain`.
     """
-    done = maintain(open_warehouse(settings), job.name, keep_commits=settings.keep_commits)
+    done = maintain(open_warehouse(settings), job.name, retention(settings), now_ms=now_ms())
     if done.deleted_files:
         _log.info("%s: removed %d files (%d bytes)", job.name, done.deleted_files, done.deleted_bytes)
     if done.skipped:

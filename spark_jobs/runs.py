@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from statelib.commits import CommitLog, Runs
+from statelib.commits import CommitLog, Retention, Runs
 from statelib.errors import ConfigurationError
 from statelib.storage import Storage
 
@@ -37,6 +37,11 @@ def find_plan(warehouse: Storage, job: str, run_id: str | None) -> Plan:
         next_step = f"plan one: hindstream plan, or look: hindstream status (warehouse {warehouse.uri('')})"
         raise ConfigurationError("there is no such run", job=job, run=run_id, next_step=next_step)
     return plan
+
+
+def retention(settings: Settings) -> Retention:
+    """How long states stay restorable."""
+    return Retention(settings.keep_commits, settings.keep_state_for_ms)
 
 
 def now_ms() -> int:

@@ -31,5 +31,6 @@ def stages_of(job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> S
         semantics=settings.semantics,
         on_bad_record=settings.on_bad_record,
         on_late_record=settings.on_late_record,
+        parallel_transfers=settings.parallel_transfers,
     )
     return Stages(job.topology, plan, previous, warehouse, task_settings)

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import tomllib
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -102,6 +102,21 @@ def _listed(value: object) -> object:
     return [name for part in value.split(",") if (name := part.strip())] if isinstance(value, str) else value
 
 
+def _duration(value: object) -> object:
+    """A text such as ``7d`` as a time span; pydantic knows others, such as ISO 8601's ``P7D``."""
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+) ?(s|min|h|d|w)", value)):
+        return int(match[1]) * _UNITS[match[2]]
+    return value
+
+
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
 Options = Annotated[dict[str, str], AfterValidator(_without_credentials)]
 StorageOptions = Annotated[dict[str, str], AfterValidator(_storage_options)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
@@ -169,6 +184,9 @@ class Settings(BaseSettings):
         default=(),
         description="stores that may begin empty where the topology has changed so that their state does not fit it",
     )
+    parallel_transfers: int = Field(
+        default=4, ge=1, le=64, description="state files that a task fetches or stores at a time; each takes some MB"
+    )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
     audit_engine: Literal["auto", "pandas", "screened", "spark"] = Field(
@@ -177,8 +195,18 @@ class Settings(BaseSettings):
         "that can fail, which one pass over the files finds (screened); auto: pandas for few rows, screened for many",
     )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
+    keep_state_for: Annotated[timedelta | None, BeforeValidator(_duration)] = Field(
+        default=None,
+        ge=timedelta(0),
+        description="states that were the newest within this time stay restorable too: 7d, 36h, 90min or ISO 8601",
+    )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def keep_state_for_ms(self) -> int | None:
+        """``keep_state_for`` in milliseconds."""
+        return None if self.keep_state_for is None else self.keep_state_for // timedelta(milliseconds=1)
 
     @property
     def until_ms(self) -> int | None:

@@ -8,11 +8,12 @@
     <warehouse>/jobs/<job>/runs/<run id>/plan.json      Plan        the slice, fixed before anything is read
                                         /staged.json    Staged      what the winning attempts made
                                         /audit.json     Audit       what the checks said
-    <warehouse>/jobs/<job>/state/<task>/<sha256>        state files, named by content, shared between commits
+    <warehouse>/jobs/<job>/state/<task>/<sha256>.<run id>  state files: content and the run that stored them, shared
+                                                        between commits
     <warehouse>/jobs/<job>/staging/<run id>/...         repartition topics between the stages of a run
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
-same commit number gets the next try.
+same commit number gets the next try. A rollback is a run with a plan and a commit and nothing in between.
 
 Documents are UTF-8 JSON with sorted keys. ``checksum`` is the SHA-256, in hex, of all else as JSON with sorted keys
 and no white space: a reader looks at it first, so a flipped bit is damage and never another offset. Then comes
@@ -21,7 +22,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 1: read as what it was, held and without the ledgers' ``dropped``;
 * 2: ``end_of_input`` and the ledgers' ``dropped``;
 * 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed;
-* 4: ``semantics`` and ``evolution``, and the description of a topology.
+* 4: ``semantics`` and ``evolution``, and the description of a topology; state files named by their run (``run_id``);
+  rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``.
 """
 
 from __future__ import annotations
@@ -126,6 +128,7 @@ class SourceTopic(_Data):
     delta_version: int
     partitions: int
     delta_schema: str = Field(description="the archive's Delta schema, to notice when it changes")
+    rollback: int = Field(default=0, description="commit number of its writer's last rollback that it shows; 0: none")
 
 
 class StoreDescription(_Data):
@@ -193,6 +196,8 @@ class Plan(_Document):
     tasks: tuple[PlannedTask, ...]
     sink_partitions: dict[str, int] = Field(description="number of partitions of each topic that the job writes")
     created_at_ms: int
+    rolled_back_to: int | None = Field(default=None, description="the run is a rollback to this commit, not a replay")
+    begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
 
     @property
     def records(self) -> int:
@@ -206,6 +211,12 @@ class StateFile(_Data):
     name: str
     sha256: str
     size_bytes: int
+    run_id: str | None = Field(default=None, description="of the run that stored it; None: not in its name (version 3)")
+
+    @property
+    def stored_name(self) -> str:
+        """What it is called in the warehouse: a name that no other run writes."""
+        return self.sha256 if self.run_id is None else f"{self.sha256}.{self.run_id}"
 
 
 class StateManifest(_Data):
@@ -343,6 +354,10 @@ class Commit(_Document):
     tasks: dict[str, CommittedTask]
     sinks: tuple[SinkFile, ...]
     created_at_ms: int
+    rolled_back_to: int | None = Field(
+        default=None,
+        description="a rollback: state and positions are those of this commit, the records of those after it are gone",
+    )
 
     def source_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to replay, by source topic and partition."""
@@ -357,10 +372,11 @@ class Commit(_Document):
 
 
 class Maintenance(_Document):
-    """What maintenance has expired of a job, written before it is deleted: the one document that is overwritten.
+    """What maintenance has done for a job: the one document that is overwritten. Losing it costs work.
 
     Attributes:
-        oldest_restorable: The state of earlier commits is, or is about to be, gone.
+        oldest_restorable: The oldest commit to keep when state files were swept last. (Up to version 3 this alone said
+            which states had expired; now see `statelib.commits.expiry`.)
         cleaned_through: Leftovers of runs up to this commit's are gone, and nobody looks for them again.
         swept_through: State files have been swept with this commit as the head.
     """
@@ -369,3 +385,28 @@ class Maintenance(_Document):
     oldest_restorable: int = 1
     cleaned_through: int = 0
     swept_through: int = 0
+
+
+class Rollback(_Document):
+    """What a topic's readers are told when records are taken back that its writer had published.
+
+    It is there before the records go. The archive's application transaction `ROLLBACKS` is the number of the last one.
+
+    Attributes:
+        topic: The topic.
+        job: The job that writes it.
+        commit: The number of the commit that took the records back.
+        rolled_back_to: The commit at which the topic now ends.
+        end_offsets: Where it ended then, by partition; without an entry: at 0.
+    """
+
+    kind: ClassVar[str] = "rollback notice"
+    topic: str
+    job: str
+    commit: int
+    rolled_back_to: int
+    end_offsets: dict[int, int]
+
+
+ROLLBACKS = "hindstream.rollbacks"
+"""The application whose transaction in a sink's archive is the number of the last commit that took records back."""

@@ -73,12 +73,15 @@ class FileCache:
         folder: Where; made when the first file comes.
 
     Attributes:
+        record: Where it is written down what has been verified.
         has_trusted: Whether `place` has given a file without hashing it.
+
+    Every method raises `OSError` as the file system says.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._record = folder.with_name(f"{folder.name}.verified.json")
+        self.record = folder.with_name(f"{folder.name}.verified.json")
         self._known = self._recorded()
         self._verified: dict[str, Identity] = {}
         self.has_trusted = False
@@ -130,21 +133,25 @@ class FileCache:
             return
         recorded = self._recorded() | self._verified  # other attempts have written since this one read it
         self._known = {sha256: file for sha256, file in recorded.items() if (self._folder / sha256).exists()}
-        part = self._record.with_name(f".{self._record.name}.{os.getpid()}-{threading.get_ident()}.part")
-        part.write_bytes(encode(self._known))
-        part.replace(self._record)
+        part = self.record.with_name(f".{self.record.name}.{os.getpid()}-{threading.get_ident()}.part")
+        try:
+            part.write_bytes(encode(self._known))
+            part.replace(self.record)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         self._verified = {}
 
     def distrust(self) -> bool:
         """Forgets what has been verified, so that everything is hashed again; False: nothing was trusted anyway."""
         self._known, self._verified = {}, {}
-        self._record.unlink(missing_ok=True)
+        self.record.unlink(missing_ok=True)
         trusted, self.has_trusted = self.has_trusted, False
         return trusted
 
     def _recorded(self) -> dict[str, Identity]:
         try:
-            return decode(self._record.read_bytes())
+            return decode(self.record.read_bytes())
         except FileNotFoundError:
             return {}
 

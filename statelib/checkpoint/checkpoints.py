@@ -1,18 +1,26 @@
 """Incremental checkpoints of a task's RocksDB directory.
 
-RocksDB never changes an SST once it is written, so a checkpoint is a list of files, each stored once under the SHA-256
-of its content::
+RocksDB never changes an SST once it is written, so a checkpoint is a list of files, each stored once by the run that
+made it::
 
-    <prefix>/<sha256>     in the warehouse, shared by all checkpoints of the task
-    <cache>/<sha256>      on this host, see `statelib.checkpoint.cache`
+    <prefix>/<sha256>.<run id>  in the warehouse, shared by that run's checkpoint of the task and those that follow it
+    <prefix>/<sha256>           the same, as stored up to version 3 of the documents
+    <cache>/<sha256>            on this host, see `statelib.checkpoint.cache`
+
+A name is written by one run only, so a file that no checkpoint needs can be deleted at any later time: nobody brings
+its name back to life (docs/decisions/0014-state-files-of-a-run.md).
 
 Saving uploads what the previous checkpoint lacks. Restoring fetches what the host lacks and puts the directory
-together from hard links. Every byte that comes from the warehouse is verified before it is used; what was verified here
-before is used as long as it is the same file.
+together from hard links. Several files are on their way at once, each in bounded memory. Every byte that comes from the
+warehouse is verified before it is used; what was verified here before is used as long as it is the same file.
 
 A file need not be hashed again if it *is* the cache's file: RocksDB's checkpoint and the restored directory are made of
 hard links, so an SST that has lived through a slice is the very file that was verified. A name and a size would not
 prove that: two attempts that start from one checkpoint give different files the same name.
+
+A checkpoint of RocksDB also has files that no state is in: its diary, the options (30 KB of text, and every process
+opens it with options of its own), empty write-ahead logs, and CURRENT, which says no more than the name of MANIFEST.
+They are not stored; CURRENT is written anew.
 """
 
 from __future__ import annotations
@@ -21,6 +29,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint.cache import FileCache, identity
+from statelib.checkpoint.local_errors import local_errors
+from statelib.checkpoint.transfers import in_parallel
 from statelib.errors import CorruptedDataError, InternalError
 from statelib.manifests import StateFile, StateManifest
 from statelib.steps import step
@@ -32,8 +42,11 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
-_LEFT_OUT = ("LOG", "LOCK")
-"""Prefixes of files that are no state: RocksDB's diary and its lock."""
+_LEFT_OUT = ("LOG", "LOCK", "OPTIONS", "rocksdict-config", "CURRENT")
+"""Prefixes of files that are no state."""
+
+_MANIFEST = "MANIFEST-"
+_CURRENT = "CURRENT"
 
 _LINKED = ".sst"
 """What RocksDB only ever reads and deletes. Anything else is copied, lest the database write into the cache."""
@@ -47,48 +60,55 @@ class Checkpoints:
         prefix: The task's folder there (`statelib.commits.layout.JobLayout.state`).
         cache: A local directory for this task, best on the file system of the RocksDB directories. Several attempts
             may use it at once; losing it costs nothing but downloads.
+        at_once: How many files are fetched, stored or hashed at a time.
     """
 
-    def __init__(self, storage: Storage, prefix: str, cache: Path) -> None:
+    def __init__(self, storage: Storage, prefix: str, cache: Path, *, at_once: int = 4) -> None:
         self._storage = storage
         self._prefix = prefix
-        self._cache = FileCache(cache)
+        self._at_once = at_once
+        with local_errors("look at the cache of state files", cache):
+            self._cache = FileCache(cache)
 
-    def save(self, directory: Path, previous: StateManifest | None) -> StateManifest:
+    def save(self, directory: Path, previous: StateManifest | None, *, run_id: str) -> StateManifest:
         """Stores a checkpoint.
-
-        What it makes must be committed, or at least planned, before maintenance runs again: see
-        `statelib.commits.maintain`.
 
         Args:
             directory: Made by RocksDB's checkpoint, complete and no longer written to.
             previous: The checkpoint that the database was restored from, whose files are stored. None: a new one.
+            run_id: The run whose checkpoint this is; new files are stored under its name.
 
         Returns:
             The checkpoint's files by name.
 
         Raises:
-            RetryableError: The storage did not answer.
+            RetryableError: The storage did not answer, or the disk is full.
+            ConfigurationError: The storage or the cache may not be written.
         """
-        stored = {file.sha256 for file in previous.files} if previous else set()
+        before = previous.files if previous else ()
+        stored = {file.sha256: file for file in before}
         cached = self._cache.contents(stored)
-        files: list[StateFile] = []
-        for path in sorted(directory.iterdir()):
-            if path.name.startswith(_LEFT_OUT):
-                continue
+
+        def put(path: Path) -> StateFile:
             found = identity(path)
             sha256 = (cached.get(found) if found else None) or sha256_of_file(path)
-            if sha256 not in stored:
+            known = stored.get(sha256)
+            size_bytes = path.stat().st_size
+            file = StateFile(
+                name=path.name, sha256=sha256, size_bytes=size_bytes, run_id=known.run_id if known else run_id
+            )
+            if known is None:
                 step("checkpoint.before-upload")
-                self._storage.upload(path, f"{self._prefix}/{sha256}")
-                stored.add(sha256)
+                self._storage.upload(path, f"{self._prefix}/{file.stored_name}")
             if path.suffix == _LINKED:
                 self._cache.keep(path, sha256)
-            files.append(StateFile(name=path.name, sha256=sha256, size_bytes=path.stat().st_size))
-        step("checkpoint.uploaded")
-        before = previous.files if previous else ()
-        self._cache.forget_all_but({file.sha256 for file in (*files, *before)})
-        self._cache.write_down()
+            return file
+
+        with local_errors("save the state", directory):
+            files = in_parallel(put, [path for path in sorted(directory.iterdir()) if _is_state(path)], self._at_once)
+            step("checkpoint.uploaded")
+            self._cache.forget_all_but({file.sha256 for file in (*files, *before)})
+            self._cache.write_down()
         return StateManifest(files=tuple(files))
 
     def restore(self, manifest: StateManifest, directory: Path) -> None:
@@ -100,20 +120,26 @@ class Checkpoints:
 
         Raises:
             CorruptedDataError: A file is missing in the storage or is not what was saved; the error names it.
-            RetryableError: The storage did not answer.
+            RetryableError: The storage did not answer, or the disk is full.
+            ConfigurationError: The directory or the cache may not be written.
         """
         if directory.exists():
             raise InternalError("the directory to restore to exists already", file=directory)
-        partial = directory.with_name(f"{directory.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
         for file in manifest.files:
             if "/" in file.name or file.name in {"", ".", ".."}:
                 raise CorruptedDataError(f"{file.name!r} cannot be a file of a checkpoint", file=self._uri(file))
-            self._put(file, partial / file.name)
-            step("checkpoint.file-restored")
-        self._cache.write_down()
-        partial.rename(directory)
+        partial = directory.with_name(f"{directory.name}.partial")
+        with local_errors("restore the state", partial):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            try:
+                in_parallel(lambda file: self._put(file, partial / file.name), manifest.files, self._at_once)
+                _complete(partial, manifest)
+                self._cache.write_down()
+                partial.rename(directory)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)  # the disk may be full
+                raise
         step("checkpoint.restored")
 
     def distrust(self) -> bool:
@@ -122,7 +148,8 @@ class Checkpoints:
         Returns:
             Whether that may help: this one has trusted files that were verified before.
         """
-        return self._cache.distrust()
+        with local_errors("forget which files were verified", self._cache.record):
+            return self._cache.distrust()
 
     def _put(self, file: StateFile, target: Path) -> None:
         """Puts one verified file at ``target``, from the cache if it is good there, else from the storage."""
@@ -131,18 +158,34 @@ class Checkpoints:
         elif not self._cache.place(file, target):
             self._fetch(file, target)
             self._cache.keep(target, file.sha256)
+        step("checkpoint.file-restored")
 
     def _fetch(self, file: StateFile, target: Path) -> None:
-        next_step = "restore the file from a copy of the warehouse, or replay the job under a new name"
+        next_step = "see what else is damaged, and the way out: hindstream state verify"
         try:
-            self._storage.download(f"{self._prefix}/{file.sha256}", target)
+            sha256 = self._storage.download(f"{self._prefix}/{file.stored_name}", target)
         except ObjectNotFoundError:
             what = f"the checkpoint's file {file.name} is missing"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step) from None
-        if target.stat().st_size != file.size_bytes or sha256_of_file(target) != file.sha256:
+        if target.stat().st_size != file.size_bytes or sha256 != file.sha256:
             target.unlink()
             what = f"the checkpoint's file {file.name} is damaged: its SHA-256 is not that of its name"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step)
 
     def _uri(self, file: StateFile) -> str:
-        return self._storage.uri(f"{self._prefix}/{file.sha256}")
+        return self._storage.uri(f"{self._prefix}/{file.stored_name}")
+
+
+def _is_state(path: Path) -> bool:
+    """Whether a file of RocksDB's checkpoint has to be stored."""
+    if path.name.startswith(_LEFT_OUT):
+        return False
+    return path.suffix != ".log" or path.stat().st_size > 0
+
+
+def _complete(directory: Path, manifest: StateManifest) -> None:
+    """Writes the file that says which one is RocksDB's MANIFEST, where it was not stored."""
+    names = [file.name for file in manifest.files]
+    manifests = [name for name in names if name.startswith(_MANIFEST)]
+    if _CURRENT not in names and len(manifests) == 1:
+        (directory / _CURRENT).write_text(f"{manifests[0]}\n")

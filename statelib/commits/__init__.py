@@ -7,9 +7,10 @@ other no harm: whatever decides is created only if absent.
 from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit
 from statelib.commits.commit import commit
 from statelib.commits.definition import JobDefinition
+from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, quarantine_topic, topic_path
 from statelib.commits.leftovers import attempt_name
-from statelib.commits.maintain import Maintained, check_restorable, maintain
+from statelib.commits.maintain import Maintained, Retention, maintain
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import Published, publish, published_through
 from statelib.commits.stage import read_staged, stage
@@ -22,6 +23,7 @@ __all__ = [
     "Maintained",
     "NothingToDo",
     "Published",
+    "Retention",
     "Runs",
     "attempt_name",
     "check_restorable",
@@ -29,6 +31,7 @@ __all__ = [
     "late_topic",
     "ledger_table",
     "maintain",
+    "oldest_restorable",
     "plan",
     "publish",
     "published_through",

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
-from statelib.commits.stage import read_staged
+from statelib.commits.layout import CommitLog, Runs
+from statelib.commits.stage import lost_files, read_staged
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
 from statelib.manifests import Commit, CommittedTask
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from statelib.manifests import Audit, Plan, Staged
     from statelib.storage import Storage
 
@@ -100,30 +98,11 @@ def _check_passed(plan: Plan, audit: Audit) -> None:
 
 def _check_files(warehouse: Storage, plan: Plan, staged: Staged) -> None:
     """What is committed must be there: looks at the presence and size of every file, not at its bytes."""
-    for path, size_bytes, found in _staged_files(warehouse, JobLayout(plan.job), staged):
-        if found != size_bytes:
-            what = "is missing" if found is None else f"has {found} bytes"
-            raise CorruptedDataError(
-                f"a file that the run staged with {size_bytes} bytes {what}",
-                job=plan.job,
-                run=plan.run_id,
-                file=warehouse.uri(path),
-                next_step="restore the file, or delete the run's staged.json and audit.json and replay it",
-            )
-
-
-def _staged_files(warehouse: Storage, layout: JobLayout, staged: Staged) -> Iterator[tuple[str, int, int | None]]:
-    """Path, staged size and size found of each file.
-
-    A task's state is listed, which maintenance keeps small; a sink's partition has the files of all commits, so its new
-    ones are looked up.
-    """
-    for outcome in staged.tasks:
-        folder = layout.state(outcome.task_id)
-        stored = {entry.path: entry.size_bytes for entry in warehouse.list(folder)} if outcome.state.files else {}
-        for file in outcome.state.files:
-            path = f"{folder}/{file.sha256}"
-            yield path, file.size_bytes, stored.get(path)
-        for sink in outcome.sinks:
-            path = f"{topic_path(sink.topic)}/{sink.file.path}"
-            yield path, sink.file.size_bytes, warehouse.size_if_present(path)
+    for path, what in lost_files(warehouse, plan.job, staged.tasks):
+        raise CorruptedDataError(
+            f"a file that the run staged {what}",
+            job=plan.job,
+            run=plan.run_id,
+            file=warehouse.uri(path),
+            next_step="restore the file, or run the same slice again: it gets a new try",
+        )

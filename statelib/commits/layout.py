@@ -9,9 +9,11 @@
     jobs/<job>/runs/<run id>/plan.json     see `statelib.manifests`, as for the next two
                             /staged.json
                             /audit.json
-    jobs/<job>/state/<task>/<sha256>       files of checkpoints
+    jobs/<job>/state/<task>/<sha256>.<run id>  files of checkpoints
     jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
-    jobs/<job>/maintenance.json            what has been expired
+    jobs/<job>/maintenance.json            what has been swept
+    jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
+    topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.manifests.Rollback`
 
 A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could
 create its own, long overtaken, under a number that is free again. What is expired is what a commit points to.
@@ -28,7 +30,7 @@ from statelib.errors import CorruptedDataError
 from statelib.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from statelib.storage import Storage
 
@@ -51,6 +53,11 @@ def topic_path(topic: str) -> str:
     return f"topics/{topic}"
 
 
+def rollback_path(topic: str, commit: int) -> str:
+    """What a topic's readers are told of its writer's rollback with this commit number."""
+    return f"{topic_path(topic)}/_rollbacks/{commit:020d}.json"
+
+
 def quarantine_topic(job: str) -> str:
     """The sink for records that could not be used, of a job that asks for one (``on_bad_record = "quarantine"``)."""
     return f"{job}-quarantine"
@@ -59,6 +66,16 @@ def quarantine_topic(job: str) -> str:
 def late_topic(job: str) -> str:
     """The sink for records that operators drop since they are late, of a job that asks for one (``on_late_record``)."""
     return f"{job}-late"
+
+
+def rolled_back(commits: Iterable[Commit]) -> dict[int, int]:
+    """Which commits have been taken back by rollbacks among ``commits``, and by which one (the first)."""
+    taken_back: dict[int, int] = {}
+    for commit in commits:
+        if commit.rolled_back_to is not None:
+            for n in range(commit.rolled_back_to + 1, commit.commit):
+                taken_back[n] = min(commit.commit, taken_back.get(n, commit.commit))
+    return taken_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +96,16 @@ class JobLayout:
 
     @property
     def maintenance(self) -> str:
-        """What has been expired."""
+        """What has been swept."""
         return f"{self.root}/maintenance.json"
 
     def topology(self, fingerprint: str) -> str:
         """The description of a topology."""
         return f"{self.root}/topologies/{fingerprint}.json"
+
+    def expired(self, n: int) -> str:
+        """The mark that commits before ``n`` have expired."""
+        return f"{self.root}/expired/{n:020d}.json"
 
     def commit(self, n: int) -> str:
         """Commit ``n``."""

@@ -1,4 +1,4 @@
-"""What runs leave behind: files of attempts that did not count, of superseded and of quarantined runs.
+"""What runs leave behind: files of attempts that did not count, of superseded, quarantined and rolled back runs.
 
 A staged file of a topic archive tells its run by its name (`attempt_name`), so leftovers are found also where an
 attempt was killed before it could say what it had written::
@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import Runs, topic_path
+from statelib.commits.layout import Runs, rolled_back, topic_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from statelib.commits.layout import CommitLog
     from statelib.manifests import Commit, Plan
@@ -37,43 +37,55 @@ def attempt_name(job: str, run_id: str, task_id: str, attempt: str) -> str:
     return f"{job}.{run_id}.{task_id}.{attempt}"
 
 
-def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, quarantine_from: int) -> list[StoredObject]:
+def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, kept_from: int) -> list[StoredObject]:
     """What the runs at ``commits`` left behind.
 
     Args:
         warehouse: Root of all durable data.
         log: The job's commits.
-        commits: Numbers of commits that exist: no other run can get one of these.
-        quarantine_from: Files of quarantined runs at this number and later ones stay.
+        commits: Numbers of commits that exist: no other run can get one of these. Every rollback among them has been
+            published.
+        kept_from: Files of runs that are in quarantine, or have been rolled back, at this number and later ones stay.
     """
     runs = Runs(warehouse, log.job)
     dead: set[str] = set()
     topics: dict[str, int] = {}
     committed: list[Commit] = []
-    before = log.read(commits.start - 1) if commits.start > 1 else None
+    starting_points = [log.read(commits.start - 1)] if commits.start > 1 else []
     for n in commits:
         committed.append(log.read(n))
         for plan in runs.attempts(n):
             topics |= plan.sink_partitions
-            if n < quarantine_from or not _is_quarantined(runs, plan):
+            if n < kept_from or not _is_quarantined(runs, plan):
                 dead.add(plan.run_id)
-    kept = {f"{topic_path(s.topic)}/{s.file.path}" for commit in committed for s in commit.sinks}
+    starting_points += [commit for commit in committed if commit.rolled_back_to is not None]
+    gone = {n for n in rolled_back(committed) if n < kept_from}
+    kept = {
+        f"{topic_path(s.topic)}/{s.file.path}"
+        for commit in committed
+        if commit.commit not in gone
+        for s in commit.sinks
+    }
     return [
         *(entry for run_id in sorted(dead) for entry in warehouse.list(log.layout.staging(run_id))),
         *(
             entry
             for topic, partitions in sorted(topics.items() if dead else ())
-            for entry in _written_since(before, warehouse, topic, partitions)
+            for entry in _written_since(starting_points, warehouse, topic, partitions)
             if _run_of(entry, log.job) in dead and entry.path not in kept
         ),
     ]
 
 
-def _written_since(before: Commit | None, warehouse: Storage, topic: str, partitions: int) -> Iterator[StoredObject]:
-    """The files of a topic that begin where the job stood at a commit, or further on."""
-    tasks = before.tasks.values() if before else ()
-    offsets = {place: offset for task in tasks for place, offset in task.position.sink_offsets.items()}
-    starts = [offsets.get(f"{topic}/{partition}", 0) for partition in range(partitions)]
+def _written_since(
+    commits: Sequence[Commit], warehouse: Storage, topic: str, partitions: int
+) -> Iterator[StoredObject]:
+    """The files of a topic that begin where the job stood at the first of some commits, or further on."""
+    offsets = [
+        {place: offset for task in commit.tasks.values() for place, offset in task.position.sink_offsets.items()}
+        for commit in commits
+    ]
+    starts = [min((at.get(f"{topic}/{partition}", 0) for at in offsets), default=0) for partition in range(partitions)]
     if not any(starts):
         yield from warehouse.list(topic_path(topic))
         return

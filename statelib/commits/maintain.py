@@ -1,16 +1,18 @@
 """Last phase: removes what nobody can need any more.
 
-Three rules keep it safe at any instant, also beside a driver that runs, hangs or was killed:
+These rules keep it safe at any instant, beside drivers that run, hang or were killed, and for a maintenance that sleeps
+between its decision and its deletes:
 
-- *Commits are never deleted* (see `statelib.commits.layout`), only the state files that old ones point to.
-- *A run's leftovers go only when its commit number is taken.* Then it can never be committed. Those in quarantine stay
-  for inspection as long as the checkpoint of the commit that came in their place.
-- *State is swept only while no run is open.* State files are named by content, so a run may be about to upload, or just
-  have uploaded, a file that an expired checkpoint had as well. (Should a run begin during the sweep and lose such a
-  file, its commit is refused: `statelib.commits.commit` looks whether all files are there.)
+- *Commits are never deleted* (see `statelib.commits.layout`), only what old ones point to.
+- *Whatever goes has a name that nobody writes or refers to any more.* State files and staged files are named by their
+  run. A run whose commit number is taken by another can never be committed; the files of one that was committed are
+  needed by those of the commits to keep that have them, and by what is made from the newest, which has them too.
+- *A state expires before its first file goes* (`statelib.commits.expiry`), and a rollback writes down which commit it
+  wants before it looks whether that one has expired: one of the two sees the other.
+- State files of the older layout, named by content alone, may be stored again by a run of an older Hindstream: they
+  only go while no run is open.
 
-That a checkpoint expires is written down before its first file goes: whoever comes later is told so, instead of finding
-a file missing.
+docs/decisions/0014-state-files-of-a-run.md has the proof.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.checkpoint.retention import oldest_kept, unneeded_files
+from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
+from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.errors import ConfigurationError
-from statelib.manifests import Maintenance
 from statelib.steps import step
 
 if TYPE_CHECKING:
@@ -32,8 +34,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """How long the state of a commit stays restorable: as long as one of the two keeps it.
+
+    Attributes:
+        commits: The newest commits whose state stays, at least 1.
+        for_ms: States that were the newest within this time stay too; None: age keeps nothing.
+    """
+
+    commits: int = 10
+    for_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Maintained:
-    """What maintenance did.
+    """What maintenance did, or would do.
 
     Attributes:
         oldest_restorable: The state of this commit and of all later ones can be restored.
@@ -48,112 +63,117 @@ class Maintained:
     skipped: str | None = None
 
 
-def maintain(warehouse: Storage, job: str, *, keep_commits: int) -> Maintained:
+def maintain(warehouse: Storage, job: str, retention: Retention, *, now_ms: int, dry_run: bool = False) -> Maintained:
     """Expires old checkpoints and what dead runs left behind.
 
     Args:
         warehouse: Root of all durable data.
         job: The job's name.
-        keep_commits: The newest commits whose state stays restorable, at least 1.
+        retention: What stays.
+        now_ms: The wall clock.
+        dry_run: Only says what would be done.
 
     Raises:
-        ConfigurationError: ``keep_commits`` is less than 1.
+        ConfigurationError: ``retention`` keeps less than 1 commit.
     """
-    if keep_commits < 1:
+    if retention.commits < 1:
         raise ConfigurationError("the head's state cannot expire", setting="keep_commits", next_step="keep at least 1")
     log = CommitLog(warehouse, job)
     head = log.head_number()
-    oldest = max(read_maintenance(warehouse, job).oldest_restorable, oldest_kept(head, keep_commits))
-    swept, skipped = _sweep_state(warehouse, log, oldest, head)
-    cleaned = _clean_runs(warehouse, log, oldest, head)
-    deleted = [*swept, *cleaned]
+    oldest = oldest_kept(
+        head,
+        keep_commits=retention.commits,
+        oldest=oldest_restorable(warehouse, job),
+        made_ms=lambda n: log.read(n).created_at_ms,
+        kept_since_ms=None if retention.for_ms is None else now_ms - retention.for_ms,
+    )
+    work = _Maintenance(warehouse, log, oldest, dry_run=dry_run)
+    swept, skipped = work.sweep_state(head)
+    deleted = [*swept, *work.clean_runs(head)]
     return Maintained(
-        oldest_restorable=read_maintenance(warehouse, job).oldest_restorable,
+        oldest_restorable=oldest,
         deleted_files=len(deleted),
         deleted_bytes=sum(entry.size_bytes for entry in deleted),
         skipped=skipped,
     )
 
 
-def read_maintenance(warehouse: Storage, job: str) -> Maintenance:
-    """What maintenance has expired of a job so far."""
-    path = JobLayout(job).maintenance
-    data = warehouse.get_if_present(path)
-    return Maintenance() if data is None else Maintenance.decode(data, file=warehouse.uri(path))
+class _Maintenance:
+    """One maintenance of a job; ``oldest``: the first commit whose state stays."""
+
+    def __init__(self, warehouse: Storage, log: CommitLog, oldest: int, *, dry_run: bool) -> None:
+        self._warehouse = warehouse
+        self._log = log
+        self._oldest = oldest
+        self._dry_run = dry_run
+
+    def sweep_state(self, head: int) -> tuple[Sequence[StoredObject], str | None]:
+        """Deletes state files that no commit to keep has; what went, and why some could not."""
+        record = read_maintenance(self._warehouse, self._log.job)
+        if record.swept_through == head and record.oldest_restorable == self._oldest:
+            return (), None
+        if not self._dry_run:
+            expire_before(self._warehouse, self._log.job, self._oldest)
+        head = self._log.head_number()  # after the mark: a rollback that has not seen the mark is here, or is planned
+        folder = f"{self._log.layout.root}/state"
+        stored = self._warehouse.list(folder)
+        kept = [*range(self._oldest, head + 1), *self._wanted_by_rollbacks(head)]
+        states = ({task_id: task.state for task_id, task in self._log.read(n).tasks.items()} for n in kept)
+        unneeded = unneeded_files(stored, states, folder, head=head)
+        skipped = None
+        if any(map(is_named_by_content, unneeded)):
+            open_run = open_run_after(self._warehouse, self._log.job, head)  # after the listing
+            if open_run is not None:
+                unneeded = [entry for entry in unneeded if not is_named_by_content(entry)]
+                skipped = f"run {open_run} is open: state files of an older Hindstream were left alone"
+        self._delete(unneeded)
+        if skipped is None:
+            self._note(oldest_restorable=self._oldest, swept_through=head)
+        return unneeded, skipped
+
+    def clean_runs(self, head: int) -> Sequence[StoredObject]:
+        """Deletes what runs left behind whose commit number is taken.
+
+        Runs are looked at again as long as their commits' state is kept: a driver that was overtaken may still be
+        writing.
+        """
+        cleaned = read_maintenance(self._warehouse, self._log.job).cleaned_through
+        leftovers = find_leftovers(self._warehouse, self._log, range(cleaned + 1, head + 1), kept_from=self._oldest)
+        self._delete(leftovers)
+        self._note(cleaned_through=max(cleaned, min(self._oldest - 1, head)))
+        return leftovers
+
+    def _wanted_by_rollbacks(self, head: int) -> list[int]:
+        """Commits before the oldest to keep that an open rollback goes back to: it may have come before the mark."""
+        attempts = Runs(self._warehouse, self._log.job).attempts(head + 1)
+        targets = [plan.rolled_back_to for plan in attempts if plan.rolled_back_to is not None]
+        return [n for n in targets if n < self._oldest]
+
+    def _note(self, **changes: int) -> None:
+        if self._dry_run:
+            return
+        before = read_maintenance(self._warehouse, self._log.job)
+        after = before.model_copy(update=changes)
+        if after != before:
+            self._warehouse.put(JobLayout(self._log.job).maintenance, after.encode())
+            step("maintain.noted")
+
+    def _delete(self, entries: Sequence[StoredObject]) -> None:
+        """Deletes in portions, so that a kill in between is an ordinary case."""
+        if self._dry_run:
+            return
+        portion = 1000  # S3's largest request
+        for start in range(0, len(entries), portion):
+            step("maintain.before-delete")
+            self._warehouse.delete([entry.path for entry in entries[start : start + portion]])
+        step("maintain.deleted")
 
 
-def check_restorable(warehouse: Storage, job: str, commit: int) -> None:
-    """Makes sure that the state of ``commit`` has not expired.
-
-    Raises:
-        ConfigurationError: It has.
-    """
-    oldest = read_maintenance(warehouse, job).oldest_restorable
-    if commit < oldest:
-        raise ConfigurationError(
-            f"the state of commit {commit} has expired",
-            job=job,
-            setting="keep_commits",
-            next_step=f"ask for commit {oldest} or a later one; keep_commits says how many stay",
-        )
-
-
-def _note(warehouse: Storage, job: str, **changes: int) -> None:
-    before = read_maintenance(warehouse, job)
-    after = before.model_copy(update=changes)
-    if after != before:
-        warehouse.put(JobLayout(job).maintenance, after.encode())
-        step("maintain.noted")
-
-
-def _sweep_state(
-    warehouse: Storage, log: CommitLog, oldest: int, head: int
-) -> tuple[Sequence[StoredObject], str | None]:
-    """Deletes state files that no commit from ``oldest`` to ``head`` has; what went, and why nothing could."""
-    record = read_maintenance(warehouse, log.job)
-    if record.swept_through == head and record.oldest_restorable == oldest:
-        return (), None
-    folder = f"{log.layout.root}/state"
-    stored = warehouse.list(folder)
-    kept = [
-        {task_id: task.state for task_id, task in log.read(n).tasks.items()} for n in range(max(1, oldest), head + 1)
-    ]
-    unneeded = unneeded_files(stored, kept, folder)
-    open_run = _open_run(warehouse, log.job, head)  # after the listing: what a later run uploads is not in it
-    if open_run is not None:
-        return (), f"run {open_run} is open: state files were left alone"
-    _note(warehouse, log.job, oldest_restorable=oldest)
-    _delete(warehouse, unneeded)
-    _note(warehouse, log.job, swept_through=head)
-    return unneeded, None
-
-
-def _open_run(warehouse: Storage, job: str, head: int) -> str | None:
-    """A run that may yet be committed."""
+def open_run_after(warehouse: Storage, job: str, head: int) -> str | None:
+    """A run that may yet be committed after ``head``."""
     runs = Runs(warehouse, job)
     for plan in runs.attempts(head + 1):
         audit = runs.audit(plan.run_id)
         if audit is None or audit.success:
             return plan.run_id
     return None
-
-
-def _clean_runs(warehouse: Storage, log: CommitLog, oldest: int, head: int) -> Sequence[StoredObject]:
-    """Deletes what runs left behind whose commit number is taken.
-
-    Runs are looked at again as long as their commits' state is kept: a driver that was overtaken may still be writing.
-    """
-    cleaned = read_maintenance(warehouse, log.job).cleaned_through
-    leftovers = find_leftovers(warehouse, log, range(cleaned + 1, head + 1), quarantine_from=oldest)
-    _delete(warehouse, leftovers)
-    _note(warehouse, log.job, cleaned_through=max(cleaned, min(oldest - 1, head)))
-    return leftovers
-
-
-def _delete(warehouse: Storage, entries: Sequence[StoredObject]) -> None:
-    """Deletes in portions, so that a kill in between is an ordinary case."""
-    portion = 1000  # S3's largest request
-    for start in range(0, len(entries), portion):
-        step("maintain.before-delete")
-        warehouse.delete([entry.path for entry in entries[start : start + portion]])
-    step("maintain.deleted")

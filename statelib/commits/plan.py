@@ -6,7 +6,8 @@ commit's number; a number may see several tries:
 - no plan yet: the first try;
 - the last try has the same slice: it is resumed, with all that it may have staged;
 - the last try has another slice (the archives have grown, another end was asked for): it is superseded by the next;
-- the audit of the last try failed: it stays in quarantine, and the next try begins afresh.
+- the audit of the last try failed: it stays in quarantine, and the next try begins afresh;
+- something that the last try has staged is lost: it is given up, and the next try says so and begins afresh.
 
 A superseded driver that is still alive does no harm: both tries want the same commit number and one will get it.
 """
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
+from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.steps import step
 from statelib.topics.slices import plan_slice
@@ -361,9 +363,12 @@ def _settle(warehouse: Storage, wanted: Plan) -> Plan:
     runs = Runs(warehouse, wanted.job)
     tries = list(runs.attempts(wanted.commit))
     while True:
-        if tries and _is_resumable(runs, tries[-1], wanted):
-            return tries[-1]
-        new = wanted.model_copy(update={"run_id": run_id(wanted.commit, len(tries) + 1)})
+        lost: str | None = None
+        if tries and _is_same(tries[-1], wanted):
+            resumable, lost = _is_resumable(warehouse, runs, tries[-1], wanted)
+            if resumable:
+                return tries[-1]
+        new = wanted.model_copy(update={"run_id": run_id(wanted.commit, len(tries) + 1), "begun_anew": lost})
         step("plan.before-create")
         if warehouse.put_if_absent(runs.layout.plan(new.run_id), new.encode()):
             step("plan.created")
@@ -371,24 +376,35 @@ def _settle(warehouse: Storage, wanted: Plan) -> Plan:
         tries = list(runs.attempts(wanted.commit))  # another driver planned meanwhile
 
 
-def _is_resumable(runs: Runs, last: Plan, wanted: Plan) -> bool:
-    """Whether ``last`` can go on: it does the same, its audit has not failed.
-
-    As long as nothing is staged its archive versions must be the newest too, since it has yet to read them.
-    """
-    open_slice, wanted_slice = (
+def _is_same(last: Plan, wanted: Plan) -> bool:
+    """Whether ``last`` does what is wanted."""
+    last_slice, wanted_slice = (
         plan.model_copy(
             update={
                 "run_id": "",
+                "begun_anew": None,
                 "created_at_ms": 0,
                 "sources": tuple(source.model_copy(update={"delta_version": 0}) for source in plan.sources),
             }
         )
         for plan in (last, wanted)
     )
-    if open_slice != wanted_slice:
-        return False
-    if runs.staged(last.run_id) is None:
-        return last.sources == wanted.sources
-    audit = runs.audit(last.run_id)
-    return audit is None or audit.success
+    return last_slice == wanted_slice
+
+
+def _is_resumable(warehouse: Storage, runs: Runs, last: Plan, wanted: Plan) -> tuple[bool, str | None]:
+    """Whether ``last`` can go on, and if not for a loss, which one: what it has staged is there, its audit passed.
+
+    As long as nothing is staged its archive versions must be the newest too, since it has yet to read them.
+    """
+    try:
+        staged, audit = runs.staged(last.run_id), runs.audit(last.run_id)
+    except CorruptedDataError as error:
+        return False, f"run {last.run_id} is given up: {error.message}"
+    if staged is None:
+        return last.sources == wanted.sources, None
+    if audit is not None and not audit.success:
+        return False, None
+    for path, what in lost_files(warehouse, wanted.job, staged.tasks):
+        return False, f"run {last.run_id} is given up: a file that it had staged {what} ({warehouse.uri(path)})"
+    return True, None

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import Runs
+from statelib.commits.layout import JobLayout, Runs, topic_path
 from statelib.errors import InternalError
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from statelib.manifests import Plan, Staged, TaskOutcome
+    from collections.abc import Iterable, Iterator
+
+    from statelib.manifests import Plan, Staged, StateManifest, TaskOutcome
     from statelib.storage import Storage
 
 
@@ -50,6 +52,39 @@ def read_staged(warehouse: Storage, plan: Plan) -> Staged | None:
     if staged is not None:
         check_complete(plan, staged)
     return staged
+
+
+def lost_files(warehouse: Storage, job: str, outcomes: Iterable[TaskOutcome]) -> Iterator[tuple[str, str]]:
+    """The files of tasks' states and sinks that are not there with the size that they were written with.
+
+    A task's state is listed, which maintenance keeps small; a sink's partition has the files of all commits, so its new
+    ones are looked up.
+
+    Returns:
+        Path and what is wrong, as in "is missing".
+    """
+    layout = JobLayout(job)
+    for outcome in outcomes:
+        yield from lost_state_files(warehouse, layout.state(outcome.task_id), outcome.state)
+        for sink in outcome.sinks:
+            path = f"{topic_path(sink.topic)}/{sink.file.path}"
+            if problem := _problem(warehouse.size_if_present(path), sink.file.size_bytes):
+                yield path, problem
+
+
+def lost_state_files(warehouse: Storage, folder: str, state: StateManifest) -> Iterator[tuple[str, str]]:
+    """As `lost_files`, of one task's state, which lies in ``folder``."""
+    stored = {entry.path: entry.size_bytes for entry in warehouse.list(folder)} if state.files else {}
+    for file in state.files:
+        path = f"{folder}/{file.stored_name}"
+        if problem := _problem(stored.get(path), file.size_bytes):
+            yield path, problem
+
+
+def _problem(found: int | None, size_bytes: int) -> str | None:
+    if found == size_bytes:
+        return None
+    return "is missing" if found is None else f"has {found} bytes instead of {size_bytes}"
 
 
 def check_complete(plan: Plan, staged: Staged) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
+from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.layout import JobLayout, parse_run_id
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
@@ -38,8 +39,8 @@ class TaskState:
 
     Raises:
         CorruptedDataError: The state is not what the commit says.
-        RetryableError: It is not, and may be so after `damaged`.
-        ConfigurationError: It belongs to another job, task or topology.
+        RetryableError: It is not, and may be so after `damaged`; or the disk is full.
+        ConfigurationError: It belongs to another job, task or topology; or the directory may not be written.
     """
 
     def __init__(self, work: TaskWork, *, storage: Storage, attempt: str) -> None:
@@ -47,22 +48,23 @@ class TaskState:
         self._storage = storage
         self._prefix = JobLayout(work.job).state(work.planned.task_id)
         cache = Path(work.settings.state_dir) / "cache" / work.job / work.planned.task_id
-        self._checkpoints = Checkpoints(storage, self._prefix, cache)
+        self._checkpoints = Checkpoints(storage, self._prefix, cache, at_once=work.settings.parallel_transfers)
         attempts = Path(work.settings.state_dir) / "attempts" / work.job
         self._directory = attempts / attempt
         self._rocksdb_bytes = work.settings.memory_budget_bytes // _ROCKSDB_SHARE
         self.working_set_bytes = work.settings.memory_budget_bytes - self._rocksdb_bytes
         """Past this the working sets are spilled."""
         _remove_dead(attempts, before_commit=work.commit)
-        shutil.rmtree(self._directory, ignore_errors=True)
-        self._directory.mkdir(parents=True)
+        with local_errors("make a working directory for the state", self._directory):
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.mkdir(parents=True)
         try:
             self._rocksdb = self._open() if work.sub_topology.stateful else None
-            stored = self._rocksdb.get(POSITION_FAMILY, _POSITION_KEY) if self._rocksdb else None
-        except CorruptedDataError as error:
-            raise self.damaged(error) from error
-        self.backend: Backend = self._rocksdb or MemoryBackend()
-        self.position = self._checked_position(stored)
+            self.backend: Backend = self._rocksdb or MemoryBackend()
+            self.position = self._checked_position(self._stored_position())
+        except BaseException:
+            self._discard()
+            raise
 
     def commit(self, write: WriteBatch, position: TaskPosition) -> StateManifest:
         """Writes data and position together, and uploads what is new of the state's files."""
@@ -75,7 +77,7 @@ class TaskState:
         snapshot = self._directory / "snapshot"
         self._rocksdb.checkpoint(snapshot)
         previous = self._work.restore.state if self._work.restore else None
-        return self._checkpoints.save(snapshot, previous)
+        return self._checkpoints.save(snapshot, previous, run_id=self._work.run_id)
 
     def after_spill(self) -> None:
         """Keeps in order what working sets that have outgrown the memory budget have written; the position stays."""
@@ -108,14 +110,30 @@ class TaskState:
 
     def _open(self) -> RocksDbBackend:
         path = self._directory / "db"
-        if self._work.restore is not None:
-            self._checkpoints.restore(self._work.restore.state, path)
         families = [POSITION_FAMILY, *self._families]
-        rocksdb = RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False, families=families)
+        try:
+            if self._work.restore is not None:
+                self._checkpoints.restore(self._work.restore.state, path)
+            rocksdb = RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False, families=families)
+        except CorruptedDataError as error:
+            raise self.damaged(error) from error
         evolution = self._work.evolution
         if evolution is not None:
             rocksdb.drop(evolution.dropped_families.get(self._work.sub_topology.index, ()))
         return rocksdb
+
+    def _stored_position(self) -> bytes | None:
+        try:
+            return self.backend.get(POSITION_FAMILY, _POSITION_KEY)
+        except CorruptedDataError as error:
+            raise self.damaged(error) from error
+
+    def _discard(self) -> None:
+        """Leaves nothing of a state that cannot be used: the disk may be full."""
+        backend: Backend | None = getattr(self, "backend", None)
+        if backend is not None:
+            backend.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     @property
     def _families(self) -> list[str]:

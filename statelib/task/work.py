@@ -35,6 +35,7 @@ class TaskSettings:
             ``<job>-quarantine``, is counted and shown.
         on_late_record: ``drop``: a record that comes too late for an operator is counted and gone; ``topic``: it goes
             to the topic ``<job>-late`` as well (see `statelib.operators.late`).
+        parallel_transfers: How many state files a task fetches or stores at a time.
     """
 
     warehouse: str
@@ -45,6 +46,7 @@ class TaskSettings:
     semantics: Semantics = "kip"
     on_bad_record: Literal["fail", "quarantine"] = "fail"
     on_late_record: Literal["drop", "topic"] = "drop"
+    parallel_transfers: int = 4
 
     @property
     def batch_records_beyond_budget(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib.checkpoint import Checkpoints, cache, checkpoints
-from statelib.checkpoint.retention import oldest_kept, unneeded_files
+from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
 from statelib.errors import CorruptedDataError, InternalError
 from statelib.manifests import StateFile, StateManifest
 from statelib.storage import Storage, StoredObject
@@ -44,7 +44,9 @@ class Task:
         backend.write(batch)
         backend.flush()
         backend.checkpoint(self.host / f"snapshot{self.attempts}")
-        self.manifest = self.checkpoints.save(self.host / f"snapshot{self.attempts}", self.manifest)
+        self.manifest = self.checkpoints.save(
+            self.host / f"snapshot{self.attempts}", self.manifest, run_id=f"{self.attempts:08d}-1"
+        )
         backend.close()
         return self.manifest
 
@@ -104,16 +106,48 @@ def test_a_restored_state_is_what_was_saved(task, storage, tmp_path):
 def test_files_are_stored_under_the_hash_of_their_content(task, storage):
     manifest = task.slice(a="1")
     assert [file.name for file in manifest.files] == sorted(file.name for file in manifest.files)
-    assert {entry.path.rpartition("/")[2] for entry in storage.list(PREFIX)} == {f.sha256 for f in manifest.files}
+    assert {entry.path.rpartition("/")[2] for entry in storage.list(PREFIX)} == {
+        f"{f.sha256}.00000001-1" for f in manifest.files
+    }
     for file in manifest.files:
-        data = storage.get(f"{PREFIX}/{file.sha256}")
+        data = storage.get(f"{PREFIX}/{file.stored_name}")
         assert (hashlib.sha256(data).hexdigest(), len(data)) == (file.sha256, file.size_bytes)
 
 
-def test_diary_and_lock_are_no_state(task):
-    names = {file.name for file in task.slice(a="1").files}
-    assert "CURRENT" in names
-    assert not [name for name in names if name.startswith(("LOG", "LOCK"))]
+def test_only_what_the_state_is_in_is_stored(task, tmp_path):
+    """No diary, lock, options, empty log; CURRENT is written anew."""
+    manifest = task.slice(a="1")
+    assert {file.name.rstrip("0123456789") for file in manifest.files if not file.name.endswith(".sst")} == {
+        "MANIFEST-"
+    }
+    task.checkpoints.restore(manifest, tmp_path / "there")
+    (name,) = (file.name for file in manifest.files if file.name.startswith("MANIFEST-"))
+    assert (tmp_path / "there" / "CURRENT").read_text() == f"{name}\n"
+
+
+def test_a_checkpoint_of_the_older_layout_is_restored_and_carried_on(task, storage, tmp_path):
+    """Every file of RocksDB's, named by its content alone."""
+    task.slice(a="1")
+    snapshot = task.host / "snapshot1"
+    files = []
+    for path in sorted(snapshot.iterdir()):
+        if not path.name.startswith(("LOG", "LOCK")):
+            file = StateFile(name=path.name, sha256=sha256_of(path), size_bytes=path.stat().st_size)
+            storage.upload(path, f"{PREFIX}/{file.sha256}")
+            files.append(file)
+    for entry in storage.list(PREFIX):
+        if entry.path.endswith("-1"):
+            storage.delete(entry.path)
+    task.manifest = StateManifest(files=tuple(files))
+    task.checkpoints = Checkpoints(storage, PREFIX, tmp_path / "other" / "cache")
+    new = task.slice(b="2")
+    assert {file.run_id for file in new.files} == {None, "00000002-1"}
+    task.checkpoints.restore(new, tmp_path / "there")
+    assert contents(tmp_path / "there").keys() == {"a", "b"}
+
+
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_only_new_files_are_uploaded_and_hashed(task, requests):
@@ -158,25 +192,27 @@ def test_an_impostor_with_the_same_name_and_size_is_noticed(task, storage, tmp_p
     content = (snapshot / name).read_bytes()
     (snapshot / name).unlink()
     (snapshot / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    second = task.checkpoints.save(snapshot, first)
+    second = task.checkpoints.save(snapshot, first, run_id="00000002-1")
     told = {file.name: file for file in second.files}[name]
     assert told.size_bytes == len(content)
     assert told.sha256 == hashlib.sha256((snapshot / name).read_bytes()).hexdigest()
-    assert storage.exists(f"{PREFIX}/{told.sha256}")
+    assert storage.exists(f"{PREFIX}/{told.stored_name}")
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "longer"])
 def test_damage_in_the_warehouse_is_never_used(task, storage, tmp_path, damage):
     manifest = task.slice(a="1", b="2")
     for number, file in enumerate(manifest.files):
-        path = f"{PREFIX}/{file.sha256}"
+        path = f"{PREFIX}/{file.stored_name}"
         good = storage.get(path)
         if not good:
             continue
         harm(storage, path, good, damage)
         checkpoints_elsewhere = Checkpoints(storage, PREFIX, tmp_path / f"cache{number}")
         target = tmp_path / f"target{number}"
-        with pytest.raises(CorruptedDataError, match=f"{file.name} is (missing|damaged).*{file.sha256}.*Next: restore"):
+        with pytest.raises(
+            CorruptedDataError, match=f"{file.name} is (missing|damaged).*{file.stored_name}.*Next: see"
+        ):
             checkpoints_elsewhere.restore(manifest, target)
         assert not target.exists()
         storage.put(path, good)
@@ -274,18 +310,20 @@ def test_without_hard_links_files_are_copied(task, tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.hardlink_to", refuse)
     task.checkpoints.restore(first, tmp_path / "copied")
     assert contents(tmp_path / "copied") == {"a": "1" * 1000}
-    again = task.checkpoints.save(tmp_path / "copied", first)
+    again = task.checkpoints.save(tmp_path / "copied", first, run_id="00000002-1")
     assert {file for file in first.files if file.name.endswith(".sst")} <= set(again.files)
 
 
 def test_an_interrupted_restore_leaves_nothing_that_counts(task, storage, tmp_path):
     manifest = task.slice(a="1")
-    victim = f"{PREFIX}/{manifest.files[-1].sha256}"
+    victim = f"{PREFIX}/{manifest.files[-1].stored_name}"
     data = storage.get(victim)
     storage.delete(victim)
     target = tmp_path / "there"
     with pytest.raises(CorruptedDataError):
         task.checkpoints.restore(manifest, target)
+    assert not (tmp_path / "there.partial").exists()
+    (tmp_path / "there.partial").mkdir()
     (tmp_path / "there.partial" / "rubbish.sst").write_bytes(b"rubbish")
     storage.put(victim, data)
     task.checkpoints.restore(manifest, target)
@@ -317,14 +355,45 @@ def test_inodes_are_shared(task, tmp_path):
     assert (tmp_path / "there" / name).samefile(task.host / "cache" / sha256)
 
 
-@pytest.mark.parametrize(("head", "keep", "oldest"), [(0, 3, 1), (1, 3, 1), (3, 3, 1), (4, 3, 2), (9, 1, 9), (9, 0, 9)])
-def test_oldest_kept(head, keep, oldest):
-    assert oldest_kept(head, keep) == oldest
+@pytest.mark.parametrize(
+    ("head", "keep", "was", "oldest"),
+    [(0, 3, 1, 1), (1, 3, 1, 1), (3, 3, 1, 1), (4, 3, 1, 2), (9, 1, 1, 9), (9, 0, 1, 9), (9, 5, 7, 7)],
+)
+def test_oldest_kept_by_count(head, keep, was, oldest):
+    def unasked(n):
+        raise AssertionError(n)
+
+    assert oldest_kept(head, keep_commits=keep, oldest=was, made_ms=unasked, kept_since_ms=None) == oldest
 
 
-def test_unneeded_files_are_told_apart_by_task():
-    manifest = StateManifest(files=(StateFile(name="x", sha256="aa", size_bytes=1),))
-    stored = [StoredObject(path, 1, 0) for path in ("s/0_0/aa", "s/0_0/bb", "s/0_1/aa")]
-    unneeded = unneeded_files(stored, [{"0_0": manifest}], "s")
-    assert [entry.path for entry in unneeded] == ["s/0_0/bb", "s/0_1/aa"]
-    assert unneeded_files(stored, [{"0_0": manifest, "0_1": manifest}], "s") == stored[1:2]
+@pytest.mark.parametrize(
+    ("since", "keep", "was", "oldest"),
+    [
+        (0, 1, 1, 1),
+        (19, 1, 1, 1),
+        (20, 1, 1, 2),
+        (49, 1, 1, 4),
+        (90, 1, 1, 5),
+        (90, 3, 1, 3),
+        (0, 1, 4, 4),
+        (90, 5, 2, 2),
+    ],
+)
+def test_oldest_kept_by_age(since, keep, was, oldest):
+    """Commit n of 5 is made at 10 n, and was the newest until commit n + 1."""
+    found = oldest_kept(5, keep_commits=keep, oldest=was, made_ms=lambda n: 10 * n, kept_since_ms=since)
+    assert found == oldest
+
+
+def test_unneeded_files_are_told_apart_by_task_and_run():
+    a, b = "a" * 64, "b" * 64
+    manifest = StateManifest(files=(StateFile(name="x", sha256=a, size_bytes=1, run_id="00000002-1"),))
+    names = [f"s/0_0/{a}.00000002-1", f"s/0_0/{b}.00000002-1", f"s/0_1/{a}.00000002-1", f"s/0_0/{a}.00000003-1"]
+    stored = [StoredObject(path, 1, 0) for path in [*names, f"s/0_0/{a}", f"s/0_0/{a}.00000004-7"]]
+    unneeded = unneeded_files(stored, [{"0_0": manifest}], "s", head=3)
+    assert [entry.path for entry in unneeded] == [*names[1:], f"s/0_0/{a}"]
+    assert [is_named_by_content(entry) for entry in unneeded] == [False, False, False, True]
+    assert [e.path for e in unneeded_files(stored, [{"0_0": manifest, "0_1": manifest}], "s", head=2)] == [
+        names[1],
+        f"s/0_0/{a}",
+    ]

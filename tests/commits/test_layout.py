@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -18,6 +19,7 @@ from statelib.manifests import (
     NodeDescription,
     Plan,
     PlannedTask,
+    Rollback,
     SourceRange,
     StateFile,
     StateManifest,
@@ -142,9 +144,10 @@ def test_commit_bytes():
     """What an older Hindstream has written stays readable: these bytes never change for a version."""
     end = b' "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
     assert a_commit(3).encode() == (
-        b'{\n "checksum": "f83282e1e9222bce8ddc1668a781653e727bdb429207420c36834a1e0788247f",\n'
+        b'{\n "checksum": "e978c193f5326426a5cd0687c1382eedd17954947ebde8646ea724e848609a51",\n'
         b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "evolution": null,\n "fingerprint": "f",\n'
-        b' "format_version": 4,\n "job": "j",\n "run_id": "00000003-1",\n "semantics": null,\n' + end
+        b' "format_version": 4,\n "job": "j",\n "rolled_back_to": null,\n "run_id": "00000003-1",\n'
+        b' "semantics": null,\n' + end
     )
     rest = b' "job": "j",\n "run_id": "00000003-1",\n' + end
     third = (
@@ -192,9 +195,9 @@ def test_document_bytes():
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"checksum":"4700890e17f0a5f2f773da6f425773a761cfab4f5579cb3b9577f083be7b924e",'
+        b'{"begun_anew":null,"checksum":"b20bff86975ff3e923ad19dd4ed14c5ac569be5da59d0ed7e8dc4c6aabd06721",'
         b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","format_version":4,'
-        b'"job":"j","run_id":"00000001-1","semantics":null,'
+        b'"job":"j","rolled_back_to":null,"run_id":"00000001-1","semantics":null,'
         b'"sink_partitions":{"s":2},"sources":[],"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"until_ms":7}'
     )
@@ -206,6 +209,15 @@ def test_document_bytes():
     assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
         b'{"checksum":"fa8bdda117c4dfde352b223b00c589af69c3305f586ce7ac661027b7890d4f79",'
         b'"cleaned_through":3,"format_version":4,"oldest_restorable":4,"swept_through":5}'
+    )
+    file = StateFile(name="7.sst", sha256="ab", size_bytes=3, run_id="00000001-1")
+    assert json.loads(file.model_dump_json()) == {
+        "name": "7.sst", "run_id": "00000001-1", "sha256": "ab", "size_bytes": 3,
+    }  # fmt: skip
+    notice = Rollback(topic="t", job="j", commit=5, rolled_back_to=2, end_offsets={0: 7})
+    assert b"".join(notice.encode().split()) == (
+        b'{"checksum":"2b015dee79f93588113925ca9a0c53298ebda053a4870a1b1100393dcd386f0c",'
+        b'"commit":5,"end_offsets":{"0":7},"format_version":4,"job":"j","rolled_back_to":2,"topic":"t"}'
     )
     node = NodeDescription(name="N", sub_topology=0, parents=("A",), settings={"node": "processor"})
     store = StoreDescription(

@@ -193,3 +193,41 @@ def test_two_planners_at_once_get_the_same_plan(warehouse, events, monkeypatch):
     monkeypatch.setattr(Runs, "attempts", late)
     assert planned(warehouse, now_ms=9) == first
     assert calls == [1, 1]
+
+
+@pytest.mark.parametrize("document", ["staged", "audit"])
+def test_a_try_whose_document_is_damaged_is_given_up(warehouse, events, scratch, document):
+    first = planned(warehouse)
+    stage(warehouse, first, toy.replay(warehouse, first, scratch))
+    record_audit(warehouse, first, toy.passed(first))
+    path = getattr(Runs(warehouse, "counting").layout, document)(first.run_id)
+    warehouse.put(path, warehouse.get(path)[:-9])
+    second = planned(warehouse)
+    assert second.run_id == "00000001-2"
+    assert path in second.begun_anew
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated"])
+@pytest.mark.parametrize("victim", ["sink", "state"])
+def test_a_try_that_has_lost_what_it_had_staged_is_given_up(warehouse, events, scratch, victim, damage):
+    first = planned(warehouse)
+    staged = stage(warehouse, first, toy.replay(warehouse, first, scratch))
+    assert planned(warehouse) == first
+    (task, *_) = staged.tasks
+    path = f"jobs/counting/state/0_0/{task.state.files[0].stored_name}"
+    if victim == "sink":
+        path = f"topics/counts/{task.sinks[0].file.path}"
+    good = warehouse.get(path)
+    warehouse.delete(path)
+    if damage == "truncated":
+        warehouse.put(path, good[:-1])
+    second = planned(warehouse)
+    what = "is missing" if damage == "missing" else f"has {len(good) - 1} bytes instead of {len(good)}"
+    assert second.run_id == "00000001-2"
+    assert second.begun_anew == (
+        f"run 00000001-1 is given up: a file that it had staged {what} ({warehouse.uri(path)})"
+    )
+    assert planned(warehouse) == second
+    stage(warehouse, second, toy.replay(warehouse, second, scratch, "again"))
+    record_audit(warehouse, second, toy.passed(second))
+    assert commit(warehouse, second, now_ms=2).run_id == second.run_id

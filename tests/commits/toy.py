@@ -101,7 +101,7 @@ def _run_task(
     backend.flush()
     backend.checkpoint(working / "snapshot")
     backend.close()
-    state = checkpoints.save(working / "snapshot", before.state if before else None)
+    state = checkpoints.save(working / "snapshot", before.state if before else None, run_id=plan.run_id)
     rows = len(events)
     return TaskOutcome(
         task_id=task.task_id,

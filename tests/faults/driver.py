@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from statelib.commits import Runs, commit, maintain, plan, publish, read_staged, record_audit, stage
+from statelib.commits import Retention, Runs, commit, maintain, plan, publish, read_staged, record_audit, stage
 from statelib.manifests import Plan
 from statelib.steps import observed
 from statelib.storage import Storage
@@ -46,4 +46,4 @@ def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str) -> None
             record_audit(warehouse, planned, toy.passed(planned))
         commit(warehouse, planned, now_ms=1)
     publish(warehouse, JOB)
-    maintain(warehouse, JOB, keep_commits=1)
+    maintain(warehouse, JOB, Retention(1), now_ms=0)

@@ -40,6 +40,8 @@ SECOND_SLICE = [
     "commit.advised",
     "publish.before-commit",
     "publish.committed",
+    "maintain.before-expire",
+    "maintain.expired",
     "maintain.before-delete",
     "maintain.deleted",
     "maintain.noted",
@@ -69,7 +71,7 @@ def outcome(root: Path) -> dict[str, Any]:
     sinks = open_archive(warehouse, "counts")
     visible = {f"topics/counts/{file.path}" for p in range(sinks.partitions) for file in sinks.files(p)}
     needed = {
-        f"jobs/{JOB}/state/{task_id}/{file.sha256}"
+        f"jobs/{JOB}/state/{task_id}/{file.stored_name}"
         for task_id, task in history[0].tasks.items()
         for file in task.state.files
     }

@@ -1,0 +1,48 @@
+"""What errors of this host's disk and memory mean to the user."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError, RetryableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_AGAIN = "run the same command again"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FORBIDDEN = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
+_IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY})
+
+
+@contextmanager
+def local_errors(verb: str, path: Path) -> Iterator[None]:
+    """Maps errors of the file system, and want of memory, to Hindstream's.
+
+    Args:
+        verb: What is being done, as in "cannot restore the state".
+        path: Named where the error names no file itself.
+
+    Raises:
+        RetryableError: The disk is full, or fails; there is too little memory.
+        ConfigurationError: The file may not be written, or there is a directory in its place, or the other way round.
+    """
+    try:
+        yield
+    except OSError as error:
+        file = error.filename2 or error.filename or path
+        what = f"cannot {verb}: {error.strerror or error}"
+        if error.errno in _FORBIDDEN:
+            next_step = "check who owns the directory and who may write to it, or set another state_dir"
+            raise ConfigurationError(what, file=file, next_step=next_step) from error
+        if error.errno in _IN_THE_WAY:
+            next_step = f"move what is in its place away, and {_AGAIN}"
+            raise ConfigurationError(what, file=file, next_step=next_step) from error
+        next_step = f"free space on the disk, and {_AGAIN}" if error.errno in _FULL else _AGAIN
+        raise RetryableError(what, file=file, next_step=next_step) from error
+    except MemoryError as error:
+        next_step = f"stop what else runs on this host, or set a smaller memory_budget_bytes, and {_AGAIN}"
+        raise RetryableError(f"cannot {verb}: there is no memory left", file=path, next_step=next_step) from error

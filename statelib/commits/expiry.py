@@ -1,0 +1,72 @@
+"""From which commit on state can be restored: a mark that only ever moves on.
+
+::
+
+    jobs/<job>/expired/<oldest restorable commit, 20 digits>.json   {"format_version": 1}
+
+The name says it all, and the largest one counts. Documents are created, never overwritten, so two that maintain a job
+at once cannot move the mark back. It moves before the first file goes: whoever comes later is told that a state has
+expired, instead of finding a file missing. Up to version 3 of the documents the mark was in ``maintenance.json`` only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from statelib.commits.layout import JobLayout
+from statelib.errors import ConfigurationError
+from statelib.manifests import Maintenance
+from statelib.steps import step
+
+if TYPE_CHECKING:
+    from statelib.storage import Storage
+
+FORMAT_VERSION = 1
+
+_NAME = re.compile(r"(\d{20})\.json")
+
+
+def read_maintenance(warehouse: Storage, job: str) -> Maintenance:
+    """What maintenance has done of a job so far."""
+    path = JobLayout(job).maintenance
+    data = warehouse.get_if_present(path)
+    return Maintenance() if data is None else Maintenance.decode(data, file=warehouse.uri(path))
+
+
+def oldest_restorable(warehouse: Storage, job: str) -> int:
+    """The first commit whose state has not expired; 1 if none has."""
+    return max([read_maintenance(warehouse, job).oldest_restorable, *_marks(warehouse, job)])
+
+
+def expire_before(warehouse: Storage, job: str, commit: int) -> None:
+    """Says that the states of all commits before ``commit`` may go; a repeat changes nothing."""
+    marks = _marks(warehouse, job)
+    if commit <= max(marks, default=1):
+        return
+    step("maintain.before-expire")
+    warehouse.put_if_absent(JobLayout(job).expired(commit), (json.dumps({"format_version": FORMAT_VERSION})).encode())
+    step("maintain.expired")
+    warehouse.delete([JobLayout(job).expired(mark) for mark in marks])  # smaller ones, which say nothing any more
+
+
+def check_restorable(warehouse: Storage, job: str, commit: int) -> None:
+    """Makes sure that the state of ``commit`` has not expired.
+
+    Raises:
+        ConfigurationError: It has.
+    """
+    oldest = oldest_restorable(warehouse, job)
+    if commit < oldest:
+        raise ConfigurationError(
+            f"the state of commit {commit} has expired",
+            job=job,
+            setting="keep_commits, keep_state_for",
+            next_step=f"ask for commit {oldest} or a later one: 'hindstream state' lists them",
+        )
+
+
+def _marks(warehouse: Storage, job: str) -> list[int]:
+    names = (entry.path.rpartition("/")[2] for entry in warehouse.list(f"{JobLayout(job).root}/expired"))
+    return [int(match[1]) for match in map(_NAME.fullmatch, names) if match]
