@@ -76,7 +76,7 @@ class Output(io.RawIOBase):
     def write(self, data: Buffer, /) -> int:
         """Writes all of ``data``."""
         with self._errors():
-            return self._target.write(data)
+            return self._target.write(memoryview(data).cast("B"))  # obstore takes no other format; Arrow's is signed
 
     def close(self) -> None:
         """Ends the object."""

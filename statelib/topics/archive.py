@@ -121,6 +121,7 @@ class TopicArchive:
                     _INTERVAL_KEY: str(_LOG_CHECKPOINT_INTERVAL),
                 },
                 storage_options=dict(options or {}),
+                commit_properties=CommitProperties(max_commit_retries=0),  # else a lost answer makes version 1 too
             )
         except (DeltaError, OSError) as error:
             if cls.open_if_present(uri, options=options) is not None:
@@ -276,7 +277,8 @@ class TopicArchive:
             modification_time_ms: What the log says of the files' age.
 
         Returns:
-            False, and nothing has changed, if ``app_id`` has committed ``app_version`` or a later one already.
+            Whether the files are part of the topic: False, and nothing has changed, if ``app_id`` has committed
+            ``app_version`` or a later one already, with other files.
 
         Raises:
             ConfigurationError: A file holds offsets that the topic has already: somebody else writes to it.
@@ -296,7 +298,7 @@ class TopicArchive:
         newest = self
         for _ in range(_COMMIT_TRIES):
             if newest.has_committed(app_id, app_version):
-                return False
+                return newest._holds(files)
             _check_follows(newest, files)
             table = newest._table
             try:
@@ -312,7 +314,10 @@ class TopicArchive:
                 lost = error
                 newest = newest.refresh()
             except (DeltaError, OSError) as error:
-                raise _store_error("commit to the topic archive", self.uri, self._options, error) from None
+                lost = error
+                newest = newest.refresh()
+                if not newest.has_committed(app_id, app_version):
+                    break
             else:
                 return True
         raise _store_error("commit to the topic archive", self.uri, self._options, lost or RuntimeError())
@@ -326,6 +331,13 @@ class TopicArchive:
         if not 0 <= partition < self.partitions:
             what = f"the topic has partitions 0 to {self.partitions - 1}"
             raise ConfigurationError(what, topic=self.topic, partition=partition)
+
+    def _holds(self, files: Sequence[ArchiveFile]) -> bool:
+        """Whether these very files, of which there is one at least, are part of the topic."""
+        return bool(files) and all(
+            file.path in {held.path for held in self.files(file.partition, file.first_offset, file.last_offset + 1)}
+            for file in files
+        )
 
     def _check_present(self, files: Sequence[ArchiveFile]) -> None:
         for file in files:

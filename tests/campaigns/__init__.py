@@ -2,6 +2,7 @@
 
     python -m tests.campaigns properties [PYTEST ARGS...]    every property with 2,000 new examples at least
     python -m tests.campaigns invariance [RUNS] [RECORDS]    the whole surface over new records, cut in every way
+    python -m tests.campaigns store [SEEDS] [FIRST SEED]     jobs over an object store that fails by chance
 
 Each prints what it would take to see a failure again.
 """

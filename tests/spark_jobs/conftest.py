@@ -11,6 +11,7 @@ import pytest
 from spark_jobs import plan, replay
 from statelib.job import Job, load_job
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
+from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

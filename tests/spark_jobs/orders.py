@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.runs import open_warehouse
 from statelib.commits.archives import open_archive
 from statelib.config import Settings, load_settings
-from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
@@ -57,15 +57,15 @@ def make_settings(folder: Path, **others: object) -> Settings:
 
 def archive_orders(settings: Settings, table: pa.Table, version: int = 1) -> TopicArchive:
     """Appends orders to the topic, which is made if absent."""
-    uri = Storage(settings.warehouse).uri("topics/orders")
-    archive = TopicArchive.ensure(uri, topic_schema(pa.string(), VALUE), PARTITIONS)
+    uri = open_warehouse(settings).uri("topics/orders")
+    archive = TopicArchive.ensure(uri, topic_schema(pa.string(), VALUE), PARTITIONS, options=settings.store_options)
     append(archive, table, attempt=f"test-{version}", app_id="test", app_version=version)
     return archive.refresh()
 
 
 def published(settings: Settings) -> list[dict[str, Any]]:
     """All records of the sink, with their partition."""
-    archive = open_archive(Storage(settings.warehouse), SINK)
+    archive = open_archive(open_warehouse(settings), SINK)
     rows: list[dict[str, Any]] = []
     for partition in range(archive.partitions):
         for batch in archive.reader(partition):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 BUCKET = "warehouse"
 REGION = "us-east-1"
-ACCESS_KEY_ID = "an-access-key-id"
-SECRET_ACCESS_KEY = "a-secret-access-key"
+ACCESS_KEY_ID = "key-id-2cH8nQ5vYd"
+SECRET_ACCESS_KEY = "secret-4Zq8sW1xTnV7bL0c"
 
 _PORTS = (
     "s3.port", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",

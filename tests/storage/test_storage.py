@@ -199,7 +199,8 @@ def test_credentials_of_the_environment_are_used_and_not_told(s3, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody-else")
     with pytest.raises(ConfigurationError, match="InvalidAccessKeyId") as another:
         Storage("s3://warehouse/environment", s3.settings).get("a")
-    assert not re.search("another-secret|somebody-else|an-access", f"{error.value} {another.value}")
+    hidden = "|".join(["another-secret", "somebody-else", *s3.credentials.values()])
+    assert not re.search(hidden, f"{error.value} {another.value}")
 
 
 def test_limits_hold_for_objects_and_for_tables(s3):
@@ -430,6 +431,14 @@ def test_what_is_written_by_ranges_can_be_read_as_parquet(storage):
         pq.write_table(table, output)
     with storage.open_input("t.parquet") as source:
         assert pq.read_table(source).equals(table)
+
+
+def test_what_arrow_writes_can_be_read(storage):
+    batch = pa.record_batch({"a": range(1000)})
+    with storage.open_output("t.arrow") as output, pa.ipc.new_stream(output, batch.schema) as stream:
+        stream.write_batch(batch)
+    with storage.open_input("t.arrow") as source:
+        assert pa.ipc.open_stream(source).read_next_batch().equals(batch)
 
 
 def test_an_output_that_is_closed_twice_is_closed_once(storage):

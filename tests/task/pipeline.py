@@ -39,27 +39,37 @@ class Pipeline:
     """A job with a warehouse of its own.
 
     Args:
-        directory: For the warehouse and the state.
+        directory: For the state, and for the warehouse unless that is elsewhere.
         topology: What to run.
         name: The job's.
         attempt: Names this process's attempts.
+        warehouse: Where it is; None: below ``directory``.
         settings: Of `TaskSettings`.
     """
 
     def __init__(
-        self, directory: Path, topology: Topology, name: str = "job", attempt: str = "t", **settings: Any
+        self,
+        directory: Path,
+        topology: Topology,
+        name: str = "job",
+        attempt: str = "t",
+        warehouse: str | None = None,
+        **settings: Any,
     ) -> None:
         self.name = name
         self.topology = topology
         self._attempt = attempt
-        self.warehouse = Storage(str(directory / "warehouse"))
-        self._settings = TaskSettings(str(directory / "warehouse"), str(directory / "state"), **settings)
+        warehouse = warehouse or str(directory / "warehouse")
+        self._settings = TaskSettings(warehouse, str(directory / "state"), **settings)
+        self.warehouse = Storage(warehouse, self._settings.storage_options)
 
     def archive(self, topic: str, rows: Sequence[tuple[Any, Any, int | None]], types: tuple[pa.DataType, pa.DataType],
                 partitions: int = 1) -> None:  # fmt: skip
         """Adds (key, value, timestamp) to a topic, which is made if it is not there."""
         uri = self.warehouse.uri(topic_path(topic))
-        archive = TopicArchive.ensure(uri, topic_schema(*types), partitions, topic=topic)
+        archive = TopicArchive.ensure(
+            uri, topic_schema(*types), partitions, topic=topic, options=self.warehouse.options
+        )
         keys, values, timestamps = zip(*rows, strict=True) if rows else ((), (), ())
         table = pa.table(
             {

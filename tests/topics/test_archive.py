@@ -62,15 +62,20 @@ def test_a_repeated_commit_changes_nothing(archive):
     files = write(archive, 0, range(5))
     assert archive.commit(files, app_id="job", app_version=2)
     version = archive.refresh().version
-    assert not archive.commit(files, app_id="job", app_version=2)
-    assert not archive.commit(write(archive, 0, range(5, 9)), app_id="job", app_version=1)
+    for opened in (archive, archive.refresh()):
+        assert opened.commit(files, app_id="job", app_version=2), "they are part of the topic"
+        assert not opened.commit(write(archive, 0, range(5), attempt="b"), app_id="job", app_version=2)
+        assert not opened.commit(write(archive, 0, range(5, 9)), app_id="job", app_version=1)
+        opened.storage.delete(
+            ["partition=0/00000000000000000000-b.parquet", "partition=0/00000000000000000005-a.parquet"]
+        )
     assert archive.refresh().version == version
     assert archive.commit([], app_id="another job", app_version=1), "an empty commit is one as well"
     assert archive.refresh().last_transaction("another job") == 1
 
 
 def test_a_commit_that_landed_but_was_reported_failed(archive, monkeypatch):
-    """The store takes the commit and then fails to say so: the repeat finds it there."""
+    """The store takes the commit and then fails to say so: it is found there."""
     files = write(archive, 0, range(5))
     original = DeltaTable.create_write_transaction
 
@@ -80,10 +85,22 @@ def test_a_commit_that_landed_but_was_reported_failed(archive, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(DeltaTable, "create_write_transaction", lands_and_fails)
+        assert archive.commit(files, app_id="job", app_version=1)
+    assert archive.refresh().rows == 5
+
+
+def test_a_commit_that_did_not_land_is_reported(archive, monkeypatch):
+    files = write(archive, 0, range(5))
+
+    def fails(self, *args, **settings):
+        raise OSError("connection reset")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "create_write_transaction", fails)
         with pytest.raises(RetryableError, match="connection reset"):
             archive.commit(files, app_id="job", app_version=1)
-    assert not archive.commit(files, app_id="job", app_version=1)
-    assert archive.refresh().rows == 5
+    assert archive.refresh().rows == 0
+    assert archive.commit(files, app_id="job", app_version=1)
 
 
 def test_a_lost_race_looks_again(archive):

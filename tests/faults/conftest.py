@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.storage.s3 import s3 as s3  # noqa: PLC0414
