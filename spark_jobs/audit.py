@@ -18,7 +18,7 @@ from spark_jobs.checks import FILES, files_frame, files_suite, ledger_frame, led
 from spark_jobs.command import phase_main
 from spark_jobs.data_docs import keep_site
 from spark_jobs.frames import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
-from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.runs import find_replay, open_warehouse
 from spark_jobs.scan import Scan
 from spark_jobs.screen import screen_of
 from spark_jobs.session import spark_session
@@ -66,7 +66,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
         ConfigurationError: The run has staged nothing.
     """
     warehouse = open_warehouse(settings)
-    plan = find_plan(warehouse, job.name, run_id)
+    plan = find_replay(warehouse, job.name, run_id)
     audit = Runs(warehouse, job.name).audit(plan.run_id)
     if audit is None:
         staged = read_staged(warehouse, plan)

@@ -27,7 +27,8 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
     """
     added = publish_commits(open_warehouse(settings), job.name)
     for part in added:
-        _log.info("%s: commit %d added %d records to %s", job.name, part.commit, part.rows, part.topic)
+        what, where = ("added", "to") if part.rows >= 0 else ("took", "out of")
+        _log.info("%s: commit %d %s %d records %s %s", job.name, part.commit, what, abs(part.rows), where, part.topic)
     return added
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark import cloudpickle
 
 from spark_jobs.command import phase_main
-from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.runs import find_replay, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
@@ -44,7 +44,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
         HindstreamError: See `spark_jobs.stage.run_stage` and `statelib.commits.stage`.
     """
     warehouse = open_warehouse(settings)
-    plan = find_plan(warehouse, job.name, run_id)
+    plan = find_replay(warehouse, job.name, run_id)
     if (standing := read_staged(warehouse, plan)) is not None:
         _log.info("%s: run %s has been replayed already", job.name, plan.run_id)
         return standing

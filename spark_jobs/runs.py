@@ -31,11 +31,24 @@ def find_plan(warehouse: Storage, job: str, run_id: str | None) -> Plan:
     else:
         log = CommitLog(warehouse, job)
         head = log.head()
-        tries = list(runs.attempts(head.commit + 1 if head else 1))
+        tries = [plan for plan in runs.attempts(head.commit + 1 if head else 1) if plan.rolled_back_to is None]
         plan = tries[-1] if tries else runs.plan(head.run_id) if head else None
     if plan is None:
         next_step = f"plan one: hindstream plan, or look: hindstream status (warehouse {warehouse.uri('')})"
         raise ConfigurationError("there is no such run", job=job, run=run_id, next_step=next_step)
+    return plan
+
+
+def find_replay(warehouse: Storage, job: str, run_id: str | None) -> Plan:
+    """As `find_plan`, of a run that replays something.
+
+    Raises:
+        ConfigurationError: There is no such run, or it is a rollback.
+    """
+    plan = find_plan(warehouse, job, run_id)
+    if plan.rolled_back_to is not None:
+        what = f"the run is a rollback to commit {plan.rolled_back_to}: it replays nothing"
+        raise ConfigurationError(what, job=job, run=plan.run_id, next_step="plan the next run: hindstream plan")
     return plan
 
 

@@ -13,6 +13,7 @@ from statelib.commits.leftovers import attempt_name
 from statelib.commits.maintain import Maintained, Retention, maintain
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import Published, publish, published_through
+from statelib.commits.rollback import RollbackPreview, preview_rollback, rollback
 from statelib.commits.stage import read_staged, stage
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "NothingToDo",
     "Published",
     "Retention",
+    "RollbackPreview",
     "Runs",
     "attempt_name",
     "check_restorable",
@@ -33,12 +35,14 @@ __all__ = [
     "maintain",
     "oldest_restorable",
     "plan",
+    "preview_rollback",
     "publish",
     "published_through",
     "quarantine_topic",
     "read_staged",
     "reconcile",
     "record_audit",
+    "rollback",
     "stage",
     "topic_path",
 ]

@@ -24,6 +24,7 @@ from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unne
 from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
+from statelib.commits.publish import published_through
 from statelib.errors import ConfigurationError
 from statelib.steps import step
 
@@ -137,6 +138,9 @@ class _Maintenance:
         Runs are looked at again as long as their commits' state is kept: a driver that was overtaken may still be
         writing.
         """
+        is_rollback = head > 0 and self._log.read(head).rolled_back_to is not None
+        if is_rollback and published_through(self._warehouse, self._log.job) < head:
+            return ()  # readers still see what has been taken back
         cleaned = read_maintenance(self._warehouse, self._log.job).cleaned_through
         leftovers = find_leftovers(self._warehouse, self._log, range(cleaned + 1, head + 1), kept_from=self._oldest)
         self._delete(leftovers)
@@ -169,10 +173,12 @@ class _Maintenance:
         step("maintain.deleted")
 
 
-def open_run_after(warehouse: Storage, job: str, head: int) -> str | None:
-    """A run that may yet be committed after ``head``."""
+def open_run_after(warehouse: Storage, job: str, head: int, *, rollbacks: bool = True) -> str | None:
+    """A run that may yet be committed after ``head``; ``rollbacks``: whether these count too."""
     runs = Runs(warehouse, job)
     for plan in runs.attempts(head + 1):
+        if plan.rolled_back_to is not None and not rollbacks:
+            continue
         audit = runs.audit(plan.run_id)
         if audit is None or audit.success:
             return plan.run_id

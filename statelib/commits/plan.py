@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
+from statelib.commits.rollback import check_published
+from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
+from statelib.manifests import ROLLBACKS, Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.steps import step
 from statelib.topics.slices import plan_slice
 
@@ -100,7 +102,8 @@ def plan(
         ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
             semantics; a source's schema or number of
             partitions has changed since the head commit; a sink's archive is somebody else's; the job has been sealed.
-        InputError: A source no longer holds what is to be replayed.
+            The head is a rollback that has not been published.
+        InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
     """
     if until_ms is not None and end_offsets is not None:
         next_step = "give one of them"
@@ -108,6 +111,7 @@ def plan(
     head = CommitLog(warehouse, job.name).head()
     number = head.commit if head else 0
     if head is not None:
+        check_published(warehouse, head)
         _check_semantics(job, head, semantics)
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number)
@@ -115,6 +119,7 @@ def plan(
     sources = _source_topics(archives)
     if head is not None:
         _check_sources(job, head, sources)
+        check_rollbacks(warehouse, head, sources)
     tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
     evolution = settle_topology(
         warehouse,
@@ -203,6 +208,7 @@ def _source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, .
             topic=topic,
             delta_version=archive.version,
             partitions=archive.partitions,
+            rollback=archive.last_transaction(ROLLBACKS) or 0,
             delta_schema=json.dumps(json.loads(archive.schema_json), sort_keys=True),  # else its maps come in any order
         )
         for topic, archive in archives.items()

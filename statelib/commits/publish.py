@@ -4,6 +4,9 @@ Each archive carries the job's application transaction: the number of the last c
 there is to know, so publishing starts where the archive says, makes good what an interrupted publish missed, in the
 order of the commits, and does nothing when repeated. A commit without files for a topic is published to it as well:
 the transaction then says that the topic is complete up to that commit.
+
+A rollback is published by taking out of each archive, in one Delta commit, the files of the commits that it goes back
+behind; nothing is rewritten or deleted. Commits that have been rolled back before they were published are passed over.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.layout import CommitLog, Runs, topic_path
+from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.errors import CorruptedDataError
+from statelib.manifests import ROLLBACKS, Rollback
 from statelib.steps import step
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What one commit added to one topic's archive."""
+    """What one commit added to one topic's archive; less than nothing: what a rollback took out of it."""
 
     topic: str
     commit: int
@@ -57,42 +61,95 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
     if last == 0:
         return ()
     newest = log.read(last)
-    archives = {topic: open_archive_if_present(warehouse, topic) for topic in _written_topics(newest)}
+    archives = {topic: open_archive_if_present(warehouse, topic) for topic in _topics(log, newest)}
     done = {topic: (archive.last_transaction(job) or 0) if archive else 0 for topic, archive in archives.items()}
+    first = min(done.values(), default=last) + 1
+    taken_back = rolled_back(newest if n == last else log.read(n) for n in range(first, number + 1))
     published: list[Published] = []
-    for n in range(min(done.values(), default=last) + 1, last + 1):
+    for n in range(first, last + 1):
+        if n in taken_back:
+            continue
         commit = newest if n == last else log.read(n)
+        retracted = _retracted(log, commit)
         for topic, archive in archives.items():
             files = [sink.file for sink in commit.sinks if sink.topic == topic]
             if n <= done[topic] or (archive is None and not files):
                 continue
-            target = archive or _create(warehouse, commit, topic, files[0])
-            step("publish.before-commit")
-            _add(target, commit, files)
+            if archive is not None and commit.rolled_back_to is not None:
+                target, files = archive, retracted.get(topic, [])
+                _tell_readers(warehouse, commit, archive)
+                step("publish.before-commit")
+                archive.retract(
+                    files,
+                    app_id=job,
+                    app_version=n,
+                    marker=ROLLBACKS,
+                    deletion_time_ms=commit.created_at_ms,
+                )
+                published.append(Published(topic, n, -len(files), -sum(file.rows for file in files)))
+            else:
+                target = archive or _create(warehouse, commit, topic, files[0])
+                step("publish.before-commit")
+                _add(target, commit, files)
+                published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
             step("publish.committed")
             archives[topic] = target.refresh() if n < last else target
-            published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
     return tuple(published)
 
 
 def published_through(warehouse: Storage, job: str) -> int:
     """The last commit that all sinks' archives have; 0: none."""
-    head = CommitLog(warehouse, job).head()
+    log = CommitLog(warehouse, job)
+    head = log.head()
     if head is None:
         return 0
-    archives = [open_archive_if_present(warehouse, topic) for topic in _written_topics(head)]
-    return min(((archive.last_transaction(job) or 0) if archive else 0 for archive in archives), default=head.commit)
+    shown: list[int] = []
+    for topic in _topics(log, head):
+        archive = open_archive_if_present(warehouse, topic)
+        if archive is not None or topic in _written(
+            head
+        ):  # else its records were taken back before they were published
+            shown.append((archive.last_transaction(job) or 0) if archive else 0)
+    return min(shown, default=head.commit)
 
 
-def _written_topics(commit: Commit) -> list[str]:
+def _topics(log: CommitLog, commit: Commit) -> list[str]:
+    """Topics that have to show ``commit``: those that have had records up to it, or up to what it has taken back."""
+    return sorted(_written(commit) | _retracted(log, commit).keys())
+
+
+def _written(commit: Commit) -> set[str]:
     """Topics that have had records up to ``commit``: one that never had any needs no archive yet."""
-    topics = {
+    return {
         place.rpartition("/")[0]
         for task in commit.tasks.values()
         for place, offset in task.position.sink_offsets.items()
         if offset > 0
     }
-    return sorted(topics)
+
+
+def _retracted(log: CommitLog, commit: Commit) -> dict[str, list[ArchiveFile]]:
+    """The files that a rollback takes back, by topic."""
+    files: dict[str, list[ArchiveFile]] = {}
+    if commit.rolled_back_to is not None:
+        for n in range(commit.rolled_back_to + 1, commit.commit):
+            for sink in log.read(n).sinks:
+                files.setdefault(sink.topic, []).append(sink.file)
+    return files
+
+
+def _tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> None:
+    """Leaves the notice of a rollback with the topic, before its records go."""
+    offsets = {place: offset for task in commit.tasks.values() for place, offset in task.position.sink_offsets.items()}
+    notice = Rollback(
+        topic=archive.topic,
+        job=commit.job,
+        commit=commit.commit,
+        rolled_back_to=commit.rolled_back_to or 0,
+        end_offsets={p: offsets.get(f"{archive.topic}/{p}", 0) for p in range(archive.partitions)},
+    )
+    step("publish.before-notice")
+    warehouse.put_if_absent(rollback_path(archive.topic, commit.commit), notice.encode())
 
 
 def _create(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -> TopicArchive:

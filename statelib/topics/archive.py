@@ -29,7 +29,7 @@ from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from statelib.topics.files import ArchiveFile
     from statelib.topics.writer import FileLimits
@@ -286,28 +286,76 @@ class TopicArchive:
             RetryableError: The store did not answer, or there are too many writers at once.
         """
         self._check_present(files)
-        actions: list[AddAction | RemoveAction] = [
+        adds: list[AddAction | RemoveAction] = [
             AddAction(
                 file.path, file.size_bytes, {"partition": str(file.partition)}, modification_time_ms, True,
                 file.delta_statistics,
             )
             for file in files
         ]  # fmt: skip
-        transaction = CommitProperties(app_transactions=[Transaction(app_id, app_version)], max_commit_retries=0)
+
+        def actions(newest: Self) -> list[AddAction | RemoveAction]:
+            _check_follows(newest, files)
+            return adds
+
+        standing = self._transact(actions, [(app_id, app_version)])
+        return standing is None or standing._holds(files)  # noqa: SLF001 - of this class
+
+    def retract(
+        self, files: Sequence[ArchiveFile], *, app_id: str, app_version: int, marker: str, deletion_time_ms: int
+    ) -> None:
+        """Takes files out of the topic, once: in one Delta commit with the application transaction; nothing is deleted.
+
+        Nothing changes if ``app_id`` has committed ``app_version`` or a later one already.
+
+        Args:
+            files: Those that are not part of the topic are passed over.
+            app_id: As for `commit`.
+            app_version: As for `commit`.
+            marker: A second application whose transaction becomes ``app_version``: who has read the topic notices.
+            deletion_time_ms: What the log says of when the files went.
+
+        Raises:
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+        paths = {file.path for file in files}
+
+        def actions(newest: Self) -> list[AddAction | RemoveAction]:
+            return [
+                RemoveAction(file.path, True, deletion_time_ms, file.size_bytes, {"partition": str(file.partition)})
+                for partition in sorted({file.partition for file in files})
+                for file in newest.files(partition)
+                if file.path in paths
+            ]
+
+        self._transact(actions, [(app_id, app_version), (marker, app_version)])
+
+    def _transact(
+        self,
+        actions: Callable[[Self], list[AddAction | RemoveAction]],
+        transactions: Sequence[tuple[str, int]],
+    ) -> Self | None:
+        """Commits what ``actions`` gives for the newest version, unless that has the first transaction.
+
+        Returns:
+            The newest version, where that has the transaction already; None: this call has committed.
+        """
+        app_transactions = [Transaction(app_id, version) for app_id, version in transactions]
+        properties = CommitProperties(app_transactions=app_transactions, max_commit_retries=0)
         lost: Exception | None = None
         newest = self
         for _ in range(_COMMIT_TRIES):
-            if newest.has_committed(app_id, app_version):
-                return newest._holds(files)
-            _check_follows(newest, files)
+            if newest.has_committed(*transactions[0]):
+                return newest
+            wanted = actions(newest)
             table = newest._table
             try:
                 table.create_write_transaction(
-                    actions,
+                    wanted,
                     "append",
                     table.schema(),
                     partition_by=["partition"],
-                    commit_properties=transaction,
+                    commit_properties=properties,
                     post_commithook_properties=_after_commit(table),
                 )
             except CommitFailedError as error:
@@ -316,10 +364,10 @@ class TopicArchive:
             except (DeltaError, OSError) as error:
                 lost = error
                 newest = newest.refresh()
-                if not newest.has_committed(app_id, app_version):
+                if not newest.has_committed(*transactions[0]):
                     break
             else:
-                return True
+                return None
         raise _store_error("commit to the topic archive", self.uri, self._options, lost or RuntimeError())
 
     @cached_property

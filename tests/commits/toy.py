@@ -32,8 +32,8 @@ SCHEMA = topic_schema(pa.string(), pa.int64())
 DAY = 86_400_000
 
 
-def job(name: str = "counting", *, sink: str = "counts", partitions: int | None = None) -> Job:
-    return Job(name, Topology([Source("SOURCE", "events"), Sink("SINK", ("SOURCE",), sink, partitions=partitions)]))
+def job(name: str = "counting", *, source: str = "events", sink: str = "counts", partitions: int | None = None) -> Job:
+    return Job(name, Topology([Source("SOURCE", source), Sink("SINK", ("SOURCE",), sink, partitions=partitions)]))
 
 
 def archive_events(warehouse: Storage, first_day: int, days: int = 1, *, per_day: int = 20) -> None:
@@ -67,8 +67,10 @@ def _run_task(
 ) -> TaskOutcome:
     (source,) = task.sources
     before = previous.tasks[task.task_id] if previous else None
-    checkpoints = Checkpoints(warehouse, JobLayout(plan.job).state(task.task_id), scratch / "cache" / task.task_id)
-    working = scratch / f"{plan.run_id}-{task.task_id}-{attempt}"
+    checkpoints = Checkpoints(
+        warehouse, JobLayout(plan.job).state(task.task_id), scratch / "cache" / plan.job / task.task_id
+    )
+    working = scratch / plan.job / f"{plan.run_id}-{task.task_id}-{attempt}"
     if before:
         checkpoints.restore(before.state, working / "db")
     backend = RocksDbBackend(working / "db")

@@ -7,7 +7,18 @@ import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from statelib.commits import Retention, Runs, commit, maintain, plan, publish, read_staged, record_audit, stage
+from statelib.commits import (
+    Retention,
+    Runs,
+    commit,
+    maintain,
+    plan,
+    publish,
+    read_staged,
+    record_audit,
+    rollback,
+    stage,
+)
 from statelib.manifests import Plan
 from statelib.steps import observed
 from statelib.storage import Storage
@@ -19,10 +30,12 @@ if TYPE_CHECKING:
 JOB = "counting"
 
 
-def drive(root: Path, until_ms: int, attempt: str, kill_at: tuple[str, int] | None = None) -> None:
+def drive(
+    root: Path, until_ms: int, attempt: str, kill_at: tuple[str, int] | None = None, *, keep: int = 1, back_to: int = 0
+) -> None:
     """Runs all phases, and kills this process when it comes to the n-th step of a name.
 
-    Appends the name of each step to ``root/steps``.
+    Appends the name of each step to ``root/steps``. With ``back_to`` it first rolls back to that commit.
     """
     seen: Counter[str] = Counter()
 
@@ -33,11 +46,16 @@ def drive(root: Path, until_ms: int, attempt: str, kill_at: tuple[str, int] | No
         if (name, seen[name]) == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    warehouse = Storage(str(root / "warehouse"))
     with observed(observe):
-        _run(Storage(str(root / "warehouse")), root / "scratch", until_ms, attempt)
+        if back_to:
+            rollback(warehouse, JOB, back_to, now_ms=1)
+        else:
+            _run(warehouse, root / "scratch", until_ms, attempt, keep)
 
 
-def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str) -> None:
+def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str, keep: int) -> None:
+    publish(warehouse, JOB)
     planned = plan(toy.job(JOB), warehouse, now_ms=1, until_ms=until_ms)
     if isinstance(planned, Plan):
         if read_staged(warehouse, planned) is None:
@@ -46,4 +64,4 @@ def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str) -> None
             record_audit(warehouse, planned, toy.passed(planned))
         commit(warehouse, planned, now_ms=1)
     publish(warehouse, JOB)
-    maintain(warehouse, JOB, Retention(1), now_ms=0)
+    maintain(warehouse, JOB, Retention(keep), now_ms=0)

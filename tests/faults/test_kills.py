@@ -46,6 +46,14 @@ SECOND_SLICE = [
     "maintain.deleted",
     "maintain.noted",
 ]
+ROLLBACK_ONLY = [
+    "rollback.before-plan",
+    "rollback.planned",
+    "rollback.before-create",
+    "rollback.created",
+    "publish.before-notice",
+]
+ROLLBACK = [*ROLLBACK_ONLY, "publish.before-commit", "publish.committed"]
 
 _processes = multiprocessing.get_context("forkserver")  # forks from a process that has imported, but run nothing yet
 _processes.set_forkserver_preload(["tests.faults.driver"])
@@ -129,7 +137,7 @@ def test_every_step_in_the_code_is_killed_at():
     package = Path(__file__).parents[2] / "statelib"
     code = [module.read_text() for folder in ("commits", "checkpoint") for module in (package / folder).glob("*.py")]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
-    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE}
+    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY}
 
 
 @pytest.mark.parametrize(
@@ -183,3 +191,46 @@ def test_a_run_after_the_end_changes_nothing(slices, tmp_path):
     assert plan(toy.job(JOB), warehouse, now_ms=1, until_ms=until_ms).head == 2
     assert {entry.path for entry in warehouse.list()} == stored.keys()
     assert {path for path, data in stored.items() if warehouse.get(path) != data} == set()
+
+
+@pytest.fixture(scope="module")
+def rolled_back(tmp_path_factory, slices) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """Three slices whose states are kept; and what there is after a rollback to the first, and after another replay."""
+    root = tmp_path_factory.mktemp("rolled-back")
+    before = Path(shutil.copytree(slices[1].before, root / "before"))
+    for n in (1, 2, 3):
+        assert run(before, n * DAY, f"slice{n}", keep=9) == 0
+    (before / "steps").unlink()
+    after = Path(shutil.copytree(before, root / "after"))
+    assert run(after, 0, "back", back_to=1) == 0
+    assert set((after / "steps").read_text().split()) == set(ROLLBACK)
+    back = outcome(Path(shutil.copytree(after, root / "look")))
+    assert run(after, 3 * DAY, "again", keep=9) == 0
+    return before, back, outcome(after)
+
+
+def test_replayed_again_after_a_rollback(rolled_back):
+    _, back, again = rolled_back
+    assert [len(rows) for rows in back["published rows"]] < [len(rows) for rows in again["published rows"]]
+    assert [made["number"] for made in again["commits"]] == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("step", ROLLBACK)
+def test_a_rollback_is_killed_at_a_step_and_run_again(rolled_back, tmp_path, step):
+    before, back, again = rolled_back
+    root = Path(shutil.copytree(before, tmp_path / "root"))
+    assert run(root, 0, "killed", kill_at=(step, 1), back_to=1) == -signal.SIGKILL
+    assert run(root, 0, "once more", back_to=1) == 0
+    found = outcome(Path(shutil.copytree(root, tmp_path / "look")))
+    assert found == back
+    assert run(root, 3 * DAY, "again", keep=9) == 0
+    assert outcome(root) == again
+
+
+@pytest.mark.parametrize("step", ["rollback.created", "publish.before-notice", "publish.before-commit"])
+def test_a_rollback_that_is_killed_once_it_is_true_is_made_good_by_the_next_run(rolled_back, tmp_path, step):
+    before, _, again = rolled_back
+    root = Path(shutil.copytree(before, tmp_path / "root"))
+    assert run(root, 0, "killed", kill_at=(step, 1), back_to=1) == -signal.SIGKILL
+    assert run(root, 3 * DAY, "again", keep=9) == 0
+    assert outcome(root) == again

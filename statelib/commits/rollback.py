@@ -1,0 +1,231 @@
+"""Makes an earlier commit the head again, by a new commit: nothing is rewritten.
+
+The new commit has the state and the positions of the one that it goes back to. Published, it takes the files of the
+commits in between out of the sinks' archives; the next plan goes on where the earlier commit ended. It is a run with a
+plan and a commit: it wants the next commit number like any other, and a driver that is still replaying loses to it, or
+it to the driver.
+
+The plan says where the rollback goes before it looks whether that state has expired; maintenance, which sets its mark
+first and then looks for such plans, can so never delete what a rollback is about to bring back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.commits.expiry import check_restorable
+from statelib.commits.layout import CommitLog, JobLayout, Runs, rolled_back, run_id
+from statelib.commits.maintain import open_run_after
+from statelib.commits.publish import publish, published_through
+from statelib.commits.stage import lost_state_files
+from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
+from statelib.manifests import FORMAT_VERSION, Plan
+from statelib.steps import step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What a rollback takes out of a topic."""
+
+    files: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPreview:
+    """What a rollback would do.
+
+    Attributes:
+        to: The commit that it goes back to.
+        head: The newest commit.
+        commits: Those that it takes back; such as have been taken back before, and rollbacks, are not counted.
+        topics: By sink topic, what goes.
+        records: How many records of the sources will have to be replayed to come as far again; holes not counted.
+        open_run: A run that would lose its commit number; None: there is none.
+    """
+
+    to: int
+    head: int
+    commits: tuple[int, ...]
+    topics: Mapping[str, TakenBack]
+    records: int
+    open_run: str | None
+
+
+def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
+    """What a rollback to commit ``to`` would do. Changes nothing.
+
+    Raises:
+        ConfigurationError: There is no such commit, it is the head, it has been taken back itself, or its state has
+            expired.
+        CorruptedDataError: A file of its state is missing.
+    """
+    log = CommitLog(warehouse, job)
+    head = log.head_number()
+    _check_target(warehouse, log, to, head)
+    later = [log.read(n) for n in range(to + 1, head + 1)]
+    gone_before = rolled_back(later)
+    taken = [commit for commit in later if commit.commit not in gone_before and commit.rolled_back_to is None]
+    topics: dict[str, TakenBack] = {}
+    for commit in taken:
+        for sink in commit.sinks:
+            so_far = topics.get(sink.topic, TakenBack())
+            topics[sink.topic] = TakenBack(so_far.files + 1, so_far.rows + sink.file.rows)
+    runs = Runs(warehouse, job)
+    plans = [plan for commit in taken if (plan := runs.plan(commit.run_id)) is not None]
+    return RollbackPreview(
+        to=to,
+        head=head,
+        commits=tuple(commit.commit for commit in taken),
+        topics=topics,
+        records=sum(plan.records for plan in plans),
+        open_run=_open_replay(warehouse, job, head),
+    )
+
+
+def rollback(warehouse: Storage, job: str, to: int, *, now_ms: int, supersede: bool = False) -> Commit:
+    """Makes commit ``to`` the head again, by a new commit, and publishes it. A repeat changes nothing.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job's name.
+        to: The commit to go back to.
+        now_ms: The wall clock, for the commit's ``created_at_ms``.
+        supersede: Whether to take the commit number of a run that is open: if it is still at work it ends with a
+            `FencedError`.
+
+    Returns:
+        The new commit, or the head if that is a rollback to ``to`` already.
+
+    Raises:
+        ConfigurationError: See `preview_rollback`; or a run is open.
+        CorruptedDataError: A file of the state is missing.
+        FencedError: Another run was quicker to commit.
+    """
+    log = CommitLog(warehouse, job)
+    head = log.head()
+    if head is not None and head.rolled_back_to is not None:
+        publish(warehouse, job)  # no commit follows a rollback that its readers have not seen
+        if head.rolled_back_to == to:
+            return head
+    number = head.commit if head else 0
+    _check_target(warehouse, log, to, number)
+    open_run = _open_replay(warehouse, job, number)
+    if open_run is not None and not supersede:
+        raise ConfigurationError(
+            "a run is open, and would lose its commit number to the rollback",
+            job=job,
+            run=open_run,
+            next_step="let it end; or, if nobody is at work on it or it shall not count, give --supersede",
+        )
+    target = log.read(to)
+    plan = _plan(warehouse, target, number + 1, now_ms)
+    _check_target(warehouse, log, to, number)  # now that the plan is there: see the module's docstring
+    new = target.model_copy(
+        update={
+            "format_version": FORMAT_VERSION,
+            "commit": plan.commit,
+            "run_id": plan.run_id,
+            "sinks": (),
+            "created_at_ms": now_ms,
+            "rolled_back_to": to,
+            "evolution": None,
+        }
+    )
+    step("rollback.before-create")
+    if not log.create(new):
+        standing = log.read(plan.commit)
+        if standing.run_id != plan.run_id:
+            raise FencedError(
+                f"run {standing.run_id} has made commit {plan.commit} before the rollback, which has changed nothing",
+                job=job,
+                next_step="look at what there is now, and roll back again: hindstream state",
+            )
+        new = standing
+    step("rollback.created")
+    log.advise_head(new.commit)
+    publish(warehouse, job)
+    return new
+
+
+def check_published(warehouse: Storage, head: Commit) -> None:
+    """Makes sure that the readers of the sinks have seen ``head``, if it is a rollback, before anything follows it.
+
+    Raises:
+        ConfigurationError: They have not.
+    """
+    if head.rolled_back_to is not None and published_through(warehouse, head.job) < head.commit:
+        raise ConfigurationError(
+            f"commit {head.commit}, a rollback to {head.rolled_back_to}, has not been published",
+            job=head.job,
+            next_step="publish it first: hindstream publish",
+        )
+
+
+def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
+    place = {"job": log.job, "commit": to}
+    look = f"hindstream state {log.job}"
+    if not 1 <= to <= head:
+        what = f"the job has the commits 1 to {head}" if head else "the job has no commits"
+        raise ConfigurationError(what, **place, next_step=look)
+    if to == head:
+        raise ConfigurationError("this commit is the head already", **place, next_step=look)
+    later = rolled_back(log.read(n) for n in range(to + 1, head + 1))
+    if to in later:
+        what = f"this commit has itself been taken back, by commit {later[to]}"
+        raise ConfigurationError(what, **place, next_step=f"replay what it replayed; the records are the same; {look}")
+    check_restorable(warehouse, log.job, to)
+    for task_id, task in log.read(to).tasks.items():
+        for path, what in lost_state_files(warehouse, JobLayout(log.job).state(task_id), task.state):
+            raise CorruptedDataError(
+                f"a file of the state of commit {to} {what}",
+                job=log.job,
+                task=task_id,
+                file=warehouse.uri(path),
+                next_step="restore the file from a copy of the warehouse, or go back to another commit:"
+                f" hindstream state verify {log.job} --all",
+            )
+
+
+def _open_replay(warehouse: Storage, job: str, head: int) -> str | None:
+    """A run that may yet be committed and is no rollback."""
+    return open_run_after(warehouse, job, head, rollbacks=False)
+
+
+def _plan(warehouse: Storage, target: Commit, number: int, now_ms: int) -> Plan:
+    """The stored plan of the rollback: that of an interrupted one, if it was the last try, or a new one."""
+    runs = Runs(warehouse, target.job)
+    before = runs.plan(target.run_id)
+    if before is None:
+        raise CorruptedDataError(
+            f"the plan of commit {target.commit} is missing",
+            file=warehouse.uri(runs.layout.plan(target.run_id)),
+            next_step="restore the file from a copy of the warehouse",
+        )
+    while True:
+        tries = list(runs.attempts(number))
+        if tries and tries[-1].rolled_back_to == target.commit:
+            return tries[-1]
+        plan = before.model_copy(
+            update={
+                "format_version": FORMAT_VERSION,
+                "run_id": run_id(number, len(tries) + 1),
+                "commit": number,
+                "tasks": (),
+                "created_at_ms": now_ms,
+                "rolled_back_to": target.commit,
+                "begun_anew": None,
+                "evolution": None,
+            }
+        )
+        step("rollback.before-plan")
+        if warehouse.put_if_absent(runs.layout.plan(plan.run_id), plan.encode()):
+            step("rollback.planned")
+            return plan
