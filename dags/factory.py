@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,6 +46,7 @@ def replay_dag(
     start_date: datetime = _EPOCH,
     end_of_input: Literal["hold", "seal"] = "hold",
     tags: tuple[str, ...] = ("hindstream",),
+    storage_conn_id: str | None = None,
     **settings: object,
 ) -> DAG:
     """The DAG of a job.
@@ -58,6 +60,8 @@ def replay_dag(
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
             ``hold`` what is still open for the next one, or ``seal`` it, after which the job has no next one.
         tags: For Airflow's pages.
+        storage_conn_id: The Airflow connection with the object store's credentials, asked for when a task runs; None:
+            they are in the environment of Airflow's workers.
         settings: Settings of `statelib.config.Settings` that go before environment and file.
     """
     timetable = CronDataIntervalTimetable(schedule, timezone="UTC") if isinstance(schedule, str) else schedule
@@ -84,45 +88,56 @@ def replay_dag(
         doc_md=f"Replays `{job}`, a slice a run: {' → '.join(PHASES)}.",
         default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
     ) as dag:
-        run_id = _plan_task(job, settings)
-        chain(run_id, *(_phase_task(name, job, settings, run_id) for name in PHASES[1:]))
+        runner = _Runner(job, settings, storage_conn_id)
+        run_id = _plan_task(runner)
+        chain(run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
     return dag
 
 
-def _plan_task(job: str, settings: dict[str, object]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """What the phases of a DAG have in common."""
+
+    job: str
+    settings: dict[str, object]
+    storage_conn_id: str | None
+
+    def run(self, phase: str, run_id: str | None, **settings: object) -> object:
+        """Runs a phase; what a retry cannot mend fails the task at once."""
+        import importlib  # noqa: PLC0415  (parsing the DAG must stay quick)
+
+        from dags.connections import store_credentials  # noqa: PLC0415
+        from statelib.config import load_settings  # noqa: PLC0415
+        from statelib.errors import HindstreamError, RetryableError  # noqa: PLC0415
+        from statelib.job import load_job  # noqa: PLC0415
+
+        run: Callable[[object, Settings, str | None], object] = importlib.import_module(f"spark_jobs.{phase}").run
+        try:
+            with store_credentials(self.storage_conn_id):
+                return run(load_job(self.job), load_settings({**self.settings, **settings}), run_id)
+        except RetryableError:
+            raise
+        except HindstreamError as error:
+            raise AirflowFailException(str(error)) from error
+
+
+def _plan_task(runner: _Runner) -> Any:
     @task.short_circuit(task_id="plan")
     def plan() -> str | None:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
         end_of_input = get_current_context()["params"]["end_of_input"]
-        planned = _run("plan", job, {**settings, "until": _until(), "end_of_input": end_of_input}, None)
+        planned = runner.run("plan", None, until=_until(), end_of_input=end_of_input)
         return getattr(planned, "run_id", None)
 
     return plan()
 
 
-def _phase_task(name: str, job: str, settings: dict[str, object], run_id: Any) -> Any:
+def _phase_task(name: str, runner: _Runner, run_id: Any) -> Any:
     @task(task_id=name, do_xcom_push=False)
     def phase(run: str) -> None:
-        _run(name, job, settings, run)
+        runner.run(name, run)
 
     return phase(run_id)
-
-
-def _run(name: str, job: str, settings: dict[str, object], run_id: str | None) -> object:
-    """Runs a phase; what a retry cannot mend fails the task at once."""
-    import importlib  # noqa: PLC0415  (parsing the DAG must stay quick)
-
-    from statelib.config import load_settings  # noqa: PLC0415
-    from statelib.errors import HindstreamError, RetryableError  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
-
-    phase: Callable[[object, Settings, str | None], object] = importlib.import_module(f"spark_jobs.{name}").run
-    try:
-        return phase(load_job(job), load_settings(settings), run_id)
-    except RetryableError:
-        raise
-    except HindstreamError as error:
-        raise AirflowFailException(str(error)) from error
 
 
 def _until() -> object:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statelib.commits import CommitLog, maintain, publish
+from statelib.commits import CommitLog, Retention, maintain, publish
 from statelib.commits.archives import open_archive
 from statelib.errors import RetryableError
 from statelib.storage_options import RequestLimits
@@ -115,8 +115,6 @@ def _pipeline(folder: Path, root: str | None, options: dict[str, str], attempt: 
 
 
 def _run(pipeline: Pipeline, cut: int | None) -> None:
-    publish(
-        pipeline.warehouse, pipeline.name
-    )  # first what an earlier try committed and could not, as the real plan does
+    publish(pipeline.warehouse, pipeline.name)  # what an earlier try committed and could not: the real plan begins so
     pipeline.run(cut)
-    maintain(pipeline.warehouse, pipeline.name, keep_commits=1)
+    maintain(pipeline.warehouse, pipeline.name, Retention(1), now_ms=0)

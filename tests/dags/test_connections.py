@@ -1,0 +1,149 @@
+"""An Airflow connection gives the phases their credentials, and nobody else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dags.connections import store_environment
+from statelib.commits import CommitLog
+from statelib.config import load_settings
+from statelib.errors import ConfigurationError
+from statelib.storage import Storage
+from tests import command
+from tests.spark_jobs.orders import archive_orders, orders
+from tests.storage.s3 import S3Server
+from tests.storage.s3 import s3 as s3  # noqa: PLC0414
+
+pytestmark = pytest.mark.airflow
+
+CONNECTION = """
+import json, sys
+from airflow.sdk import Connection
+print(json.dumps([[c.conn_type, c.login, c.password, c.host, c.extra_dejson, c.conn_id]
+                  for c in (Connection(**given) for given in json.loads(sys.argv[1]))]))
+"""
+
+CASES: list[tuple[dict[str, Any], dict[str, str]]] = [
+    (
+        {"conn_type": "aws", "login": "i", "password": "k", "extra": {"region_name": "eu", "endpoint_url": "http://s"}},
+        {"AWS_ACCESS_KEY_ID": "i", "AWS_SECRET_ACCESS_KEY": "k", "AWS_REGION": "eu", "AWS_ENDPOINT_URL": "http://s"},
+    ),
+    (
+        {
+            "conn_type": "aws",
+            "extra": {"aws_access_key_id": "i", "aws_secret_access_key": "k", "aws_session_token": "t"},
+        },
+        {"AWS_ACCESS_KEY_ID": "i", "AWS_SECRET_ACCESS_KEY": "k", "AWS_SESSION_TOKEN": "t"},
+    ),
+    (
+        {"conn_type": "google_cloud_platform", "extra": {"keyfile_dict": {"private_key": "k"}}},
+        {"GOOGLE_SERVICE_ACCOUNT_KEY": '{"private_key": "k"}'},
+    ),
+    (
+        {"conn_type": "wasb", "login": "account", "password": "key"},
+        {"AZURE_STORAGE_ACCOUNT_NAME": "account", "AZURE_STORAGE_ACCOUNT_KEY": "key"},
+    ),
+    (
+        {
+            "conn_type": "adls",
+            "login": "app",
+            "password": "pw",
+            "host": "https://lake.blob.core.windows.net",
+            "extra": {"tenant_id": "t"},
+        },
+        {
+            "AZURE_STORAGE_ACCOUNT_NAME": "lake",
+            "AZURE_STORAGE_CLIENT_ID": "app",
+            "AZURE_STORAGE_CLIENT_SECRET": "pw",
+            "AZURE_STORAGE_TENANT_ID": "t",
+        },
+    ),
+]
+
+UNUSABLE = [
+    ({"conn_type": "postgres", "password": "hidden-1"}, "is of the type postgres"),
+    ({"conn_type": "aws", "login": "id", "extra": {}}, "holds no credentials"),
+    ({"conn_type": "aws", "extra": {"role_arn": "r", "aws_secret_access_key": "hidden-2"}}, "names a role"),
+]
+
+
+class Read:
+    """What a task reads of a connection that Airflow has made."""
+
+    def __init__(self, *read: Any) -> None:
+        self.conn_type, self.login, self.password, self.host, self.extra_dejson, self.conn_id = read
+
+
+@pytest.fixture(scope="module")
+def connections(tmp_path_factory: pytest.TempPathFactory) -> list[Read]:
+    """Those of `CASES` and `UNUSABLE`, made by Airflow in a process of its own."""
+    home = tmp_path_factory.mktemp("airflow")
+    all_given = [{"conn_id": "lake", **given} for given, _ in [*CASES, *UNUSABLE]]
+    given = json.dumps([one | {"extra": json.dumps(one.get("extra", {}))} for one in all_given])
+    done = command.run(sys.executable, "-c", CONNECTION, given, cwd=home, AIRFLOW_HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    return [Read(*read) for read in json.loads(done.stdout.splitlines()[-1])]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_what_a_connection_stands_for(connections: list[Read], number: int) -> None:
+    assert store_environment(connections[number]) == CASES[number][1]
+
+
+@pytest.mark.parametrize("number", range(len(UNUSABLE)))
+def test_a_connection_that_cannot_be_used(connections: list[Read], number: int) -> None:
+    with pytest.raises(ConfigurationError, match=UNUSABLE[number][1]) as error:
+        store_environment(connections[len(CASES) + number])
+    assert "connection lake" in str(error.value)
+    assert "hidden" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def ran(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A slice that has run with credentials in a connection, and wrong ones in the environment."""
+    folder = tmp_path_factory.mktemp("connected")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.credentials.items():
+            patch.setenv(name, value)
+        archive_orders(
+            load_settings({"warehouse": "s3://warehouse/connected", "storage_options": s3.settings}, environ={}),
+            orders(),
+        )
+    key_id, secret = s3.credentials["AWS_ACCESS_KEY_ID"], s3.credentials["AWS_SECRET_ACCESS_KEY"]
+    connection = json.dumps({"conn_type": "aws", "login": key_id, "password": secret})
+    return folder, command.run(
+        sys.executable, "-m", "tests.dags.connected", str(folder), s3.endpoint,
+        cwd=Path(__file__).parents[2], AIRFLOW_CONN_LAKE=connection, AWS_SECRET_ACCESS_KEY="wrong",
+    )  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_slice_runs_with_the_credentials_of_a_connection(
+    s3: S3Server, ran: tuple[Path, subprocess.CompletedProcess[str]]
+) -> None:
+    _, done = ran
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines()[-1] == "00000001-1 wrong"  # after it, the environment is what it was
+    assert CommitLog(Storage("s3://warehouse/connected", s3.options), "orders").head_number() == 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_airflow_keeps_no_credentials(s3: S3Server, ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    """Not in its database (XComs, rendered templates, serialised DAGs), its logs, the DAG's file; nor does Spark."""
+    folder, done = ran
+    texts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert b"storage_conn_id" in texts["airflow/dags/orders.py"]
+    assert b"00000001-1" in texts["airflow/airflow.db"]
+    assert b"will replay" in texts["airflow/backfill.log"]
+    assert any(b"spark.eventLog.dir" in text for text in texts.values())
+    texts |= {"output": done.stdout.encode(), "errors": done.stderr.encode()}
+    told = [name for name, text in texts.items() for value in s3.credentials.values() if value.encode() in text]
+    assert told == []
