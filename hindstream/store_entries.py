@@ -26,6 +26,7 @@ from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.stored_rows import stored_type as of_columns
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_join import TableJoinMerge
@@ -222,7 +223,7 @@ def _table(store: TableStore, place: Place, aggregator: Any = None) -> Iterator[
     if found is None:
         return
     value_type = place.forwarded.field("value").type
-    stored_type = value_type if aggregator is None else aggregator.stored_type(value_type)
+    stored_type = value_type if aggregator is None else of_columns(aggregator.stored_columns(value_type))
     stored = serde_for(stored_type).deserialize(pa.array([found.value], pa.binary()))
     value = stored if aggregator is None else aggregator.results_of(stored)
     yield f"since {time_text(found.timestamp)}", value[0].as_py()

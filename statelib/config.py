@@ -187,6 +187,10 @@ class Settings(BaseSettings):
     parallel_transfers: int = Field(
         default=4, ge=1, le=64, description="state files that a task fetches or stores at a time; each takes some MB"
     )
+    changelogs: Names = Field(
+        default=(),
+        description="stores that keep a changelog, in a topic <job>-<store>-changelog, from the first run on",
+    )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
     audit_engine: Literal["auto", "pandas", "screened", "spark"] = Field(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -86,12 +86,14 @@ class Job:
                 )
 
     def _check_topics(self) -> None:
-        """Two topics are the job's own, and it must not read or write them itself."""
+        """Some topics are the job's own, and it must not read or write them itself."""
         topics = {*self.topology.source_topics, *self.topology.sink_topics}
-        for taken in (quarantine_topic(self.name), late_topic(self.name)):
+        stores = [store.name for sub in self.topology.sub_topologies for store in sub.stores]
+        changelogs = [changelog_topic(self.name, store) for store in stores]
+        for taken in (quarantine_topic(self.name), late_topic(self.name), *changelogs):
             if taken in topics:
                 raise ConfigurationError(
-                    "this topic is where the job's quarantined or late records go, and its topology uses it too",
+                    "quarantined or late records or a changelog of the job go to this topic, and its topology uses it",
                     topic=taken,
                     job=self.name,
                     next_step="write to a topic of another name, or read it in another job",

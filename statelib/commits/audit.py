@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from statelib.commits.layout import Runs, late_topic, quarantine_topic
+from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic
 from statelib.errors import InternalError
 from statelib.metrics import NodeMetrics
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from statelib.commits.definition import SubTopology, Topology
     from statelib.manifests import Audit, Plan, Staged, TaskOutcome
@@ -54,10 +54,11 @@ class LedgerRow:
     repartition    rows that all upstream tasks wrote           records that the downstream node took up
     quarantine     records that nodes sent to quarantine        rows of the quarantine topic's files
     late           late records that nodes kept aside           rows of the files of the topic for late records
+    changelog      records that nodes logged                    rows of the files of the task's changelogs
     =============  ===========================================  ========================================
     """
 
-    check: Literal["node", "source", "sink", "repartition", "quarantine", "late"]
+    check: Literal["node", "source", "sink", "repartition", "quarantine", "late", "changelog"]
     expected: int
     actual: int
     task_id: str | None = None
@@ -79,10 +80,12 @@ def reconcile(topology: Topology, plan: Plan, staged: Staged) -> tuple[LedgerRow
     account ``quarantined``, what it sends to the topic for late records in its counter ``late-record-to-topic``.
     """
     outcomes = {outcome.task_id: outcome for outcome in staged.tasks}
+    changelogs = {changelog_topic(plan.job, store.name) for sub in topology.sub_topologies for store in sub.stores}
     rows: list[LedgerRow] = []
     for outcome in staged.tasks:
         rows += _node_rows(outcome)
         rows += _aside_rows(plan.job, outcome)
+        rows += _changelog_rows(changelogs, outcome)
     for sub in topology.sub_topologies:
         tasks = [outcomes[task.task_id] for task in plan.tasks if task.sub_topology == sub.index]
         rows += _source_rows(sub, plan, outcomes)
@@ -140,6 +143,13 @@ def _aside_rows(job: str, outcome: TaskOutcome) -> Iterator[LedgerRow]:
     yield LedgerRow(check="quarantine", task_id=task_id, topic=topic, expected=expected, actual=rows[topic])
     topic, expected = late_topic(job), sum(node.counters.get("late-record-to-topic", 0) for node in metrics)
     yield LedgerRow(check="late", task_id=task_id, topic=topic, expected=expected, actual=rows[topic])
+
+
+def _changelog_rows(topics: Collection[str], outcome: TaskOutcome) -> Iterator[LedgerRow]:
+    expected = sum(node.counters.get("changelog-record", 0) for node in outcome.metrics.values())
+    actual = sum(sunk.file.rows for sunk in outcome.sinks if sunk.topic in topics)
+    if expected or actual:
+        yield LedgerRow(check="changelog", task_id=outcome.task_id, expected=expected, actual=actual)
 
 
 def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome]) -> Iterator[LedgerRow]:

@@ -48,6 +48,18 @@ class SourceNode(Protocol):
         """Whether every task takes up all partitions."""
 
 
+class Store(Protocol):
+    """A store of a topology."""
+
+    @property
+    def name(self) -> str:
+        """The store's name."""
+
+    @property
+    def logs(self) -> bool:
+        """Whether it can have a changelog."""
+
+
 class SubTopology(Protocol):
     """What one task runs."""
 
@@ -62,6 +74,10 @@ class SubTopology(Protocol):
     @property
     def all_sinks(self) -> Sequence[SinkNode]:
         """Its sinks, repartition topics included."""
+
+    @property
+    def stores(self) -> Sequence[Store]:
+        """The stores that it writes."""
 
 
 class Topology(Protocol):

@@ -78,6 +78,11 @@ def rolled_back(commits: Iterable[Commit]) -> dict[int, int]:
     return taken_back
 
 
+def changelog_topic(job: str, store: str) -> str:
+    """Kafka's name for the changelog of a store."""
+    return f"{job}-{store}-changelog"
+
+
 @dataclass(frozen=True, slots=True)
 class JobLayout:
     """Paths of one job, relative to the warehouse."""

@@ -18,9 +18,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.commits.layout import CommitLog, Runs, late_topic, quarantine_topic, run_id
+from statelib.commits.archives import open_archive
+from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.rollback import check_published
+from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
@@ -32,7 +33,7 @@ from statelib.topics.slices import plan_slice
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from statelib.commits.definition import JobDefinition, SinkNode, Topology
+    from statelib.commits.definition import JobDefinition, Topology
     from statelib.manifests import Commit, EndOfInput, TopologyDescription
     from statelib.semantics import Semantics
     from statelib.storage import Storage
@@ -78,6 +79,7 @@ def plan(
     semantics: Semantics = "kip",
     describe: Callable[[Mapping[str, TopicArchive]], TopologyDescription] | None = None,
     reset_stores: Collection[str] = (),
+    changelogs: Collection[str] = (),
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
 
@@ -94,15 +96,15 @@ def plan(
             is refused.
         reset_stores: Names of stores that may begin empty if the topology has changed so that they cannot come along
             (`statelib.commits.evolution`); any other store that is named stays as it is.
+        changelogs: Names of stores that keep a changelog, from the job's first run on. One that does goes on to.
 
     Returns:
         The plan, stored; or `NothingToDo`, and nothing was stored.
 
     Raises:
         ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
-            semantics; a source's schema or number of
-            partitions has changed since the head commit; a sink's archive is somebody else's; the job has been sealed.
-            The head is a rollback that has not been published.
+            semantics; a source's schema or number of partitions has changed since the head commit; a sink's archive is
+            somebody else's; the job has been sealed; the head is a rollback that has not been published.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
     """
     if until_ms is not None and end_offsets is not None:
@@ -151,7 +153,7 @@ def plan(
             evolution=evolution,
             sources=sources,
             tasks=_tasks(job.topology, archives, slices),
-            sink_partitions=_sink_partitions(job, warehouse, archives, head),
+            sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs),
             created_at_ms=now_ms,
         ),
     )
@@ -315,53 +317,6 @@ def _tasks(
         for sub in topology.sub_topologies
         for partition in range(counts[sub.index])
     )
-
-
-def _sink_partitions(
-    job: JobDefinition, warehouse: Storage, archives: Mapping[str, TopicArchive], head: Commit | None
-) -> dict[str, int]:
-    """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
-
-    The topics for quarantined and for late records have one for each task of the job. The archive of a sink must be the
-    job's own from the beginning, because a job writes its offsets from 0. Later they are what they were for the head:
-    no archive of a sink that the head's run had need be opened.
-    """
-    counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
-    partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
-    before = Runs(warehouse, job.name).plan(head.run_id) if head is not None else None
-    if before is not None:
-        partitions |= before.sink_partitions
-    for sub in job.topology.sub_topologies:
-        for sink in sub.all_sinks:
-            if sink.internal:
-                continue
-            known = partitions.get(sink.topic)
-            if known is not None:
-                _check_declared(job, sink, known)
-                continue
-            archive = open_archive_if_present(warehouse, sink.topic)
-            if archive is not None and any(archive.end_offsets().values()):
-                raise ConfigurationError(
-                    "the sink's archive already holds records, and the job has written none",
-                    job=job.name,
-                    topic=sink.topic,
-                    next_step="write to another topic, or move that archive away",
-                )
-            if archive is not None:
-                _check_declared(job, sink, archive.partitions)
-            existing = archive.partitions if archive else None
-            partitions[sink.topic] = sink.partitions or existing or counts[sub.index]
-    return partitions
-
-
-def _check_declared(job: JobDefinition, sink: SinkNode, partitions: int) -> None:
-    if sink.partitions not in {None, partitions}:
-        raise ConfigurationError(
-            f"the sink is declared with {sink.partitions} partitions, its archive has {partitions}",
-            job=job.name,
-            topic=sink.topic,
-            next_step=f"declare {partitions} partitions, or write to another topic",
-        )
 
 
 def _settle(warehouse: Storage, wanted: Plan) -> Plan:

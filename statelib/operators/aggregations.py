@@ -29,7 +29,6 @@ from statelib.errors import ConfigurationError
 from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator, parts_of, shown
 from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.mapping import mapper
-from statelib.operators.stored_rows import stored_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,8 +47,8 @@ class AggregatorSpec(Protocol):
     def results_of(self, stored: pa.Array) -> pa.Array:
         """The results that stored states stand for (`statelib.operators.stored_rows`)."""
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
-        """The type of a stored state, given that of a result."""
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
+        """The columns of a stored state (`statelib.operators.stored_rows`), given the type of a result."""
 
     def describe(self) -> Mapping[str, object]:
         """As plain data, for the fingerprint."""
@@ -111,7 +110,7 @@ class Aggregations:
         names = [name for name, function in self.functions for _ in parts_of(function)]
         return shown(self.functions, [stored] if names in ([None], ["value"]) else stored.flatten())
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
         fields = []
         for name, function in self.functions:
@@ -120,7 +119,7 @@ class Aggregations:
                 fields += [pa.field(f"{name_}.sum", pa.float64()), pa.field(f"{name_}.count", pa.int64())]
             else:
                 fields.append(pa.field(name_, result if name is None else result.field(name).type))
-        return stored_type(pa.schema(fields))
+        return pa.schema(fields)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -176,9 +175,9 @@ class Reduce:
         """See `AggregatorSpec`."""
         return stored
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
-        return result
+        return pa.schema([("value", result)])
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -217,9 +216,9 @@ class Aggregate:
         """See `AggregatorSpec`."""
         return stored
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
-        return result
+        return pa.schema([("value", result)])
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.kernels.key_table import KeyTable
     from statelib.metrics import NodeMetrics
+    from statelib.operators.changelog import Changelog
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
@@ -38,6 +39,7 @@ class OperatorContext:
         late: Takes the records that are dropped because they are late; None: the job has no topic for them.
         task_id: ``<sub-topology>_<partition>``.
         children: The names of the nodes that take what it forwards.
+        changelogs: By name, the changelogs of stores that have one.
     """
 
     node: str
@@ -50,6 +52,7 @@ class OperatorContext:
     late: LateRecords | None = None
     task_id: str = "0_0"
     children: Sequence[str] = ()
+    changelogs: Mapping[str, Changelog] = field(default_factory=dict)
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""

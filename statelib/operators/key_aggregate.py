@@ -26,6 +26,7 @@ from statelib.kernels.aggregations import latest_timestamp
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
 from statelib.operators.aggregations import fields_of_aggregator
+from statelib.operators.changelog import states
 from statelib.operators.fields import ALL
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
@@ -119,6 +120,7 @@ class RunningKeyAggregate:
             )
         else:
             self._store = PlainAggregateStore(spec.store, context)
+        self._changelog = context.changelogs.get(spec.store.name)
         self._start_over()
 
     def _start_over(self) -> None:
@@ -215,11 +217,15 @@ class RunningKeyAggregate:
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
         updates = _Updates(rows, timestamp, value, priors and priors(value, removed), None)
         if isinstance(self._store, PlainAggregateStore):
+            if self._changelog is not None:
+                kept = states(self._aggregator.walked(), removed)
+                since = np.where(np.asarray(kept.is_valid()), timestamp, batch.timestamp[rows])
+                self._changelog.add(self._context.keys.take(self._slots.key_code[slots]), kept, since)
             return updates
         versions = replace(
             batch.take(rows),
             key_code=self._slots.key_code[slots],
-            value=_without(stored_value(self._aggregator.walked()), removed),
+            value=states(self._aggregator.walked(), removed),
             timestamp=timestamp,
         )
         changes, refused, _ = self._store.put(versions)
@@ -264,8 +270,3 @@ class RunningKeyAggregate:
             batch, refused, uptake, self._store.clock - batch.timestamp,
             reason="older than the history retention", clock="store_time", account="refused",
         )  # fmt: skip
-
-
-def _without(values: pa.Array, removed: NDArray[np.bool_]) -> pa.Array:
-    """The values, null where ``removed`` (empty: nowhere)."""
-    return values.take(pa.array(np.arange(len(values)), mask=removed)) if len(removed) else values

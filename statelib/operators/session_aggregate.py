@@ -17,7 +17,7 @@ the gap and the grace period: less.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,10 @@ from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION
 from statelib.kernels.slot_lists import SESSION
 from statelib.operators.aggregations import Aggregate, fields_of_aggregator
+from statelib.operators.changelog import session_keys, states
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
+from statelib.semantics import Semantics
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.spec import StoreSpec, settings_of
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
     from statelib.operators.fields import Fields
-    from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SessionWindows
 
@@ -120,8 +121,9 @@ class SessionAggregate:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the session store."""
-        settings = settings_of(self.describe())
-        return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings),)
+        seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
+        settings = {**settings_of(self.describe()), "seen_ms": seen_ms}
+        return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings, logs=True),)
 
 
 class RunningSessionAggregate:
@@ -140,6 +142,7 @@ class RunningSessionAggregate:
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
         )
+        self._changelog = context.changelogs.get(spec.store)
         self._stream_time = context.clock()
         self._slots = SessionSlots(
             spec.windows.gap_ms, spec.windows.grace_period_ms, retention_ms, context.clock("store_time")
@@ -169,7 +172,7 @@ class RunningSessionAggregate:
             columns = (key_code[some], batch.timestamp[some], clock[some])
             assigned = self._slots.assign(*columns, once=self._aggregator.may_remove)
             self._account(assigned, batch.slice(done, done + len(assigned.accepted)), key_code[some], uptake)
-            pieces.append(self._aggregate(assigned, done))
+            pieces.append(self._aggregate(assigned, done, batch.timestamp))
             done += len(assigned.accepted)
         if len(batch):
             self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
@@ -212,7 +215,9 @@ class RunningSessionAggregate:
         self._metrics.count("late-record-drop", keyed - aggregated)
         self._metrics.lateness.observe(assigned.lateness[has_key])
 
-    def _aggregate(self, assigned: Assigned, first_row: int) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
+    def _aggregate(
+        self, assigned: Assigned, first_row: int, timestamp: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
         """Adds records to the aggregates of their sessions.
 
         Returns:
@@ -227,6 +232,11 @@ class RunningSessionAggregate:
         tombstone = emissions["update"] == NO_UPDATE
         values = results.take(pa.array(emissions["update"], mask=tombstone))
         emissions["row"] += first_row
+        if self._changelog is not None:
+            kept = states(self._aggregator.walked(), removed).take(pa.array(emissions["update"], mask=tombstone))
+            keys = self._context.keys.take(np.ascontiguousarray(self._slots.sessions["key_code"][emissions["slot"]]))
+            bounds = (np.ascontiguousarray(emissions[name]) for name in ("start", "end"))
+            self._changelog.add(session_keys(keys, *bounds), kept, timestamp[emissions["row"]])
         return emissions, values, None if before is None else self._priors(emissions, before, results)
 
     def _priors(self, emissions: NDArray[Any], before: pa.Array, results: pa.Array) -> pa.Array:

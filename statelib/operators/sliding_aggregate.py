@@ -19,7 +19,7 @@ twice the time difference and the grace period: less.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,9 @@ from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_u
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE
 from statelib.operators.aggregations import fields_of_aggregator
+from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
+from statelib.semantics import Semantics
 from statelib.serdes import serde_for
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
-    from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SlidingWindows
 
@@ -113,8 +114,9 @@ class SlidingAggregate:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        settings = settings_of(self.describe())
-        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
+        seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
+        settings = {**settings_of(self.describe()), "on_grid": False, "seen_ms": seen_ms}
+        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings, logs=True),)
 
 
 class RunningSlidingAggregate:
@@ -130,6 +132,7 @@ class RunningSlidingAggregate:
         self._store = WindowStore(
             context.backend, spec.store, retention_ms=retention_ms, stream_time=store_time, metrics=context.metrics
         )
+        self._changelog = context.changelogs.get(spec.store)
         windows = spec.windows
         self._slots = SlidingSlots(
             windows.time_difference_ms, windows.grace_period_ms, retention_ms, context.clock(), store_time
@@ -160,7 +163,7 @@ class RunningSlidingAggregate:
             )
             finished = slice(done, done + len(slid.accepted))
             self._account(slid, batch.slice(done, finished.stop), key_code[finished] < 0, skipped[finished], uptake)
-            pieces.append(self._aggregate(slid, done))
+            pieces.append(self._aggregate(slid, done, batch.timestamp))
             done = finished.stop
         self._context.clocks["stream_time"] = self._slots.stream_time
         self._context.clocks["store_time"] = self._store.stream_time = self._slots.store_time
@@ -206,7 +209,9 @@ class RunningSlidingAggregate:
         self._metrics.count("late-record-drop", int(slid.expired.sum()))
         self._metrics.lateness.observe(slid.lateness[~skipped])
 
-    def _aggregate(self, slid: Slid, first_row: int) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
+    def _aggregate(
+        self, slid: Slid, first_row: int, timestamp: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
         """Changes the states of windows.
 
         Returns:
@@ -224,6 +229,12 @@ class RunningSlidingAggregate:
             self._slots.remove(slots[removed])
         forwarded = np.empty(len(updates), dtype=np.int64)
         forwarded[updates["position"]] = np.arange(len(updates))
+        if self._changelog is not None:
+            kept = states(self._aggregator.walked(), removed)
+            keys = self._context.keys.take(np.ascontiguousarray(self._slots.windows["key_code"][slots]))
+            start = np.ascontiguousarray(self._slots.windows["start"][slots])
+            since = np.where(np.asarray(kept.is_valid()), updates["timestamp"], timestamp[updates["row"]])
+            self._changelog.add(window_keys(keys, start), kept, since)
         return updates[forwarded], results.take(pa.array(forwarded)), prior and prior(results).take(pa.array(forwarded))
 
     def _priors(

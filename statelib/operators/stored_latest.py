@@ -132,5 +132,5 @@ class StoredVersions:
     def _decoded(self, rows: pa.Array) -> pa.Array:
         if self._aggregator is None:
             return serde_for(self.value_type).deserialize(rows)
-        stored = serde_for(self._aggregator.stored_type(self.value_type)).deserialize(rows)
+        stored = serde_for(stored_type(self._aggregator.stored_columns(self.value_type))).deserialize(rows)
         return self._aggregator.results_of(stored)

@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from statelib.errors import ConfigurationError
 from statelib.operators.mapping import mapper
-from statelib.operators.stored_rows import stored_type
 from statelib.operators.table_aggregators import ColumnarTableAggregator, PerChangeAggregator, shown, stored_fields
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class TableAggregations:
         is_single = [name for name, _ in stored_fields(self.functions)] == ["value"]
         return shown(self.functions, [stored] if is_single else stored.flatten())
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
         results = {name: result if name is None else result.field(name).type for name, _ in self.functions}
         fields = [
@@ -78,7 +77,7 @@ class TableAggregations:
             for name, function in self.functions
             for field, part in stored_fields([(name, function)])
         ]
-        return stored_type(pa.schema(fields))
+        return pa.schema(fields)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -118,9 +117,9 @@ class TableReduce:
         """See `AggregatorSpec`."""
         return stored
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
-        return result
+        return pa.schema([("value", result)])
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -158,9 +157,9 @@ class TableAggregate:
         """See `AggregatorSpec`."""
         return stored
 
-    def stored_type(self, result: pa.DataType) -> pa.DataType:
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
         """See `AggregatorSpec`."""
-        return result
+        return pa.schema([("value", result)])
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -88,7 +88,7 @@ class PlainStore:
 
     def spec(self, settings: Mapping[str, object] | None = None) -> StoreSpec:
         """What the store is; ``settings``: beside its own, of whoever makes the table."""
-        return StoreSpec(self.name, "key-value", KeyValueStore.families(self.name), {**(settings or {})})
+        return StoreSpec(self.name, "key-value", KeyValueStore.families(self.name), {**(settings or {})}, logs=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class VersionedStore:
         """What the store is; ``settings``: beside its own, of whoever makes the table."""
         own = settings_of(self.describe())
         return StoreSpec(
-            self.name, "versioned", VersionedKeyValueStore.families(self.name), {**(settings or {}), **own}
+            self.name, "versioned", VersionedKeyValueStore.families(self.name), {**(settings or {}), **own}, logs=True
         )
 
 
@@ -162,6 +162,7 @@ class _PlainTableWriter:
         self._store = store
         self._context = context
         self._needs_prior = needs_prior
+        self._changelog = context.changelogs.get(store.name)
         self._stored: StoredPlain | None = None
         self._values: LatestValues | None = None
 
@@ -173,6 +174,8 @@ class _PlainTableWriter:
         codes = key_codes(updates, self._context)
         columns = Updates(updates.sequence, codes, updates.timestamp, updates.value)
         replaced = self._values.put(columns, look_up=self._needs_prior)
+        if self._changelog is not None:
+            self._changelog.add(updates.keys.serialized(), updates.value, updates.timestamp)
         changes = replace(updates, key_code=codes, prior=replaced and replaced.value, is_latest=None)
         return Written(changes, np.zeros(len(updates), dtype=np.bool_), np.zeros(len(updates), dtype=np.int64))
 
@@ -196,6 +199,7 @@ class _VersionedTableWriter:
         self._store = store
         self._context = context
         self._needs_prior = needs_prior
+        self._changelog = context.changelogs.get(store.name)
         self._stream_time = store.open(context).stream_time
         self._log: list[Batch] = []
         self._values: VersionedValues | None = None
@@ -208,6 +212,9 @@ class _VersionedTableWriter:
         self._stream_time = int(clock[-1])
         accepted = replace(updates, key_code=key_codes(updates, self._context), prior=None, is_latest=None)
         accepted = accepted.filter(~refused)
+        if self._changelog is not None:
+            logged = updates if self._context.semantics == "kafka-4.3" else accepted  # the shipped one logs all
+            self._changelog.add(logged.keys.serialized(), logged.value, logged.timestamp)
         if len(accepted):
             self._log.append(accepted)
         changes = accepted

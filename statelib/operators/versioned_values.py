@@ -16,6 +16,7 @@ from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.accumulators import grown
 from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
+from statelib.operators.stored_rows import stored_type
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
 
@@ -138,7 +139,7 @@ class VersionedValues:
     def _decoded(self, rows: pa.Array) -> pa.Array:
         if self._aggregator is None:
             return serde_for(self._type).deserialize(rows)
-        stored = serde_for(self._aggregator.stored_type(self._type)).deserialize(rows)
+        stored = serde_for(stored_type(self._aggregator.stored_columns(self._type))).deserialize(rows)
         return self._aggregator.results_of(stored)
 
     def _append(self, values: pa.Array) -> int:

@@ -27,6 +27,7 @@ from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import ColumnarAggregator
+from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from statelib.batch import Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
     from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
@@ -103,8 +105,9 @@ class WindowAggregate:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        settings = settings_of(self.describe())
-        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
+        seen_ms = dict.fromkeys(("kip", "kafka-4.3"), self.retention_ms or self.windows.retention_ms)
+        settings = {**settings_of(self.describe()), "on_grid": True, "seen_ms": seen_ms}
+        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings, logs=True),)
 
 
 class RunningWindowAggregate:
@@ -125,12 +128,16 @@ class RunningWindowAggregate:
             metrics=context.metrics,
             on_grid=True,
         )
+        self._changelog = context.changelogs.get(spec.store)
         self._condenses = False
         self._start_over()
 
     def condense(self) -> None:
-        """See `CondensingOperator`. Only numbers, whose results are all of one size, are condensed."""
-        windowed = isinstance(self._windows, TimeWindows) and self._spec.clock == "operator"
+        """See `CondensingOperator`. Only numbers, whose results are all of one size, are condensed.
+
+        A changelog has every update, so there is nothing to leave out.
+        """
+        windowed = isinstance(self._windows, TimeWindows) and self._spec.clock == "operator" and not self._changelog
         self._condenses = windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator)
 
     def _start_over(self) -> None:
@@ -157,6 +164,8 @@ class RunningWindowAggregate:
         result, removed = self._aggregator.walk(rows, slots)
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
+        if self._changelog is not None:
+            self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
         opened = self._slots.start[first_new:]  # the others have moved the clock when they were opened
         store_time = max(self._store.stream_time, int(opened.max(initial=NO_TIMESTAMP)))
         self._store.stream_time = self._context.clocks["store_time"] = store_time
@@ -171,6 +180,18 @@ class RunningWindowAggregate:
                 sequence, stream_time = sequence[rows], stream_time[rows]
             return replace(condensed, passage=Passage(sequence, stream_time, first, last, is_new))
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+
+    def _log(
+        self,
+        changelog: Changelog,
+        slots: NDArray[np.int64],
+        timestamps: tuple[NDArray[np.int64], NDArray[np.int64]],
+        removed: NDArray[np.bool_],
+    ) -> None:
+        """Logs updates; ``timestamps``: of the windows, and of the records, which those of removals are."""
+        kept = states(self._aggregator.walked(), removed)
+        keys = window_keys(self._keys_of(slots), self._slots.start[slots])
+        changelog.add(keys, kept, np.where(np.asarray(kept.is_valid()), *timestamps))
 
     def _takes_all(self, batch: Batch, rows: NDArray[np.int64]) -> bool:
         """Whether ``rows`` are simply those of the batch: no record is in several windows, and none in no window."""

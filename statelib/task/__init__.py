@@ -1,6 +1,6 @@
 """Runs one sub-topology over one slice: what a Spark worker does."""
 
-from statelib.task.describe import decode_schema, describe_topology
+from statelib.task.describe import describe_topology
 from statelib.task.run import run_task
 from statelib.task.stages import Stages, replay_here
 from statelib.task.types import forwarded_types, topic_types
@@ -10,7 +10,6 @@ __all__ = [
     "Stages",
     "TaskSettings",
     "TaskWork",
-    "decode_schema",
     "describe_topology",
     "forwarded_types",
     "replay_here",

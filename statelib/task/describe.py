@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,8 +15,10 @@ from statelib.operators.mapping import evaluate
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.stored_rows import stored_type
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.window_aggregate import WindowAggregate
+from statelib.schema_text import encode_schema
 from statelib.task.types import forwarded_types
 
 if TYPE_CHECKING:
@@ -63,16 +64,6 @@ def describe_topology(
     return TopologyDescription(fingerprint=topology.fingerprint, nodes=tuple(nodes), stores=tuple(stores.values()))
 
 
-def encode_schema(schema: pa.Schema) -> str:
-    """An Arrow schema as text: `StoreDescription.arrow_schema`."""
-    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
-
-
-def decode_schema(text: str) -> pa.Schema:
-    """The inverse of `encode_schema`."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
-
-
 def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema]) -> pa.Schema:
     """See `StoreDescription.arrow_schema`."""
     spec, made, fields = node.spec, types[node.name], types[node.name]
@@ -80,9 +71,14 @@ def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema]) -> pa.S
         case DeduplicateSpec():
             fields = _ids(spec, node, types[node.parents[0]])
         case KeyAggregate() | WindowAggregate() | SlidingAggregate() | SessionAggregate():
-            fields = made.append(pa.field("stored", spec.aggregator.stored_type(made.field("value").type)))
-        case Distinct() | ForeignKeyResolve():
-            fields = pa.schema([made.field("key"), pa.field("value", pa.int64())])  # how often; an answer's number
+            columns = spec.aggregator.stored_columns(made.field("value").type)
+            kept = [pa.field("stored", stored_type(columns)), pa.field("row", pa.struct(list(columns)))]
+            fields = pa.schema([*made, *kept])
+        case Distinct():
+            of_count = [pa.field(name, pa.int64()) for name in ("value", "stored")]
+            fields = pa.schema([made.field("key"), *of_count, pa.field("row", pa.struct([of_count[0]]))])
+        case ForeignKeyResolve():
+            fields = pa.schema([made.field("key"), pa.field("value", pa.int64())])  # the number of an answer
         case StreamStreamJoin() if store != spec.held_store:
             left, right = (types[parent] for parent in node.parents[:: 1 if spec.left_first else -1])
             fields = left if store == spec.left_store else right

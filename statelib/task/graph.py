@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from statelib.manifests import EndOfInput
     from statelib.operators.base import Operator
+    from statelib.operators.changelog import Changelog
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
@@ -45,6 +46,7 @@ class Graph:
         semantics: See `Semantics`.
         late: Takes late records; None: they are dropped and counted, nothing else.
         partition: The task's.
+        changelogs: By store, what takes its changes.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Graph:
         semantics: Semantics,
         late: LateRecords | None = None,
         partition: int = 0,
+        changelogs: Mapping[str, Changelog] | None = None,
     ) -> None:
         self._backend = backend
         self.nodes = sub_topology.nodes
@@ -77,6 +80,7 @@ class Graph:
                 None if processor.name in sub_topology.global_nodes else late,  # each task would tell of them
                 f"{sub_topology.index}_{partition}",
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
+                changelogs or {},
             )
             self.operators[processor.name] = processor.spec.build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
 from statelib.errors import CorruptedDataError, HindstreamError
 from statelib.manifests import TaskOutcome, TaskPosition
+from statelib.operators.changelog import Changelog
 from statelib.operators.late import LateRecords
 from statelib.steps import step
 from statelib.storage import Storage
@@ -106,6 +107,11 @@ class _Task:
         before = self.state.position
         topics = [source.topic for source in work.sub_topology.all_sources]
         self._late = LateRecords(topics) if work.settings.on_late_record == "topic" else None
+        self._changelogs = {
+            store.name: (Changelog(), self._archive_sink(changelog_topic(work.job, store.name)))
+            for store in work.sub_topology.stores
+            if changelog_topic(work.job, store.name) in work.partitions
+        }
         self._graph = Graph(
             work.sub_topology,
             self.state.backend,
@@ -113,6 +119,7 @@ class _Task:
             semantics=work.settings.semantics,
             late=self._late,
             partition=work.planned.partition,
+            changelogs={store: changelog for store, (changelog, _) in self._changelogs.items()},
         )
         by_topic = {source.topic: self._graph.metrics[source.name] for source in work.sub_topology.all_sources}
         self._quarantine = Quarantine(work.settings.on_bad_record, by_topic)
@@ -163,6 +170,10 @@ class _Task:
         position = self._position()
         state = self.state.commit(write, position)
         self._graph.count_windows(work.end_of_input)
+        for node in work.sub_topology.processors:
+            for store in node.spec.state_stores():
+                if store.name in self._changelogs:
+                    self._graph.metrics[node.name].count("changelog-record", self._changelogs[store.name][0].added)
         phases.end("checkpoint")
         step("task.state-saved")
         return TaskOutcome(
@@ -208,7 +219,11 @@ class _Task:
         self._deliver_aside()
 
     def _deliver_aside(self) -> None:
-        """Writes what has gone to the job's quarantine topic, and to its topic of late records."""
+        """Writes what has gone to the job's quarantine topic, to its topic of late records, and to changelogs."""
+        for changelog, sink in self._changelogs.values():
+            changes = changelog.drain()
+            if len(changes):
+                sink.write_rows(changes)
         for rows in self._quarantine.drain():
             self._quarantine_sink.write_rows(rows)
         late = self._late.drain() if self._late is not None else None
@@ -217,7 +232,8 @@ class _Task:
 
     @property
     def _all_archive_sinks(self) -> list[ArchiveSink]:
-        return [*self._archive_sinks.values(), self._quarantine_sink, self._late_sink]
+        changelogs = [sink for _, sink in self._changelogs.values()]
+        return [*self._archive_sinks.values(), *changelogs, self._quarantine_sink, self._late_sink]
 
     def _archive_sink(self, topic: str) -> ArchiveSink:
         work = self._work

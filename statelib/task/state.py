@@ -138,7 +138,7 @@ class TaskState:
     @property
     def _families(self) -> list[str]:
         """Those of all stores."""
-        return [family for p in self._work.sub_topology.processors for family in families_of(p.spec.state_stores())]
+        return list(families_of(self._work.sub_topology.stores))
 
     def _checked_position(self, stored: bytes | None) -> TaskPosition:
         work = self._work

@@ -18,6 +18,8 @@ from statelib.topology.topics import check_topic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from statelib.stores.spec import StoreSpec
+
 
 @dataclass(frozen=True)
 class SubTopology:
@@ -66,10 +68,15 @@ class SubTopology:
         """The nodes of global tables: each task of the sub-topology does the same with the same records."""
         return global_nodes(self.nodes)
 
+    @cached_property
+    def stores(self) -> tuple[StoreSpec, ...]:
+        """The stores that its processors write."""
+        return tuple(store for processor in self.processors for store in processor.spec.state_stores())
+
     @property
     def stateful(self) -> bool:
         """Whether any of its operators keeps state."""
-        return any(processor.spec.state_stores() for processor in self.processors)
+        return bool(self.stores)
 
 
 class Topology:

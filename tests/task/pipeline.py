@@ -44,6 +44,7 @@ class Pipeline:
         name: The job's.
         attempt: Names this process's attempts.
         warehouse: Where it is; None: below ``directory``.
+        changelogs: Stores that keep one.
         settings: Of `TaskSettings`.
     """
 
@@ -54,6 +55,7 @@ class Pipeline:
         name: str = "job",
         attempt: str = "t",
         warehouse: str | None = None,
+        changelogs: Sequence[str] = (),
         **settings: Any,
     ) -> None:
         self.name = name
@@ -62,6 +64,7 @@ class Pipeline:
         warehouse = warehouse or str(directory / "warehouse")
         self._settings = TaskSettings(warehouse, str(directory / "state"), **settings)
         self.warehouse = Storage(warehouse, self._settings.storage_options)
+        self._changelogs = changelogs
 
     def archive(self, topic: str, rows: Sequence[tuple[Any, Any, int | None]], types: tuple[pa.DataType, pa.DataType],
                 partitions: int = 1) -> None:  # fmt: skip
@@ -94,6 +97,7 @@ class Pipeline:
             semantics=self._settings.semantics,
             describe=self._described,
             reset_stores=reset_stores,
+            changelogs=self._changelogs,
         )
 
     def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:

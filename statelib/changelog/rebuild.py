@@ -1,0 +1,93 @@
+"""Rebuilds a task's state from the changelogs of its stores alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.changelog.restore import restore
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.layout import Runs, changelog_topic
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.schema_text import decode_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.manifests import Commit, StoreDescription
+    from statelib.storage import Storage
+    from statelib.stores.backend import Backend
+
+
+def rebuild(warehouse: Storage, commit: Commit, task_id: str, backend: Backend) -> dict[str, int]:
+    """Writes the stores of a task as of a commit, from their changelogs.
+
+    Args:
+        warehouse: Root of all durable data. The commit must be published.
+        commit: The commit.
+        task_id: The task.
+        backend: An empty one.
+
+    Returns:
+        How many records each store's changelog had.
+
+    Raises:
+        ConfigurationError: A store of the task has no changelog, or nobody wrote the topology down.
+        CorruptedDataError: A changelog does not go as far as the commit.
+    """
+    described = Runs(warehouse, commit.job).topology(commit.fingerprint)
+    if described is None:
+        raise ConfigurationError(
+            f"there is no description of the topology of commit {commit.commit}",
+            job=commit.job,
+            next_step="run the job once more with this release, which writes it",
+        )
+    sub, _, partition = task_id.partition("_")
+    stores = [store for store in described.stores if store.sub_topology == int(sub)]
+    offsets = commit.tasks[task_id].position.sink_offsets
+    silent = [store.name for store in stores if f"{changelog_topic(commit.job, store.name)}/{partition}" not in offsets]
+    if silent:
+        raise ConfigurationError(
+            f"a store of the task has no changelog: {', '.join(silent)}",
+            job=commit.job,
+            task=task_id,
+            next_step="restore the state from a copy of the warehouse, roll back to an earlier commit, or replay",
+        )
+    return {store.name: _rebuild(warehouse, commit, task_id, store, backend) for store in stores}
+
+
+def _rebuild(warehouse: Storage, commit: Commit, task_id: str, store: StoreDescription, backend: Backend) -> int:
+    position = commit.tasks[task_id].position
+    partition = int(task_id.partition("_")[2])
+    topic = changelog_topic(commit.job, store.name)
+    end = position.sink_offsets[f"{topic}/{partition}"]
+    return restore(
+        store,
+        decode_schema(store.arrow_schema),
+        _records(warehouse, topic, partition, end),
+        backend,
+        clock_ms=position.clocks.get(store.node, {}).get("store_time", NO_TIMESTAMP),
+        semantics=commit.semantics or "kip",
+    )
+
+
+def _records(warehouse: Storage, topic: str, partition: int, end: int) -> Iterator[pa.RecordBatch]:
+    """A changelog from its beginning to the offset ``end``."""
+    if end == 0:
+        return
+    archive = open_archive_if_present(warehouse, topic)
+    if archive is None or archive.end_offsets()[partition] < end:
+        raise CorruptedDataError(
+            f"the changelog ends before offset {end}, where the commit's state does",
+            topic=topic,
+            partition=partition,
+            file=warehouse.uri(f"topics/{topic}"),
+            next_step="publish the commit (hindstream publish), or restore the archive from a copy",
+        )
+    for batch in archive.reader(partition, 0, end):
+        yield pa.RecordBatch.from_arrays(
+            [batch.column("key"), batch.column("value"), batch.column("timestamp").cast(pa.int64())],
+            ["key", "value", "timestamp"],
+        )

@@ -1,0 +1,249 @@
+"""Puts the records of a changelog back into a store: what a Kafka Streams application does when it starts.
+
+The layouts are in `statelib.operators.changelog`. What is written are the bytes that the job's own operators wrote,
+whatever the portions in which the records come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.arrow_buffers import spans_of
+from statelib.batch import NO_TIMESTAMP, Batch
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.kernels.key_table import KeyTable
+from statelib.key_column import KeyColumn
+from statelib.metrics import NodeMetrics
+from statelib.operators.base import OperatorContext
+from statelib.operators.stored_rows import stored_rows, stored_type
+from statelib.operators.table_writer import VersionedStore
+from statelib.serdes import serde_for
+from statelib.stores.backend import WriteBatch
+from statelib.stores.byte_columns import cut, unpacked
+from statelib.stores.key_value import KeyValueRows, KeyValueStore
+from statelib.stores.session import SessionBounds, SessionStore
+from statelib.stores.window import WindowChanges, WindowStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from statelib.manifests import StoreDescription
+    from statelib.semantics import Semantics
+    from statelib.stores.backend import Backend
+    from statelib.stores.byte_columns import Column
+
+_WINDOW_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
+_SESSION_SUFFIX = np.dtype([("end", ">i8"), ("start", ">i8")])
+
+
+def restore(
+    store: StoreDescription,
+    schema: pa.Schema,
+    records: Iterable[pa.RecordBatch],
+    backend: Backend,
+    *,
+    clock_ms: int,
+    semantics: Semantics,
+) -> int:
+    """Writes what a changelog holds into a store that is empty.
+
+    Args:
+        store: The store.
+        schema: Its types (`StoreDescription.arrow_schema`, decoded).
+        records: The changelog from its beginning, in order: key (binary), value (binary, null), timestamp (int64 ms).
+        backend: Where the store is.
+        clock_ms: Of windows and sessions: the store's clock as of the end; `NO_TIMESTAMP`: it has none.
+        semantics: Those of the job.
+
+    Returns:
+        How many records there were.
+
+    Raises:
+        ConfigurationError: Stores of this kind have no changelog.
+        CorruptedDataError: A record is not one of this store's.
+    """
+    if store.kind not in _KINDS:
+        raise ConfigurationError(f"a {store.kind} store has no changelog", store=store.name)
+    restoring = _KINDS[store.kind](store, schema, backend, clock_ms, semantics)
+    count = 0
+    for batch in records:
+        if len(batch):
+            write = WriteBatch()
+            restoring.put(batch.column("key"), batch.column("value"), batch.column("timestamp").to_numpy(), write)
+            backend.write(write)
+            count += len(batch)
+    write = WriteBatch()
+    restoring.finish(write)
+    backend.write(write)
+    return count
+
+
+class _Restoring(Protocol):
+    """A store that is being restored."""
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """Adds some records to ``write``, which is carried out before the next ones."""
+
+    def finish(self, write: WriteBatch) -> None:
+        """Adds what the end of the changelog brings."""
+
+
+class _KeyValue:
+    """Of each key the last value."""
+
+    def __init__(
+        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
+    ) -> None:
+        del clock_ms, semantics
+        self._store = KeyValueStore(backend, store.name)
+        self._row = _row(schema)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        last = _last_of_each(keys)
+        chosen = pa.array(last)
+        rows = KeyValueRows(timestamp[last], values.take(chosen))
+        self._store.store(keys.take(chosen).to_pylist(), rows, self._row, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        del write
+
+
+class _Versions:
+    """Each record a version, as the table's own writer puts it."""
+
+    def __init__(
+        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
+    ) -> None:
+        del schema, clock_ms
+        settings = store.settings
+        versioned = VersionedStore(store.name, settings["history_retention_ms"], settings["segment_interval_ms"])
+        self._context = OperatorContext(store.node, backend, KeyTable(), NodeMetrics(), semantics=semantics)
+        self._writer = versioned.writer(self._context, needs_prior=False)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        self._writer.put(Batch(KeyColumn(keys), None, values, timestamp, np.arange(len(timestamp))))
+        self._writer.flush(write)
+        self._context.keys.clear()
+
+    def finish(self, write: WriteBatch) -> None:
+        del write
+
+
+class _Windows:
+    """Of each window the last aggregate."""
+
+    def __init__(
+        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
+    ) -> None:
+        self._name = store.name
+        self._clock_ms = clock_ms
+        self._row = _row(schema)
+        on_grid = store.settings["on_grid"]
+        retention_ms = store.settings["seen_ms"][semantics]
+        self._store = WindowStore(backend, store.name, retention_ms=retention_ms, on_grid=on_grid)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        last = _last_of_each(keys)
+        chosen = pa.array(last)
+        plain, bounds = _split(keys.take(chosen), _WINDOW_SUFFIX, self._name)
+        start = bounds["start"].astype(np.int64)
+        self._store.stream_time = max(self._store.stream_time, int(start.max()))
+        is_there = np.zeros(len(start), dtype=np.bool_)
+        there, _ = self._store.load(lambda some: plain.take(pa.array(some)), start)
+        is_there[there] = True
+        rows = values.take(chosen)
+        changes = WindowChanges(
+            plain,
+            start,
+            np.where(np.asarray(rows.is_valid()), timestamp[last], NO_TIMESTAMP),
+            _as_row(rows, self._row),
+            is_there,
+        )
+        alive = start > self._store.last_expired_start
+        self._store.store(changes.filter(alive), self._row, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        self._store.stream_time = max(self._store.stream_time, self._clock_ms)
+        self._store.expire(write)
+
+
+class _Sessions:
+    """Of each session the last aggregate."""
+
+    def __init__(
+        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
+    ) -> None:
+        self._name = store.name
+        self._clock_ms = clock_ms
+        self._row = _row(schema)
+        self._store = SessionStore(backend, store.name, retention_ms=store.settings["seen_ms"][semantics])
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        del timestamp
+        last = pa.array(_last_of_each(keys))
+        plain, bounds = _split(keys.take(last), _SESSION_SUFFIX, self._name)
+        start, end = (bounds[name].astype(np.int64) for name in ("start", "end"))
+        rows = values.take(last)
+        self._store.stream_time = max(self._store.stream_time, int(end.max()))
+        alive = end > self._store.last_expired_end
+        there = alive & np.asarray(rows.is_valid())
+        gone = alive & ~there
+        self._store.store(
+            SessionBounds(plain.filter(pa.array(gone)), start[gone], end[gone]),
+            SessionBounds(plain.filter(pa.array(there)), start[there], end[there]),
+            _as_row(rows.filter(pa.array(there)), self._row),
+            self._row,
+            write,
+        )
+
+    def finish(self, write: WriteBatch) -> None:
+        self._store.stream_time = max(self._store.stream_time, self._clock_ms)
+        self._store.expire(write)
+
+
+_KINDS: dict[str, Callable[[StoreDescription, pa.Schema, Backend, int, Semantics], _Restoring]] = {
+    "key-value": _KeyValue,
+    "versioned": _Versions,
+    "window": _Windows,
+    "session": _Sessions,
+}
+
+
+def _row(schema: pa.Schema) -> pa.Schema:
+    """The columns of a stored row: those of the aggregation, else the value alone."""
+    if "row" in schema.names:
+        return pa.schema(list(schema.field("row").type))
+    return pa.schema([("value", schema.field("value").type)])
+
+
+def _as_row(values: pa.Array, row: pa.Schema) -> pa.Array:
+    """The bytes of rows as windows have them, given the bytes of the values that are logged."""
+    decoded = stored_rows(serde_for(stored_type(row)).deserialize(values), row)
+    masked = pa.StructArray.from_arrays(decoded.flatten(), fields=list(row), mask=values.is_null())
+    return serde_for(masked.type).serialize(masked)
+
+
+def _last_of_each(keys: Column) -> NDArray[np.int64]:
+    """int64, ascending: the place of the last record of each key."""
+    codes = KeyTable().encode(keys)
+    _, from_end = np.unique(codes[::-1], return_index=True)
+    last: NDArray[np.int64] = np.sort(len(codes) - 1 - from_end)
+    return last
+
+
+def _split(keys: Column, suffix: np.dtype[Any], store: str) -> tuple[Column, NDArray[Any]]:
+    """The plain keys, and what comes behind them."""
+    content, start, length = spans_of(keys)
+    if len(length) and int(length.min()) < suffix.itemsize:
+        raise CorruptedDataError(
+            f"a record of the changelog has a key of {int(length.min())} bytes, too few for a window",
+            store=store,
+            next_step="restore the archive of the changelog from a copy",
+        )
+    tails = cut(content, start + length - suffix.itemsize, np.full(len(length), suffix.itemsize))
+    return cut(content, start, length - suffix.itemsize), unpacked(tails, suffix)

@@ -1,0 +1,100 @@
+"""How many partitions the topics have that a job writes: sinks, changelogs, those for what could not be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from statelib.commits.definition import JobDefinition, SinkNode
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
+
+
+def sink_partitions(
+    job: JobDefinition,
+    warehouse: Storage,
+    archives: Mapping[str, TopicArchive],
+    head: Commit | None,
+    changelogs: Collection[str],
+) -> dict[str, int]:
+    """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
+
+    The topics for quarantined and for late records have one for each task of the job. The archive of a sink must be the
+    job's own from the beginning, because a job writes its offsets from 0. Later they are what they were for the head:
+    no archive of a sink that the head's run had need be opened.
+
+    Raises:
+        ConfigurationError: A sink's archive is somebody else's or has other partitions; a store can have no changelog.
+    """
+    counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
+    partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
+    before = Runs(warehouse, job.name).plan(head.run_id) if head is not None else None
+    if before is not None:
+        partitions |= before.sink_partitions
+    partitions |= _changelog_partitions(job, counts, partitions, head, changelogs)
+    for sub in job.topology.sub_topologies:
+        for sink in sub.all_sinks:
+            if sink.internal:
+                continue
+            known = partitions.get(sink.topic)
+            if known is not None:
+                _check_declared(job, sink, known)
+                continue
+            archive = open_archive_if_present(warehouse, sink.topic)
+            if archive is not None and any(archive.end_offsets().values()):
+                raise ConfigurationError(
+                    "the sink's archive already holds records, and the job has written none",
+                    job=job.name,
+                    topic=sink.topic,
+                    next_step="write to another topic, or move that archive away",
+                )
+            if archive is not None:
+                _check_declared(job, sink, archive.partitions)
+            existing = archive.partitions if archive else None
+            partitions[sink.topic] = sink.partitions or existing or counts[sub.index]
+    return partitions
+
+
+def _changelog_partitions(
+    job: JobDefinition,
+    tasks: Mapping[int, int],
+    known: Mapping[str, int],
+    head: Commit | None,
+    changelogs: Collection[str],
+) -> dict[str, int]:
+    """Partitions of the changelogs that are wanted, beside those that are ``known``: one a task."""
+    stores = {store.name: tasks[sub.index] for sub in job.topology.sub_topologies for store in sub.stores if store.logs}
+    partitions: dict[str, int] = {}
+    for name in changelogs:
+        topic = changelog_topic(job.name, name)
+        if name not in stores:
+            step = f"name one of: {', '.join(stores)}" if stores else "leave it out"
+            raise ConfigurationError(
+                "there is no such store that can keep a changelog", job=job.name, store=name, next_step=step
+            )
+        if head is not None and topic not in known:
+            raise ConfigurationError(
+                f"a changelog begins with its store, and this one has state of {head.commit} commits already",
+                job=job.name,
+                store=name,
+                next_step="leave it out of `changelogs`, or give the job a new name: it then replays all",
+            )
+        partitions[topic] = stores[name]
+    return partitions
+
+
+def _check_declared(job: JobDefinition, sink: SinkNode, partitions: int) -> None:
+    if sink.partitions not in {None, partitions}:
+        raise ConfigurationError(
+            f"the sink is declared with {sink.partitions} partitions, its archive has {partitions}",
+            job=job.name,
+            topic=sink.topic,
+            next_step=f"declare {partitions} partitions, or write to another topic",
+        )

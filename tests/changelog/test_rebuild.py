@@ -1,0 +1,254 @@
+"""Stores rebuilt from their changelogs hold, byte for byte, what their checkpoints hold."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from statelib import (
+    BufferConfig,
+    JoinWindows,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    count,
+    mean_,
+    sum_,
+)
+from statelib.changelog import rebuild
+from statelib.commits.layout import CommitLog, changelog_topic
+from statelib.errors import ConfigurationError
+from statelib.manifests import Commit
+from statelib.stores.memory import MemoryBackend
+from statelib.stores.spec import families_of
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.topology import Topology
+
+MINUTE = 60_000
+TYPES = (pa.string(), pa.struct([("amount", pa.int64()), ("note", pa.string())]))
+SALES = [
+    (
+        f"k{i * i % 7}",
+        None if i % 11 == 5 else {"amount": i, "note": "x" * (i % 4)},
+        max(0, i * 4_000 - (i % 9) * 9_000),
+    )
+    for i in range(400)
+]
+
+
+def minutes(n: int) -> timedelta:
+    return timedelta(minutes=n)
+
+
+def plain_table(builder: StreamsBuilder) -> None:
+    builder.table("sales", Materialized.as_("s")).to_stream().to("out")
+
+
+def versioned_table(builder: StreamsBuilder) -> None:
+    supplier = Stores.persistent_versioned_key_value_store("s", minutes(4))
+    builder.table("sales", Materialized.as_(supplier)).to_stream().to("out")
+
+
+def derived_table(builder: StreamsBuilder) -> None:
+    builder.table("sales", Materialized.as_("t")).map_values(
+        "amount", materialized=Materialized.as_("s")
+    ).to_stream().to("out")
+
+
+def totals(builder: StreamsBuilder) -> None:
+    sales = builder.stream("sales").group_by_key()
+    sales.aggregate({"n": count(), "mean": mean_("amount")}, Materialized.as_("s")).to_stream().to("out")
+
+
+def counts(builder: StreamsBuilder) -> None:
+    builder.stream("sales").group_by_key().count(Materialized.as_("s")).to_stream().to("out")
+
+
+def smallest_or_nothing(builder: StreamsBuilder) -> None:
+    def step(total: Any, value: Any) -> Any:
+        return None if value["amount"] % 5 == 0 else {**value, "amount": total["amount"] + value["amount"]}
+
+    builder.stream("sales").group_by_key().reduce(step, Materialized.as_("s")).to_stream().to("out")
+
+
+def versioned_totals(builder: StreamsBuilder) -> None:
+    supplier = Stores.persistent_versioned_key_value_store("s", minutes(4))
+    builder.stream("sales").group_by_key().aggregate({"n": count()}, Materialized.as_(supplier)).to_stream().to("out")
+
+
+def windows(builder: StreamsBuilder) -> None:
+    windowed = builder.stream("sales").group_by_key().windowed_by(TimeWindows.of_size_and_grace(minutes(2), minutes(1)))
+    windowed.aggregate({"n": count(), "sum": sum_("amount")}, Materialized.as_("s")).to_stream().to("out")
+
+
+def counted_windows(builder: StreamsBuilder) -> None:
+    hopping = TimeWindows.of_size_and_grace(minutes(3), minutes(1)).advance_by(minutes(1))
+    builder.stream("sales").group_by_key().windowed_by(hopping).count(Materialized.as_("s")).to_stream().to("out")
+
+
+def sliding(builder: StreamsBuilder) -> None:
+    windows = SlidingWindows.of_time_difference_and_grace(timedelta(seconds=20), minutes(1))
+    builder.stream("sales").group_by_key().windowed_by(windows).count(Materialized.as_("s")).to_stream().to("out")
+
+
+def sessions(builder: StreamsBuilder) -> None:
+    windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
+    grouped = builder.stream("sales").group_by_key().windowed_by(windows)
+    grouped.aggregate({"n": count(), "sum": sum_("amount")}, Materialized.as_("s")).to_stream().to("out")
+
+
+TOPOLOGIES = [
+    plain_table,
+    versioned_table,
+    derived_table,
+    totals,
+    counts,
+    smallest_or_nothing,
+    versioned_totals,
+    windows,
+    counted_windows,
+    sliding,
+    sessions,
+]
+
+
+def made(build: Callable[[StreamsBuilder], None]) -> Topology:
+    builder = StreamsBuilder("job")
+    build(builder)
+    return builder.build()
+
+
+def stores_of(topology: Topology) -> list[str]:
+    return [store.name for sub in topology.sub_topologies for store in sub.stores]
+
+
+def replayed(directory: Path, topology: Topology, ends: list[int | None], **settings: Any) -> Pipeline:
+    pipeline = Pipeline(directory, topology, changelogs=stores_of(topology), **settings)
+    pipeline.archive("sales", SALES, TYPES, partitions=2)
+    for end in ends:
+        pipeline.run(end)
+    return pipeline
+
+
+def head_of(pipeline: Pipeline) -> Commit:
+    head = CommitLog(pipeline.warehouse, "job").head()
+    assert head is not None
+    return head
+
+
+def rebuilt(pipeline: Pipeline, commit: Commit) -> dict[str, dict[str, list[tuple[bytes, bytes]]]]:
+    content = {}
+    for sub in pipeline.topology.sub_topologies:
+        for task_id in commit.tasks:
+            if task_id.startswith(f"{sub.index}_"):
+                backend = MemoryBackend()
+                rebuild(pipeline.warehouse, commit, task_id, backend)
+                content[task_id] = {family: list(backend.scan(family)) for family in families_of(sub.stores)}
+    return content
+
+
+@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
+@pytest.mark.parametrize("build", TOPOLOGIES, ids=lambda build: build.__name__)
+def test_the_rebuilt_state_is_that_of_the_checkpoint(
+    tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
+) -> None:
+    pipeline = replayed(tmp_path, made(build), [5 * MINUTE, 6 * MINUTE, None], semantics=semantics)
+    state = pipeline.state()
+    assert any(rows for task in state.values() for rows in task.values())
+    assert rebuilt(pipeline, head_of(pipeline)) == state
+
+
+@pytest.mark.parametrize("build", TOPOLOGIES, ids=lambda build: build.__name__)
+def test_a_changelog_does_not_depend_on_slices_batches_and_budgets(
+    tmp_path: Path, build: Callable[[StreamsBuilder], None]
+) -> None:
+    topology = made(build)
+    one = replayed(tmp_path / "one", topology, [None])
+    many = replayed(
+        tmp_path / "many",
+        topology,
+        [MINUTE, 5 * MINUTE, 9 * MINUTE, None],
+        batch_records=17,
+        memory_budget_bytes=1 << 10,
+    )
+    for store in stores_of(topology):
+        topic = changelog_topic("job", store)
+        assert one.output(topic) == many.output(topic)
+        assert one.output(topic)
+    assert one.output("out") == many.output("out")
+
+
+def test_an_earlier_commit_is_rebuilt_as_it_was(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path, made(versioned_table), [5 * MINUTE])
+    state, then = pipeline.state(), head_of(pipeline)
+    pipeline.run(None)
+    assert pipeline.state() != state
+    assert rebuilt(pipeline, then) == state
+
+
+def test_a_changelog_keeps_windows_from_being_condensed(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        windows = TimeWindows.of_size_and_grace(minutes(2), minutes(1))
+        counted = builder.stream("sales").group_by_key().windowed_by(windows).count(Materialized.as_("s"))
+        counted.suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream().to("out")
+
+    topology = made(build)
+    with_changelog = Pipeline(tmp_path / "with", topology, changelogs=["s"])
+    without = Pipeline(tmp_path / "without", topology)
+    for pipeline in (with_changelog, without):
+        pipeline.archive("sales", SALES, TYPES, partitions=2)
+        pipeline.run(None)
+    assert with_changelog.output("out") == without.output("out")
+    assert with_changelog.state() == without.state()
+    logged = with_changelog.output(changelog_topic("job", "s"))
+    assert len(logged) > sum(len(rows) for task in without.state().values() for rows in task.values())
+
+
+def test_a_store_that_can_have_no_changelog_is_named(tmp_path: Path) -> None:
+    def joined(builder: StreamsBuilder) -> None:
+        sales = builder.stream("sales")
+        windows = JoinWindows.of_time_difference_with_no_grace(minutes(1))
+        sales.join(builder.stream("returns"), "left.amount", windows).to("out")
+
+    pipeline = Pipeline(tmp_path, made(joined), changelogs=["nobody"])
+    for topic in ("sales", "returns"):
+        pipeline.archive(topic, SALES, TYPES)
+    with pytest.raises(ConfigurationError, match=r"no such store that can keep a changelog.*leave it out"):
+        pipeline.run(None)
+
+
+def test_a_changelog_begins_with_the_job_and_goes_on_by_itself(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path / "a", made(counts), [5 * MINUTE])
+    silent = Pipeline(tmp_path / "a", made(counts))  # a run whose settings do not name it
+    silent.run(None)
+    assert rebuilt(silent, head_of(silent)) == silent.state()
+    del pipeline
+
+    plain = Pipeline(tmp_path / "b", made(counts))
+    plain.archive("sales", SALES, TYPES, partitions=2)
+    plain.run(5 * MINUTE)
+    with pytest.raises(ConfigurationError, match="no changelog: s"):
+        rebuilt(plain, head_of(plain))
+    late = Pipeline(tmp_path / "b", made(counts), changelogs=["s"])
+    with pytest.raises(ConfigurationError, match="a changelog begins with its store"):
+        late.run(None)
+
+
+def test_nothing_is_rebuilt_from_a_changelog_that_is_too_short(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path, made(counts), [None])
+    shutil.rmtree(tmp_path / "warehouse" / "topics" / changelog_topic("job", "s"))
+    with pytest.raises(Exception, match="the changelog ends before offset"):
+        rebuilt(pipeline, head_of(pipeline))
