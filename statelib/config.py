@@ -8,8 +8,8 @@ A value comes from the first of these places that has it::
     default
 
 A name that is no setting is an error wherever it stands: a misspelt setting must not be a default in disguise.
-Credentials are no settings. They stay where the object store's client looks for them (``AWS_ACCESS_KEY_ID``, a profile,
-an instance's role), because settings travel to Spark's workers and into reports.
+Credentials are no settings. They stay where the object store's client looks for them (``AWS_ACCESS_KEY_ID``, an
+instance's role), because settings travel to Spark's workers and into reports.
 """
 
 from __future__ import annotations

@@ -34,15 +34,23 @@ from statelib.storage.streams import Output, RangedInput
 from statelib.storage_options import obstore_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from obstore.store import ObjectStore
+    from typing_extensions import Buffer
 
 _PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
 """Characters that no store encodes, so that a path has the same name everywhere."""
 
 _CREATE_TRIES = 5
+
+_REQUEST_BYTES = 8 << 20
+"""A request for more than this may not be done within its time."""
+
+_SMALL_BYTES = 4 << 20
+"""So many take an object store about as long as one more request."""
+
 _STREAM_BYTES = 1 << 20
 _PARTS_AT_ONCE = 4
 
@@ -259,7 +267,7 @@ class Storage:
             return digests[0]
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Opens an object for random access: memory-mapped on local disk, by ranges elsewhere.
+        """Opens an object for random access: memory-mapped on local disk, elsewhere by ranges, a small one at once.
 
         Raises:
             ObjectNotFoundError: There is no object at ``path``.
@@ -268,7 +276,10 @@ class Storage:
             local = self.local_path(path)
             if local is not None:
                 return pa.memory_map(str(local))
-            return pa.PythonFile(RangedInput(self.size(path), partial(self.get_range, path)), mode="r")
+            size = self.size(path)
+            if size <= _SMALL_BYTES:
+                return pa.BufferReader(self.get(path))
+            return pa.PythonFile(RangedInput(size, partial(self.get_range, path)), mode="r")
 
     def open_output(self, path: str) -> io.RawIOBase:
         """Opens a new object for writing in bounded memory, under a name that nobody else writes.
@@ -310,10 +321,21 @@ class Storage:
             return sha256_of_file(target)
         digest = hashlib.sha256()
         with target.open("wb") as file:
-            for chunk in obstore.get(self._store, self._key(path)).stream(min_chunk_size=_STREAM_BYTES):
+            for chunk in self._chunks(path):
                 file.write(chunk)
                 digest.update(chunk)
         return digest.hexdigest()
+
+    def _chunks(self, path: str) -> Iterator[Buffer]:
+        """An object's content; a large one by requests of its own, each with its own time and tries."""
+        key = self._key(path)
+        found = obstore.get(self._store, key)
+        size = found.meta["size"]
+        if size <= _REQUEST_BYTES:
+            yield from found.stream(min_chunk_size=_STREAM_BYTES)
+            return
+        for start in range(0, size, _REQUEST_BYTES):
+            yield obstore.get_range(self._store, key, start=start, end=min(start + _REQUEST_BYTES, size))
 
     def _errors(self, verb: str, path: str = "") -> AbstractContextManager[None]:
         return mapped_errors(verb, self.uri(path), self.options)

@@ -12,6 +12,7 @@ Add actions carry Delta's statistics of offset and timestamp, so a reader opens 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -227,7 +228,8 @@ class TopicArchive:
 
     def last_transaction(self, app_id: str) -> int | None:
         """The version that ``app_id`` committed last; None: it has committed nothing."""
-        return self._table.transaction_version(app_id)
+        with self._log_errors():
+            return self._table.transaction_version(app_id)
 
     def has_committed(self, app_id: str, app_version: int) -> bool:
         """Whether ``app_id`` has committed ``app_version`` or a later one."""
@@ -373,7 +375,17 @@ class TopicArchive:
     @cached_property
     def _files(self) -> FileIndex:
         """All files."""
-        return FileIndex(pa.table(self._table.get_add_actions(flatten=True)), topic=self.topic, uri=self.uri)
+        with self._log_errors():
+            actions = pa.table(self._table.get_add_actions(flatten=True))
+        return FileIndex(actions, topic=self.topic, uri=self.uri)
+
+    @contextmanager
+    def _log_errors(self) -> Iterator[None]:
+        """An opened table still reads its log where it is asked for something."""
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise _store_error("read the topic archive's log", self.uri, self._options, error) from None
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self.partitions:

@@ -8,10 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from spark_jobs.frames import read_flat
+from statelib.errors import RetryableError
+from statelib.storage import Storage
+from statelib.storage_options import RequestLimits
+from statelib.topics.append import append
+from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults import object_store, storage_verbs
-from tests.faults.proxy import Fault
+from tests.faults.proxy import Fault, FaultProxy, Request
 from tests.storage.s3 import S3Server
 
 
@@ -39,3 +46,26 @@ def test_each_fault_is_met(s3: S3Server, tmp_path: Path):
     outcome = storage_verbs.run_case(5, s3, tmp_path)
     assert set(outcome.faults) == set(Fault)
     assert outcome.failed
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_failing_store_is_not_taken_for_damage(s3: S3Server, tmp_path: Path, fault: Fault, number: int):
+    """What an audit reads: damage would put the run into quarantine."""
+    root = f"s3://warehouse/audited/{tmp_path.name}"
+    archive = TopicArchive.create(f"{root}/topics/t", topic_schema(pa.string(), pa.int64()), 1, options=s3.options)
+    records = pa.table({"key": ["a", "b", "c"], "value": [1, 2, 3], "timestamp": [1, 2, 3]})
+    append(archive, records, attempt="a0", app_id="job", app_version=1)
+    (file,) = archive.refresh().files(0)
+    requests: list[Request] = []
+
+    def from_then_on(request: Request) -> Fault | None:
+        requests.append(request)
+        return fault if len(requests) > number else None
+
+    with FaultProxy(s3.endpoint, from_then_on, slow_seconds=0.3) as proxy:
+        limits = RequestLimits(request_timeout_ms=200, retries=1, retry_backoff_ms=1, retry_backoff_max_ms=1)
+        storage = Storage(root, s3.options | {"aws_endpoint_url": proxy.endpoint} | limits.options())
+        with pytest.raises(RetryableError):
+            list(read_flat(storage, "t", archive.schema, file))
+    assert len(requests) > number
