@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from statelib.commits import CommitLog, Runs
-from statelib.commits.layout import parse_run_id
+from statelib.commits.layout import parse_run_id, rolled_back
 from statelib.errors import ConfigurationError
 from statelib.metrics import Lateness, NodeMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from statelib.manifests import Audit, Commit, Plan, Staged
     from statelib.storage import Storage
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunDocuments:
-    """One run: a plan and what became of it."""
+    """One run: a plan and what became of it; ``taken_back_by``: the commit that has rolled it back."""
 
     plan: Plan
     staged: Staged | None
     audit: Audit | None
     commit: Commit | None
+    taken_back_by: int | None = None
 
     @property
     def run_id(self) -> str:
@@ -34,12 +36,21 @@ class RunDocuments:
 
     @property
     def status(self) -> str:
-        """``committed``, ``quarantined``, or the phase that comes next."""
+        """``committed``, ``quarantined``, what a rollback did, or the phase that comes next."""
+        if self.taken_back_by is not None:
+            return f"rolled back by {self.taken_back_by}"
+        if self.plan.rolled_back_to is not None:
+            return f"rollback to {self.plan.rolled_back_to}" + ("" if self.commit is not None else ", not done")
         if self.commit is not None:
             return "committed"
         if self.audit is not None:
             return "to be committed" if self.audit.success else "quarantined"
         return "to be audited" if self.staged is not None else "to be replayed"
+
+    @property
+    def counts(self) -> bool:
+        """Whether what it made is true: it is committed, and no rollback has taken it back."""
+        return self.status == "committed"
 
     @property
     def sealed(self) -> bool:
@@ -113,24 +124,39 @@ def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
     Raises:
         ConfigurationError: There is no such run.
     """
-    runs = Runs(storage, job)
-    plan = runs.plan(run_id) if parse_run_id(run_id) else None
+    plan = Runs(storage, job).plan(run_id) if parse_run_id(run_id) else None
     if plan is None:
         raise ConfigurationError("there is no such run", job=job, run=run_id, next_step="hindstream status")
+    log = CommitLog(storage, job)
+    later = rolled_back(log.read(n) for n in range(plan.commit + 1, log.head_number() + 1))
+    return _load(storage, job, plan, later)
+
+
+def load_runs(storage: Storage, job: str, after: int = 0) -> list[RunDocuments]:
+    """All runs of a job for commit numbers after ``after`` whose documents are there, the oldest first.
+
+    Tries that failed, and one that is under way, are among them.
+    """
+    log = CommitLog(storage, job)
+    head = log.head_number()
+    taken_back = rolled_back(log.read(n) for n in range(after + 1, head + 1))
+    return [run for n in range(after + 1, head + 2) for run in load_attempts(storage, job, n, taken_back)]
+
+
+def load_attempts(
+    storage: Storage, job: str, commit: int, taken_back: Mapping[int, int] = MappingProxyType({})
+) -> list[RunDocuments]:
+    """The runs for one commit number, first try first; ``taken_back``: as `rolled_back` says of the commits."""
+    return [_load(storage, job, plan, taken_back) for plan in Runs(storage, job).attempts(commit)]
+
+
+def _load(storage: Storage, job: str, plan: Plan, taken_back: Mapping[int, int]) -> RunDocuments:
+    runs = Runs(storage, job)
     standing = CommitLog(storage, job).read_if_present(plan.commit)
-    commit = standing if standing is not None and standing.run_id == run_id else None
-    return RunDocuments(plan, runs.staged(run_id), runs.audit(run_id), commit)
-
-
-def load_runs(storage: Storage, job: str) -> list[RunDocuments]:
-    """All runs of a job whose documents are there, the oldest first: tries that failed, and one that is under way."""
-    head = CommitLog(storage, job).head_number()
-    return [run for n in range(1, head + 2) for run in load_attempts(storage, job, n)]
-
-
-def load_attempts(storage: Storage, job: str, commit: int) -> list[RunDocuments]:
-    """The runs for one commit number, first try first."""
-    return [load_run(storage, job, plan.run_id) for plan in Runs(storage, job).attempts(commit)]
+    if standing is not None and standing.run_id != plan.run_id:
+        standing = None
+    by = taken_back.get(plan.commit) if standing is not None else None
+    return RunDocuments(plan, runs.staged(plan.run_id), runs.audit(plan.run_id), standing, by)
 
 
 def add_ledgers(totals: dict[str, NodeMetrics], more: dict[str, NodeMetrics]) -> None:

@@ -32,7 +32,7 @@ def print_status(job: str, settings: Settings) -> None:
         raise ConfigurationError("the job has no runs", job=job, warehouse=warehouse.uri(""), next_step=step)
     console = Console(file=sys.stdout)
     console.print(_runs_table(runs))
-    committed = [run for run in runs if run.commit is not None]
+    committed = [run for run in runs if run.counts]
     if committed:
         console.print(_stores_table(committed[-1]))
         console.print(f"Published through commit {published_through(warehouse, job)}.")

@@ -5,7 +5,8 @@
     jobs/<job>/reports/history.json   {"format_version": 1, "through": <n>, ...}: a `History` as JSON
 
 It is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest. If it
-is lost, damaged, of another version or ahead of the commits, it is made again from the documents of all runs.
+is lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from the
+documents of all runs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hindstream.documents import RunDocuments, add_to_ledger, load_attempts
+from hindstream.documents import RunDocuments, add_to_ledger, load_runs
 from hindstream.report.measures import windows
 from statelib.commits import CommitLog
 from statelib.metrics import NodeMetrics
@@ -144,8 +145,15 @@ def follow(storage: Storage, job: str, path: str) -> tuple[History, list[RunDocu
     history = History.decode(storage.get_if_present(path))
     if history.through > head:
         history = History()
-    added = [run for n in range(history.through + 1, head + 1) for run in load_attempts(storage, job, n)]
+    added = _runs(storage, job, history.through, head)
+    if history.through and any(run.plan.rolled_back_to is not None and run.commit is not None for run in added):
+        history = History()  # what was added up may have been taken back
+        added = _runs(storage, job, 0, head)
     for run in added:
         history.add(run)
     history.through = head
     return history, added
+
+
+def _runs(storage: Storage, job: str, after: int, head: int) -> list[RunDocuments]:
+    return [run for run in load_runs(storage, job, after) if run.plan.commit <= head]

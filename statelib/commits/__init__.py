@@ -15,6 +15,7 @@ from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import Published, publish, published_through
 from statelib.commits.rollback import RollbackPreview, preview_rollback, rollback
 from statelib.commits.stage import read_staged, stage
+from statelib.commits.verify import Verification, verify
 
 __all__ = [
     "CommitLog",
@@ -27,6 +28,7 @@ __all__ = [
     "Retention",
     "RollbackPreview",
     "Runs",
+    "Verification",
     "attempt_name",
     "check_restorable",
     "commit",
@@ -45,4 +47,5 @@ __all__ = [
     "rollback",
     "stage",
     "topic_path",
+    "verify",
 ]

@@ -266,6 +266,22 @@ class Storage:
             write_file(local_path, lambda unfinished: digests.append(self._fetch(path, unfinished)), replace=True)
             return digests[0]
 
+    def digest(self, path: str) -> tuple[int, str]:
+        """Size and SHA-256, in hex, of an object, which is read in bounded memory.
+
+        Raises:
+            ObjectNotFoundError: There is no object at ``path``.
+        """
+        with self._errors("read", path):
+            local = self.local_path(path)
+            if local is not None:
+                return local.stat().st_size, sha256_of_file(local)
+            size_bytes, digest = 0, hashlib.sha256()
+            for chunk in obstore.get(self._store, self._key(path)).stream(min_chunk_size=_STREAM_BYTES):
+                size_bytes += len(chunk)
+                digest.update(chunk)
+            return size_bytes, digest.hexdigest()
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Opens an object for random access: memory-mapped on local disk, elsewhere by ranges, a small one at once.
 

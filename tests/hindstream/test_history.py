@@ -11,7 +11,7 @@ from hindstream.documents import job_ledger, load_runs
 from hindstream.report import history as history_module
 from hindstream.report import write_job_report
 from hindstream.report.history import History, RunSummary, follow
-from statelib.commits import CommitLog, JobLayout
+from statelib.commits import CommitLog, JobLayout, Runs
 from statelib.job import Job
 from statelib.metrics import NodeMetrics
 from statelib.storage import Storage
@@ -134,3 +134,28 @@ def test_golden_bytes() -> None:
     one.nodes["n"] = NodeMetrics(3, 2, accounts={"forwarded": 2, "late": 1})
     assert one.encode() == GOLDEN
     assert History.decode(GOLDEN) == one
+
+
+def test_what_is_rolled_back_no_longer_counts(storage: Storage) -> None:
+    for number in (1, 2, 3):
+        make_run(storage, number)
+        write_job_report(storage, JOB)
+    first = CommitLog(storage, NAME).read(1)
+    plan = Runs(storage, NAME).plan(first.run_id)
+    assert plan is not None
+    again = {"commit": 4, "run_id": "00000004-1", "rolled_back_to": 1, "tasks": ()}
+    storage.put(JobLayout(NAME).plan("00000004-1"), plan.model_copy(update=again).encode())
+    CommitLog(storage, NAME).create(first.model_copy(update={**again, "tasks": first.tasks, "sinks": ()}))
+    write_job_report(storage, JOB)
+    runs = load_runs(storage, NAME)
+    found = kept(storage)
+    assert [run.status for run in found.newest] == [
+        "committed", "rolled back by 4", "rolled back by 4", "rollback to 1",
+    ]  # fmt: skip
+    assert (found.through, found.runs, found.last) == (4, 4, RunSummary.of(runs[0]))
+    assert found.nodes == job_ledger(runs[:1])
+    assert found.records_in == runs[0].plan.records
+    assert "rolled back by 4" in storage.get(f"jobs/{NAME}/reports/00000003-1.html").decode()
+    make_run(storage, 5)
+    write_job_report(storage, JOB)
+    assert kept(storage).records_in == 2 * runs[0].plan.records
