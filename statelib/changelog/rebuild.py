@@ -9,7 +9,7 @@ import pyarrow as pa
 from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.restore import restore
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.layout import Runs, changelog_topic
+from statelib.commits.layout import CommitLog, Runs, changelog_topic, rolled_back
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.schema_text import decode_schema
 
@@ -34,9 +34,11 @@ def rebuild(warehouse: Storage, commit: Commit, task_id: str, backend: Backend) 
         How many records each store's changelog had.
 
     Raises:
-        ConfigurationError: A store of the task has no changelog, or nobody wrote the topology down.
+        ConfigurationError: A store of the task has no changelog, or nobody wrote the topology down; or a rollback has
+            taken the commit back, and with it its part of the changelogs.
         CorruptedDataError: A changelog does not go as far as the commit.
     """
+    _check_standing(warehouse, commit)
     described = Runs(warehouse, commit.job).topology(commit.fingerprint)
     if described is None:
         raise ConfigurationError(
@@ -56,6 +58,17 @@ def rebuild(warehouse: Storage, commit: Commit, task_id: str, backend: Backend) 
             next_step="restore the state from a copy of the warehouse, roll back to an earlier commit, or replay",
         )
     return {store.name: _rebuild(warehouse, commit, task_id, store, backend) for store in stores}
+
+
+def _check_standing(warehouse: Storage, commit: Commit) -> None:
+    log = CommitLog(warehouse, commit.job)
+    by = rolled_back(log.read(n) for n in range(commit.commit + 1, log.head_number() + 1)).get(commit.commit)
+    if by is not None:
+        raise ConfigurationError(
+            f"commit {commit.commit} has been taken back by commit {by}: the changelogs have other records now",
+            job=commit.job,
+            next_step="rebuild the state of another commit",
+        )
 
 
 def _rebuild(warehouse: Storage, commit: Commit, task_id: str, store: StoreDescription, backend: Backend) -> int:

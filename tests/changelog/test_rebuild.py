@@ -25,6 +25,7 @@ from statelib import (
     sum_,
 )
 from statelib.changelog import rebuild
+from statelib.commits import rollback
 from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.errors import ConfigurationError
 from statelib.manifests import Commit
@@ -252,3 +253,22 @@ def test_nothing_is_rebuilt_from_a_changelog_that_is_too_short(tmp_path: Path) -
     shutil.rmtree(tmp_path / "warehouse" / "topics" / changelog_topic("job", "s"))
     with pytest.raises(Exception, match="the changelog ends before offset"):
         rebuilt(pipeline, head_of(pipeline))
+
+
+@pytest.mark.parametrize("build", TOPOLOGIES, ids=lambda build: build.__name__)
+def test_changelogs_go_back_with_the_job_and_on_again(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
+    """The whole engine: after a rollback and another replay everything is as if there had been none."""
+    undisturbed = replayed(tmp_path / "a", made(build), [5 * MINUTE, None])
+    pipeline = replayed(tmp_path / "b", made(build), [5 * MINUTE])
+    first = rebuilt(pipeline, head_of(pipeline))
+    pipeline.run(9 * MINUTE)
+    pipeline.run(None)
+    third = head_of(pipeline)
+    rollback(pipeline.warehouse, "job", 1, now_ms=1)
+    assert rebuilt(pipeline, head_of(pipeline)) == first
+    pipeline.run(None)
+    for topic in ("out", *(changelog_topic("job", store) for store in stores_of(made(build)))):
+        assert pipeline.output(topic) == undisturbed.output(topic)
+    assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state() == undisturbed.state()
+    with pytest.raises(ConfigurationError, match="commit 3 has been taken back by commit 4"):
+        rebuilt(pipeline, third)

@@ -19,7 +19,7 @@ from statelib.commits import (
     rollback,
     stage,
 )
-from statelib.manifests import Plan
+from statelib.manifests import Plan, TopologyDescription
 from statelib.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy
@@ -56,7 +56,9 @@ def drive(
 
 def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str, keep: int) -> None:
     publish(warehouse, JOB)
-    planned = plan(toy.job(JOB), warehouse, now_ms=1, until_ms=until_ms)
+    job = toy.job(JOB)
+    described = TopologyDescription(fingerprint=job.topology.fingerprint, nodes=(), stores=())
+    planned = plan(job, warehouse, now_ms=1, until_ms=until_ms, describe=lambda _: described)
     if isinstance(planned, Plan):
         if read_staged(warehouse, planned) is None:
             stage(warehouse, planned, toy.replay(warehouse, planned, scratch, attempt))

@@ -23,7 +23,7 @@ from tests.commits import toy
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
 
-FIRST_SLICE_ONLY = ["publish.before-create-archive"]
+FIRST_SLICE_ONLY = ["plan.topology-described", "publish.before-create-archive"]
 SECOND_SLICE = [
     "plan.before-create",
     "plan.created",
