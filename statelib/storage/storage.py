@@ -277,8 +277,8 @@ class Storage:
             if local is not None:
                 return local.stat().st_size, sha256_of_file(local)
             size_bytes, digest = 0, hashlib.sha256()
-            for chunk in obstore.get(self._store, self._key(path)).stream(min_chunk_size=_STREAM_BYTES):
-                size_bytes += len(chunk)
+            for chunk in self._chunks(path):
+                size_bytes += memoryview(chunk).nbytes
                 digest.update(chunk)
             return size_bytes, digest.hexdigest()
 

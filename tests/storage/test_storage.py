@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 import pickle
@@ -108,7 +109,11 @@ def test_upload_and_download(storage, tmp_path):
     content = os.urandom(12 << 20)  # more than one part of an upload
     (tmp_path / "from").write_bytes(content)
     storage.upload(tmp_path / "from", "state/file")
-    storage.download("state/file", tmp_path / "deep" / "to")
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert storage.download("state/file", tmp_path / "deep" / "to") == sha256
+    assert storage.digest("state/file") == (len(content), sha256)
+    with pytest.raises(ObjectNotFoundError):
+        storage.digest("state/other")
     assert (tmp_path / "deep" / "to").read_bytes() == content
     with pytest.raises(ObjectNotFoundError):
         storage.download("state/other", tmp_path / "deep" / "other")
