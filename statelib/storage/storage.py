@@ -53,6 +53,9 @@ _SMALL_BYTES = 4 << 20
 
 _STREAM_BYTES = 1 << 20
 _PARTS_AT_ONCE = 4
+_OUTPUT_PARTS_AT_ONCE = 2
+_PART_BYTES = 5 << 20
+"""The least that S3 takes. An output holds the parts that are under way and the one that it fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +315,10 @@ class Storage:
             local = self.local_path(path)
             errors = partial(self._errors, "write", path)
             if local is None:
-                return Output(obstore.open_writer(self._store, self._key(path)), errors)
+                writer = obstore.open_writer(
+                    self._store, self._key(path), buffer_size=_PART_BYTES, max_concurrency=_OUTPUT_PARTS_AT_ONCE
+                )
+                return Output(writer, errors)
             make_directories(local.parent)
             return Output(io.FileIO(local, "x"), errors)
 

@@ -95,7 +95,7 @@ def _command(folder: Path, data: Path, ports: dict[str, int]) -> list[str]:
         "-ip.bind=127.0.0.1",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
-        "-volume.max=20",
+        "-volume.max=100",
         "-volume.preStopSeconds=0",
         "-filer",
         "-s3",
