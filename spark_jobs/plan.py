@@ -47,6 +47,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
         semantics=settings.semantics,
         describe=partial(_described, job, settings),
         reset_stores=settings.reset_stores,
+        migrate_stores=settings.migrate_stores,
         changelogs=settings.changelogs,
     )
     if isinstance(planned, NothingToDo):

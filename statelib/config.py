@@ -184,6 +184,10 @@ class Settings(BaseSettings):
         default=(),
         description="stores that may begin empty where the topology has changed so that their state does not fit it",
     )
+    migrate_stores: Names = Field(
+        default=(),
+        description="stores of tables that may be made anew where only their kind or retention has changed",
+    )
     parallel_transfers: int = Field(
         default=4, ge=1, le=64, description="state files that a task fetches or stores at a time; each takes some MB"
     )

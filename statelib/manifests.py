@@ -164,6 +164,13 @@ class TopologyDescription(_Document):
     stores: tuple[StoreDescription, ...]
 
 
+class Migration(_Data):
+    """A store that is made anew of what another store of its name holds: see `statelib.migration`."""
+
+    before: StoreDescription
+    now: StoreDescription
+
+
 class Evolution(_Data):
     """How a run goes on from a state that another topology made: see `statelib.commits.evolution`.
 
@@ -171,12 +178,14 @@ class Evolution(_Data):
         fingerprint: Of the topology that made the state.
         nodes: The nodes whose stores are kept: what each is called now, and what it was called.
         dropped_families: By sub-topology, the families of stores that do not come along.
+        migrations: The stores that are of another kind, or have another retention, than those whose content they get.
         changes: What is different, in words, a sentence each.
     """
 
     fingerprint: str
     nodes: dict[str, str]
     dropped_families: dict[int, tuple[str, ...]]
+    migrations: tuple[Migration, ...] = ()
     changes: tuple[str, ...]
 
 

@@ -1,5 +1,5 @@
 """Changelogs of stores: stores rebuilt from them, and their compaction."""
 
-from statelib.changelog.rebuild import rebuild
+from statelib.changelog.rebuild import changelog_records, rebuild
 
-__all__ = ["rebuild"]
+__all__ = ["changelog_records", "rebuild"]

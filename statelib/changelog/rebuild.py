@@ -79,15 +79,21 @@ def _rebuild(warehouse: Storage, commit: Commit, task_id: str, store: StoreDescr
     return restore(
         store,
         decode_schema(store.arrow_schema),
-        _records(warehouse, topic, partition, end),
+        changelog_records(warehouse, topic, partition, end),
         backend,
         clock_ms=position.clocks.get(store.node, {}).get("store_time", NO_TIMESTAMP),
         semantics=commit.semantics or "kip",
+        takes_late=commit.semantics
+        != "kafka-4.3",  # it may have been a plain store; as shipped, refused ones are logged
     )
 
 
-def _records(warehouse: Storage, topic: str, partition: int, end: int) -> Iterator[pa.RecordBatch]:
-    """A changelog from its beginning to the offset ``end``."""
+def changelog_records(warehouse: Storage, topic: str, partition: int, end: int) -> Iterator[pa.RecordBatch]:
+    """A partition of a changelog from its beginning to the offset ``end``.
+
+    Raises:
+        CorruptedDataError: It does not go that far.
+    """
     if end == 0:
         return
     archive = open_archive_if_present(warehouse, topic)

@@ -47,8 +47,9 @@ def restore(
     records: Iterable[pa.RecordBatch],
     backend: Backend,
     *,
-    clock_ms: int,
-    semantics: Semantics,
+    clock_ms: int = NO_TIMESTAMP,
+    semantics: Semantics = "kip",
+    takes_late: bool = False,
 ) -> int:
     """Writes what a changelog holds into a store that is empty.
 
@@ -59,6 +60,8 @@ def restore(
         backend: Where the store is.
         clock_ms: Of windows and sessions: the store's clock as of the end; `NO_TIMESTAMP`: it has none.
         semantics: Those of the job.
+        takes_late: Whether a versioned store takes a record that is older than its retention too, if it is its key's
+            latest: among records of a plain store, or in another order than they were put.
 
     Returns:
         How many records there were.
@@ -70,6 +73,8 @@ def restore(
     if store.kind not in _KINDS:
         raise ConfigurationError(f"a {store.kind} store has no changelog", store=store.name)
     restoring = _KINDS[store.kind](store, schema, backend, clock_ms, semantics)
+    if isinstance(restoring, _Versions):
+        restoring.takes_late = takes_late
     count = 0
     for batch in records:
         if len(batch):
@@ -123,15 +128,31 @@ class _Versions:
         settings = store.settings
         versioned = VersionedStore(store.name, settings["history_retention_ms"], settings["segment_interval_ms"])
         self._context = OperatorContext(store.node, backend, KeyTable(), NodeMetrics(), semantics=semantics)
+        self._store = versioned.open(self._context)
         self._writer = versioned.writer(self._context, needs_prior=False)
+        self.takes_late = False
+        self._late: list[tuple[bytes, bytes | None, int]] = []
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        self._put_late()
+        clock = np.maximum.accumulate(np.concatenate([[self._store.stream_time], timestamp]))[:-1]
+        late = np.flatnonzero(timestamp < clock - self._store.history_retention_ms)
+        if self.takes_late and len(late):
+            columns = (keys.take(pa.array(late)).to_pylist(), values.take(pa.array(late)).to_pylist(), timestamp[late])
+            self._late = list(zip(*columns[:2], columns[2].tolist(), strict=True))
         self._writer.put(Batch(KeyColumn(keys), None, values, timestamp, np.arange(len(timestamp))))
         self._writer.flush(write)
         self._context.keys.clear()
 
     def finish(self, write: WriteBatch) -> None:
         del write
+        self._put_late()
+
+    def _put_late(self) -> None:
+        """Puts what the last records have left over, now that these are written."""
+        for key, value, timestamp in self._late:
+            self._store.put_if_latest(key, value, timestamp)
+        self._late = []
 
 
 class _Windows:

@@ -6,6 +6,9 @@ A store is known by its name, wherever a changed topology has it. It comes along
 - its sub-topology has the same number, and the same source topics lead to it, over repartitions too;
 - its records have the same keys: no step before it that gives records another key is new, gone or different.
 
+A table's store that differs in nothing but whether it is versioned, its retention or its segment interval can be made
+anew of its changelog, or of what it holds: it is *migrated* (KIP-889, its migration of stores that are not versioned).
+
 The tasks must be as many as before, and a sink that stays must be written by the same ones: offsets are theirs.
 
 Then everything else may change: stateless steps, names, sinks, functions of the same kind. What a function *does* is
@@ -19,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statelib.errors import ConfigurationError
-from statelib.manifests import Evolution
+from statelib.manifests import Evolution, Migration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +34,7 @@ _GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "forei
 
 _OF_CODE = {"function", "class", "code"}
 """What `statelib.operators.code_identity` tells of a function, where it knows its code."""
+_OF_HISTORY = {"history_retention_ms", "segment_interval_ms"}
 _SHOWN = 3
 
 
@@ -42,17 +46,18 @@ class Made:
     tasks: Mapping[int, int]
 
 
-def evolve(before: Made, now: Made, *, reset: Collection[str], job: str) -> Evolution:
+def evolve(before: Made, now: Made, *, reset: Collection[str], migrate: Collection[str], job: str) -> Evolution:
     """How the state of ``before`` is used by ``now``.
 
     Args:
         before: What has made the state.
         now: What is to go on from it.
         reset: Names of stores that may begin empty if they cannot come along.
+        migrate: Names of tables' stores that may be made anew of what they hold, if that is all it takes.
         job: For errors.
 
     Raises:
-        ConfigurationError: A store cannot come along and is not in ``reset``, or sources, tasks or who writes a sink
+        ConfigurationError: A store cannot come along and is named in neither, or sources, tasks or who writes a sink
             have changed.
     """
     if (what := _other_shape(before, now)) is not None:
@@ -65,37 +70,46 @@ def evolve(before: Made, now: Made, *, reset: Collection[str], job: str) -> Evol
     nodes: dict[str, str] = {}
     dropped: dict[int, tuple[str, ...]] = {}
     lost: dict[str, str] = {}
+    migrations: list[Migration] = []
     stores = {store.name: store for store in now.topology.stores}
     for store in before.topology.stores:
         kept = stores.get(store.name)
         why = "it is gone" if kept is None else _difference(store, before, kept, now)
         if why is None and kept is not None:
             nodes[kept.node] = store.node
+        elif kept is not None and store.name in migrate and _can_migrate(store, before, kept, now):
+            nodes[kept.node] = store.node
+            migrations.append(Migration(before=store, now=kept))
+            changes.append(f"store {store.name} is migrated: {why}")
         elif store.name in reset:
             dropped[store.sub_topology] = (*dropped.get(store.sub_topology, ()), *store.families)
             changes.append(f"store {store.name} is reset: {why}")
         else:
             lost[store.name] = str(why)
     if lost:
-        raise _refusal(lost, job)
+        old = {store.name: store for store in before.topology.stores}
+        migrates = [name for name in lost if name in stores and _can_migrate(old[name], before, stores[name], now)]
+        raise _refusal(lost, migrates, job)
     known = {store.name for store in before.topology.stores}
     changes += [f"store {name} is new and begins empty" for name in stores if name not in known]
     return Evolution(
         fingerprint=before.topology.fingerprint,
         nodes=nodes,
         dropped_families=dropped,
+        migrations=tuple(migrations),
         changes=(*changes, *_changed_nodes(before.topology, now.topology)),
     )
 
 
-def _refusal(lost: Mapping[str, str], job: str) -> ConfigurationError:
+def _refusal(lost: Mapping[str, str], migrates: Sequence[str], job: str) -> ConfigurationError:
     """Says which stores cannot come along, and what can be done."""
     shown = "; ".join(f"{name}: {why}" for name, why in list(lost.items())[:_SHOWN])
     more = f", and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    migrate = f"migrate with migrate_stores={','.join(migrates)}, " if migrates else ""
     return ConfigurationError(
         f"the topology has changed so that the state does not fit it: store {shown}{more}",
         job=job,
-        next_step=f"go back to the former topology, let the stores begin empty with"
+        next_step=f"go back to the former topology, {migrate}let the stores begin empty with"
         f" reset_stores={','.join(lost)}, or give the job a new name: it then replays from the beginning",
     )
 
@@ -129,23 +143,38 @@ def _archives(topology: TopologyDescription, nodes: Iterable[NodeDescription]) -
 
 def _difference(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> str | None:
     """Why a store cannot come along; None: it can."""
+    if old.kind != new.kind:
+        return f"it was a {old.kind} store and is a {new.kind} store"
+    changed = next(_differences(_without_code(old.settings), _without_code(new.settings), "its "), None)
+    if changed is None and old.families != new.families:
+        return "it lies in other families"
+    return changed or _other_content(old, before, new, now)
+
+
+def _can_migrate(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> bool:
+    """Whether a store can be made anew: a table's, of which only the kind or the retention has changed."""
+    if {old.kind, new.kind} - {"key-value", "versioned"}:
+        return False
+    of_content = (
+        {name: setting for name, setting in store.settings.items() if name not in _OF_HISTORY} for store in (old, new)
+    )
+    was, is_ = map(_without_code, of_content)
+    return was == is_ and _other_content(old, before, new, now) is None
+
+
+def _other_content(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> str | None:
+    """What makes the records that come to a store others than those that came before; None: nothing."""
     (archives_before, keys_before), (archives_now, keys_now) = (
         _lineage(made.topology, store.node) for made, store in ((before, old), (now, new))
     )
     for what, was, is_ in (
-        ("it", f"a {old.kind} store", f"a {new.kind} store"),
         ("its sub-topology", old.sub_topology, new.sub_topology),
         ("the topics behind it", archives_before, archives_now),
     ):
         if was != is_:
             return f"{what} was {was} and is {is_}"
-    changed = next(_differences(_without_code(old.settings), _without_code(new.settings), "its "), None)
-    if changed is not None:
-        return changed
     if old.arrow_schema != new.arrow_schema:
         return "the types of its keys or values are others"
-    if old.families != new.families:
-        return "it lies in other families"
     return None if keys_before == keys_now else "the keys of the records that come to it are made otherwise"
 
 

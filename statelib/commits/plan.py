@@ -79,6 +79,7 @@ def plan(
     semantics: Semantics = "kip",
     describe: Callable[[Mapping[str, TopicArchive]], TopologyDescription] | None = None,
     reset_stores: Collection[str] = (),
+    migrate_stores: Collection[str] = (),
     changelogs: Collection[str] = (),
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
@@ -96,6 +97,8 @@ def plan(
             is refused.
         reset_stores: Names of stores that may begin empty if the topology has changed so that they cannot come along
             (`statelib.commits.evolution`); any other store that is named stays as it is.
+        migrate_stores: Names of tables' stores that may be made anew of what they hold if only their kind or retention
+            has changed.
         changelogs: Names of stores that keep a changelog, from the job's first run on. One that does goes on to.
 
     Returns:
@@ -131,6 +134,7 @@ def plan(
         tasks=tasks,
         describe=None if describe is None else lambda: describe(archives),
         reset_stores=reset_stores,
+        migrate_stores=migrate_stores,
     )
     bootstrap = job.topology.bootstrap_topics
     slices = _cut(archives, head, until_ms, end_offsets, bootstrap)

@@ -28,6 +28,7 @@ def settle_topology(
     tasks: Mapping[int, int],
     describe: Callable[[], TopologyDescription] | None,
     reset_stores: Collection[str],
+    migrate_stores: Collection[str],
 ) -> Evolution | None:
     """Writes the description of a job's topology down, and finds how it goes on from the head's state.
 
@@ -39,6 +40,7 @@ def settle_topology(
         tasks: Of the topology, the number of tasks of each sub-topology.
         describe: Describes the topology; called only where the description is needed.
         reset_stores: See `statelib.commits.plan`.
+        migrate_stores: The same.
 
     Returns:
         How; None: the state is of the same topology, or there is none.
@@ -64,4 +66,4 @@ def settle_topology(
             " it then replays from the beginning",
         )
     of_head = Counter(int(task_id.partition("_")[0]) for task_id in head.tasks)
-    return evolve(Made(before, of_head), Made(now, tasks), reset=reset_stores, job=job)
+    return evolve(Made(before, of_head), Made(now, tasks), reset=reset_stores, migrate=migrate_stores, job=job)

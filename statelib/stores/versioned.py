@@ -186,6 +186,23 @@ class VersionedKeyValueStore:
         self._write_one(raw_key, stored, timeline, timestamp)
         return valid_to
 
+    def put_if_latest(self, key: Any, value: Any, timestamp: int) -> bool:
+        """Puts a version that may be older than the retention, unless the key has a later one; says whether it did.
+
+        Kafka's store takes such a version when it is restored (``RocksDBVersionedStore.restoreBatch``): it is what the
+        key has now, however long that has been so.
+
+        Raises:
+            InputError: The key is null.
+        """
+        raw_key = self._raw_key(key)
+        timeline, stored = self._read(raw_key, timestamp)
+        if timeline.valid_from and timeline.valid_from[-1] > timestamp:
+            return False
+        timeline.put(to_bytes(value, self._value_serde), timestamp, kip=self._kip)
+        self._write_one(raw_key, stored, timeline, timestamp)
+        return True
+
     def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
         """Puts a tombstone, and gives the value that was valid at ``timestamp`` before; None also if it is refused.
 

@@ -6,16 +6,19 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from statelib.changelog import changelog_records
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
-from statelib.commits.layout import JobLayout, parse_run_id
+from statelib.commits.layout import JobLayout, changelog_topic, parse_run_id
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
+from statelib.migration import contents, migrate_store
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
 
 if TYPE_CHECKING:
+    from statelib.manifests import Migration
     from statelib.storage import Storage
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.task.work import TaskWork
@@ -120,7 +123,30 @@ class TaskState:
         evolution = self._work.evolution
         if evolution is not None:
             rocksdb.drop(evolution.dropped_families.get(self._work.sub_topology.index, ()))
+            for migration in evolution.migrations:
+                if migration.now.sub_topology == self._work.sub_topology.index:
+                    self._migrate(migration, rocksdb)
         return rocksdb
+
+    def _migrate(self, migration: Migration, rocksdb: RocksDbBackend) -> None:
+        """Makes a store anew: of its changelog, or where it has none of what it holds."""
+        work, store = self._work, migration.before
+        if work.restore is None:
+            return
+        semantics = work.settings.semantics
+        topic = changelog_topic(work.job, store.name)
+        end = work.restore.position.sink_offsets.get(f"{topic}/{work.planned.partition}")
+        if end is not None:
+            records = changelog_records(self._storage, topic, work.planned.partition, end)
+            migrate_store(migration, records, rocksdb, semantics)
+            return
+        path = self._directory / "before"
+        self._checkpoints.restore(work.restore.state, path)
+        before = RocksDbBackend(path, create=False, read_only=True)
+        try:
+            migrate_store(migration, contents(store, before), rocksdb, semantics)
+        finally:
+            before.close()
 
     def _stored_position(self) -> bytes | None:
         try:

@@ -235,7 +235,10 @@ def test_document_bytes():
     evolution = Evolution(fingerprint="e", nodes={"N": "M"}, dropped_families={0: ("s",)}, changes=("M is gone",))
     changed = plan.model_copy(update={"evolution": evolution})
     assert Plan.decode(changed.encode(), file="p") == changed
-    written = b'"evolution":{"changes":["Misgone"],"dropped_families":{"0":["s"]},"fingerprint":"e","nodes":{"N":"M"}}'
+    written = (
+        b'"evolution":{"changes":["Misgone"],"dropped_families":{"0":["s"]},"fingerprint":"e","migrations":[],'
+        b'"nodes":{"N":"M"}}'
+    )
     assert written in b"".join(changed.encode().split())
     storage, log = log_of(0)
     log.advise_head(12)

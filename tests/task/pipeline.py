@@ -85,7 +85,11 @@ class Pipeline:
         append(archive, table, attempt=f"a{version}", app_id="test", app_version=version)
 
     def plan(
-        self, until_ms: int | None = None, end_of_input: EndOfInput = "hold", reset_stores: Sequence[str] = ()
+        self,
+        until_ms: int | None = None,
+        end_of_input: EndOfInput = "hold",
+        reset_stores: Sequence[str] = (),
+        migrate_stores: Sequence[str] = (),
     ) -> Plan | NothingToDo:
         """Plans a slice."""
         return plan(
@@ -97,6 +101,7 @@ class Pipeline:
             semantics=self._settings.semantics,
             describe=self._described,
             reset_stores=reset_stores,
+            migrate_stores=migrate_stores,
             changelogs=self._changelogs,
         )
 
@@ -104,10 +109,14 @@ class Pipeline:
         return describe_topology(self.topology, {name: archive.reader(0, 0, 0) for name, archive in archives.items()})
 
     def run(
-        self, until_ms: int | None = None, end_of_input: EndOfInput = "hold", reset_stores: Sequence[str] = ()
+        self,
+        until_ms: int | None = None,
+        end_of_input: EndOfInput = "hold",
+        reset_stores: Sequence[str] = (),
+        migrate_stores: Sequence[str] = (),
     ) -> Staged | NothingToDo:
         """One slice, committed and published; every record must be accounted for."""
-        planned = self.plan(until_ms, end_of_input, reset_stores)
+        planned = self.plan(until_ms, end_of_input, reset_stores, migrate_stores)
         if isinstance(planned, NothingToDo):
             return planned
         staged = stage(self.warehouse, planned, self.replay(planned))
