@@ -104,6 +104,8 @@ def _listed(value: object) -> object:
 
 def _duration(value: object) -> object:
     """A text such as ``7d`` as a time span; pydantic knows others, such as ISO 8601's ``P7D``."""
+    if isinstance(value, (int, float)) or (isinstance(value, str) and re.fullmatch(r"[\d.]+", value)):
+        raise ValueError("the time span has no unit: write 7d, 36h or 90min")
     if isinstance(value, str) and (match := re.fullmatch(r"(\d+) ?(s|min|h|d|w)", value)):
         return int(match[1]) * _UNITS[match[2]]
     return value

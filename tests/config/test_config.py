@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 import re
 from pathlib import Path
@@ -116,6 +117,19 @@ class TestUnknown:
         assert read <= NOT_SETTINGS
 
 
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("90s", 90_000), ("90min", 5_400_000), ("36h", 129_600_000), ("7d", 604_800_000), ("2w", 1_209_600_000),
+     ("P7D", 604_800_000), ("PT0.5S", 500), ("0s", 0)],
+)  # fmt: skip
+def test_a_time_span(in_empty_directory, text, ms):
+    settings = load(HINDSTREAM_KEEP_STATE_FOR=text)
+    assert settings.keep_state_for_ms == ms
+    again = load({"keep_state_for": json.loads(settings.model_dump_json())["keep_state_for"]})  # as a DAG carries it
+    assert again.keep_state_for_ms == ms
+    assert load().keep_state_for_ms is None
+
+
 class TestWrong:
     @pytest.mark.parametrize(
         ("name", "value", "reason"),
@@ -128,6 +142,10 @@ class TestWrong:
             ("memory_budget_bytes", "1KiB", "greater than or equal to"),
             ("memory_budget_bytes", "lots", "byte"),
             ("warehouse", "", "at least 1 character"),
+            ("keep_state_for", "a week", "valid timedelta"),
+            ("keep_state_for", "7", "has no unit"),
+            ("keep_state_for", "-P1D", "greater than or equal to"),
+            ("parallel_transfers", "0", "greater than or equal to 1"),
         ],
     )
     def test_names_setting_and_place(self, in_empty_directory, name, value, reason):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark_jobs import audit, commit, maintain, pipeline, plan, replay
+from spark_jobs import audit, commit, maintain, pipeline, plan, replay, report
 from spark_jobs.runs import open_warehouse
-from statelib.commits import CommitLog, NothingToDo, published_through
+from statelib.commits import CommitLog, NothingToDo, published_through, rollback
 from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError
 from tests.spark_jobs.orders import (
@@ -53,6 +53,24 @@ def test_slices_continue_and_an_old_one_does_nothing(settings: Settings, orders_
     assert outcome == NothingToDo("orders", "replayed-further", 2)
     assert pipeline.run_slice(orders_job, settings) == NothingToDo("orders", "no-new-records", 2)
     assert CommitLog(open_warehouse(settings), "orders").head_number() == 2
+
+
+@pytest.mark.spark
+def test_a_slice_after_a_rollback_gives_what_it_gave(settings: Settings, orders_job: Job) -> None:
+    warehouse = open_warehouse(settings)
+    pipeline.run_slice(orders_job, settings, DAY_MS)
+    pipeline.run_slice(orders_job, settings)
+    rows = published(settings)
+    made = rollback(warehouse, "orders", 1, now_ms=1)
+    assert published(settings) != rows
+    report.run(orders_job, settings, made.run_id)
+    page = warehouse.get(f"jobs/orders/reports/{made.run_id}.html").decode()
+    assert "rollback to 1" in page
+    again = pipeline.run_slice(orders_job, settings)
+    assert isinstance(again, pipeline.SliceResult)
+    assert again.commit.commit == 4
+    assert published(settings) == rows
+    assert "rolled back by 3" in warehouse.get("jobs/orders/reports/index.html").decode()
 
 
 @pytest.mark.spark
