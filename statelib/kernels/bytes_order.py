@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.kernels.compiled import Bytes, Int64s, UInt64sOut, compiled, helper, i64, nothing
+from statelib.kernels.compiled import (
+    Bytes,
+    Int64s,
+    Int64sOut,
+    UInt64sOut,
+    compiled,
+    helper,
+    i64,
+    load_word,
+    nothing,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +41,56 @@ def compare(data: NDArray[np.uint8], a_start: int, a_end: int, b_start: int, b_e
 def compare_bytes(data: NDArray[np.uint8], a_start: int, a_end: int, b_start: int, b_end: int) -> int:
     """`compare`, to be called from Python."""
     return compare(data, a_start, a_end, b_start, b_end)
+
+
+@helper
+def _shared(a: NDArray[np.uint8], a_start: int, b: NDArray[np.uint8], b_start: int, most: int) -> int:
+    """With how many bytes, up to ``most``, two byte strings begin that are the same."""
+    same: int = i64(0)
+    while same + _WORD_BYTES <= most and load_word(a, a_start + same) == load_word(b, b_start + same):
+        same += _WORD_BYTES
+    while same < most and a[a_start + same] == b[b_start + same]:
+        same += 1
+    return same
+
+
+@compiled(i64(Bytes, Int64s, Int64s))
+def _shared_by_all(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> int:
+    """With how many bytes all begin that are the same."""
+    shared: int = i64(length[0])
+    for i in range(1, len(start)):
+        if shared == 0:
+            break
+        shared = i64(_shared(data, start[0], data, start[i], min(shared, length[i])))
+    return shared
+
+
+@compiled(nothing(Bytes, Int64s, Int64s, Bytes, Int64s, Int64s, Int64sOut))
+def places_among(
+    data: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+    bounds: NDArray[np.uint8],
+    bound_start: NDArray[np.int64],
+    bound_length: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> None:
+    """Writes to ``places`` how many of some byte strings in order, ``bounds``, are less than or equal to each string.
+
+    Both are given as their bytes (uint8), where each begins, and how long each is (int64).
+    """
+    for i in range(len(start)):
+        low, high = i64(0), i64(len(bound_start))
+        while low < high:
+            middle = (low + high) // 2
+            at, most = bound_start[middle], min(length[i], bound_length[middle])
+            same = _shared(data, start[i], bounds, at, most)
+            ends = length[i] < bound_length[middle]  # it is a prefix, if all that both have is the same
+            if data[start[i] + same] < bounds[at + same] if same < most else ends:
+                high = middle
+            else:
+                low = middle + 1
+        places[i] = low
 
 
 @compiled(nothing(Bytes, Int64s, Int64s, Int64s, i64, UInt64sOut))
@@ -70,6 +130,8 @@ def _order_in_groups(words: NDArray[np.uint64], groups: NDArray[np.int64]) -> ND
 def sort_order(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """The order that sorts byte strings: eight bytes at a time, and again only where these are equal.
 
+    It begins behind the bytes that all share, as keys of one family often do.
+
     Args:
         data: uint8.
         start: int64[n]: where each begins in ``data``.
@@ -80,7 +142,8 @@ def sort_order(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArra
     """
     order = np.arange(len(start))
     group = np.zeros(len(start), np.int64)  # strings that are equal so far, numbered in their order
-    tied, position = order.copy(), 0  # places in ``order`` whose string is not alone in its group
+    tied = order.copy()  # places in ``order`` whose string is not alone in its group
+    position = _shared_by_all(data, start, length) if len(start) else 0
     while len(tied):
         rows = order[tied]
         words = np.empty(len(rows), np.uint64)

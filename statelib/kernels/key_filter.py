@@ -1,8 +1,9 @@
 """Which of many keys were added to a set, roughly: a Bloom filter that says no for sure, and yes wrongly now and then.
 
 A *split block* filter, as Parquet has it: the upper half of a key's hash chooses a block of 256 bits, a cache line's
-half, and the lower half one bit in each of its eight words. At 10 bits a key about one answer in a hundred is wrong.
-It is for memory only, as the hash is.
+half, and the lower half one bit in each of its eight words. At 16 bits a key about one answer in a thousand is wrong;
+at 10 it would be one in a hundred, and most of what a store with a few filters is asked for would not be there. It is
+for memory only, as the hash is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-_BITS_PER_KEY = 10
+_BITS_PER_KEY = 16
 _WORDS = 8
 _BITS_PER_BLOCK = 32 * _WORDS
 _FEWEST_KEYS = 1 << 10
@@ -83,6 +84,10 @@ class KeyFilter:
         self._parts: list[NDArray[np.uint32]] = []
         self._room = 0  # keys that the last part takes yet
         self._next = keys
+
+    def expect(self, keys: int) -> None:
+        """Says how many keys are about to be added, some at a time: a few large parts are better than many."""
+        self._next = max(self._next, keys - self._room)
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
         """Adds keys that were not added before, given their hashes."""

@@ -377,9 +377,11 @@ class KeyTable:
             raise InternalError("a code is not in the key table", code=code, keys=self._known)
         return self._arena[self._offsets[code] : self._offsets[code + 1]].tobytes()
 
-    def memory_bytes(self) -> int:
-        """What the table holds in memory."""
-        return sum(column.nbytes for column in self._columns)
+    def memory_bytes(self, more: int = 0) -> int:
+        """What the table holds in memory, or will with so many more keys like those that it has: it doubles."""
+        known = self._known + more
+        is_too_small = 2 * known > len(self._slots) or len(self.data) * known > len(self._arena) * self._known
+        return sum(column.nbytes for column in self._columns) * (1 + is_too_small)
 
 
 def _with_room(values: NDArray[Any], size: int) -> NDArray[Any]:

@@ -103,7 +103,10 @@ class Operator(Protocol):
         """Adds every change since the last flush to ``write`` and forgets the working set."""
 
     def memory_bytes(self) -> int:
-        """Size of the working set."""
+        """Size of the working set; at best as it will be after another batch like the last.
+
+        Arrays grow by doubling. Who spills just before has room for that, and need not copy what is about to go.
+        """
 
 
 @runtime_checkable

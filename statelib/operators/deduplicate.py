@@ -21,7 +21,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import NO_ENTRY, deduplicate, first_seen
 from statelib.operators.deduplication_ids import DeduplicationIds
 from statelib.operators.fields import both, fields_of_mapper
-from statelib.stores.deduplication import DeduplicationStore
+from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import Entries
 from statelib.stores.spec import StoreSpec, settings_of
 
@@ -105,13 +105,16 @@ class Deduplicate:
         self._store = DeduplicationStore(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._stream_time = NO_TIMESTAMP
         self._new_entries = 0  # since the last flush
+        self._new_ids = 0  # of the last batch
         self._ids = DeduplicationIds(spec, context)
         self._working_set = _WorkingSet()
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The records that are no duplicates."""
         (batch,) = inputs
+        known = len(self._ids)
         codes = self._ids.encode(batch)
+        self._new_ids = len(self._ids) - known
         if len(uptake):
             self._stream_time = int(uptake.stream_time[-1])
             since_ms = self._store.kept_from(int(uptake.stream_time[0]))
@@ -140,11 +143,11 @@ class Deduplicate:
 
     def flush(self, write: WriteBatch) -> None:
         """Removes what the store does not keep any more, and writes those new entries that it does."""
-        store = self._store
+        store, ids, entries = self._store, self._ids, self._working_set
         ever = len(store) + self._new_entries
         store.expire(self._stream_time, write)
-        codes, entries, stored_ms = self._working_set.changed_since(store.kept_from(self._stream_time))
-        store.store(self._ids.take(codes), entries, stored_ms, write)
+        codes = entries.changed_since(store.kept_from(self._stream_time))
+        store.store(Changes(codes, entries.timestamp, entries.stored_ms, ids.take, entries.of), write)
         self._context.metrics.count("expired-entries", ever - len(store))
         self._new_entries = 0
         self._working_set = _WorkingSet()
@@ -161,7 +164,8 @@ class Deduplicate:
 
     def memory_bytes(self) -> int:
         """The entries, what is known of the store and, unless they are the record keys, the ids."""
-        return self._working_set.memory_bytes() + self._store.memory_bytes() + self._ids.memory_bytes()
+        more = self._new_ids
+        return self._working_set.memory_bytes(more) + self._store.memory_bytes() + self._ids.memory_bytes(more)
 
 
 class _WorkingSet:
@@ -194,13 +198,24 @@ class _WorkingSet:
         found, entries = store.load(ids.take(wanted), since_ms=since_ms)
         self._fill(wanted[found], entries)
 
-    def changed_since(self, first_ms: int) -> tuple[NDArray[np.int64], Entries, NDArray[np.int64]]:
-        """Codes and entries that the store does not have, from ``first_ms`` on; and the timestamps that it has."""
-        known = slice(self._known)
-        codes = np.flatnonzero((self._timestamps[known] >= first_ms) & (self._timestamps[known] != self._stored[known]))
+    @property
+    def timestamp(self) -> NDArray[np.int64]:
+        """That of each entry, by code, ms."""
+        return self._timestamps[: self._known]
+
+    @property
+    def stored_ms(self) -> NDArray[np.int64]:
+        """The timestamp of the entry that the store has, by code."""
+        return self._stored[: self._known]
+
+    def of(self, codes: NDArray[np.int64]) -> Entries:
+        """The entries of codes."""
         places = self._places[codes]
-        entries = Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
-        return codes, entries, self._stored[codes]
+        return Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
+
+    def changed_since(self, first_ms: int) -> NDArray[np.int64]:
+        """The codes of the entries from ``first_ms`` on that the store does not have."""
+        return np.flatnonzero((self.timestamp >= first_ms) & (self.timestamp != self.stored_ms))
 
     def alive(self, first_ms: int) -> NDArray[np.int64]:
         """The codes whose entries are from ``first_ms`` on."""
@@ -212,9 +227,10 @@ class _WorkingSet:
             column[: len(codes)] = column[codes]
         self.kept = self._known = len(codes)
 
-    def memory_bytes(self) -> int:
-        """Size of the columns."""
-        return sum(column.nbytes for column, _ in self._all)
+    def memory_bytes(self, more: int) -> int:
+        """Size of the columns, or what it will be with so many more ids: it doubles."""
+        is_too_small = self._known + more > len(self._timestamps)
+        return sum(column.nbytes for column, _ in self._all) * (1 + is_too_small)
 
     @property
     def _all(self) -> list[tuple[NDArray[Any], Any]]:

@@ -76,6 +76,6 @@ class DeduplicationIds:
         """Forgets all ids; the task forgets the keys at the same time."""
         self._own.clear()
 
-    def memory_bytes(self) -> int:
-        """What they take, except for the task's keys."""
-        return self._own.memory_bytes()
+    def memory_bytes(self, more: int) -> int:
+        """What they take, or will with so many more, except for the task's keys."""
+        return 0 if self.are_keys else self._own.memory_bytes(more)

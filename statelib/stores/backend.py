@@ -7,16 +7,53 @@ has one of its own, so that data and position change in one atomic write.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from statelib.stores.byte_columns import Column
+
+    ColumnOf: TypeAlias = Callable[[NDArray[np.int64]], Column]
 
 
 PORTION = 1 << 14
 """How many keys a column may have to be written at once with all else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Many keys and their values, which are made as they are asked for: not all of them need be in memory at once.
+
+    Attributes:
+        count: How many there are.
+        keys: Gives the keys of some rows (int64, from 0 to below ``count``), binary without nulls. Each key is there
+            once, in any order.
+        values: Gives their values; None: the keys are to be deleted.
+    """
+
+    count: int
+    keys: ColumnOf
+    values: ColumnOf | None
+
+    @classmethod
+    def of(cls, keys: Column, values: Column | None) -> Self:
+        """Those of columns that are there."""
+        return cls(len(keys), _taken(keys), None if values is None else _taken(values))
+
+    def made(self) -> Rows:
+        """The same with all keys and values in memory."""
+        rows = np.arange(self.count)
+        return Rows.of(self.keys(rows), None if self.values is None else self.values(rows))
+
+
+def _taken(column: Column) -> ColumnOf:
+    return lambda rows: column.take(pa.array(rows))
 
 
 @dataclass(slots=True)
@@ -29,8 +66,10 @@ class WriteBatch:
     """(family, first key, end key, exclusive) to delete; carried out before ``operations``."""
     expiring: set[str] = field(default_factory=set)
     """Families of which most will be deleted as ranges: see `expire_range`."""
-    columns: list[tuple[str, Column, Column | None]] = field(default_factory=list)
-    """(family, keys, values); values None deletes the keys. Carried out after ``operations``, in order."""
+    rows: list[tuple[str, Rows]] = field(default_factory=list)
+    """(family, rows), carried out after ``operations``, in order."""
+    passed_to: Backend | None = None
+    """Carries out what there is whenever more than `PORTION` rows are added; None: all waits for `Backend.write`."""
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
         """Sets ``key`` to ``value``."""
@@ -48,13 +87,27 @@ class WriteBatch:
             keys: Binary, without nulls, in any order.
             values: As many.
         """
-        if len(keys):
-            self.columns.append((family, keys, values))
+        self.put_rows(family, Rows.of(keys, values))
 
     def delete_columns(self, family: str, keys: Column) -> None:
         """Removes many keys, each once, as `put_columns` sets them."""
-        if len(keys):
-            self.columns.append((family, keys, None))
+        self.put_rows(family, Rows.of(keys, None))
+
+    def put_rows(self, family: str, rows: Rows) -> None:
+        """As `put_columns` and `delete_columns`, of rows that are asked for before this returns, and not later.
+
+        A batch that is passed on needs memory for a small part of them.
+        """
+        if self.passed_to is not None and rows.count > PORTION:
+            self.rows.append((family, rows))
+            self._pass_on(self.passed_to)
+        elif rows.count:
+            self.rows.append((family, rows.made()))
+
+    def _pass_on(self, backend: Backend) -> None:
+        backend.write(self)
+        for added in (self.operations, self.ranges, self.expiring, self.rows):
+            added.clear()
 
     def delete_range(self, family: str, first: bytes, end: bytes) -> None:
         """Removes all keys from ``first`` (inclusive) to ``end`` (exclusive); carried out before puts and deletes."""
@@ -69,7 +122,7 @@ class WriteBatch:
         self.expiring.add(family)
 
     def __len__(self) -> int:
-        return len(self.operations) + len(self.ranges) + sum(len(keys) for _, keys, _ in self.columns)
+        return len(self.operations) + len(self.ranges) + sum(rows.count for _, rows in self.rows)
 
 
 def end_of_prefix(prefix: bytes) -> bytes | None:
@@ -107,8 +160,8 @@ class Backend(Protocol):
     def write(self, batch: WriteBatch) -> None:
         """Carries out all of ``batch``; families that are not there yet are created.
 
-        Single operations and ranges become visible together or not at all, and with them columns of up to `PORTION`
-        keys. Longer columns, and what comes behind them, follow one by one, so that a large batch takes little memory
+        Single operations and ranges become visible together or not at all, and with them up to `PORTION` rows of a
+        family. More rows, and what comes behind them, follow one by one, so that a large batch takes little memory
         beyond its own; who is killed in between leaves a part of them. That is for a task's working copy, which dies
         with its attempt: its state becomes true by checkpoint and commit.
         """

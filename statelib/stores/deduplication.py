@@ -12,15 +12,18 @@ they are as many as the entries it reads the segment instead.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from statelib.kernels.key_filter import KeyFilter, hashes_of
 from statelib.kernels.key_table import KeyTable
+from statelib.stores.backend import Rows
+from statelib.stores.byte_columns import in_order
 from statelib.stores.deduplication_codec import (
     SEGMENT_BYTES,
     Entries,
@@ -36,14 +39,35 @@ from statelib.stores.deduplication_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.backend import Backend, ColumnOf, WriteBatch
     from statelib.stores.byte_columns import Column
 
+    EntriesOf: TypeAlias = Callable[[NDArray[np.int64]], Entries]
+
 _READ_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """New entries. The store makes columns of them some at a time, so that not all are in memory twice.
+
+    Attributes:
+        codes: int64, which entries are new; all else is by code.
+        timestamp: int64, ms, of each entry.
+        stored_ms: int64, the timestamp of the entry that the store has of each id, `NO_ENTRY` for none.
+        ids: Gives the ids of some codes (int64); each once.
+        entries: Gives the entries of some codes.
+    """
+
+    codes: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    stored_ms: NDArray[np.int64]
+    ids: ColumnOf
+    entries: EntriesOf
 
 
 @dataclass(slots=True)
@@ -137,10 +161,12 @@ class DeduplicationStore:
     def _ask(self, number: int, ids: Column) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
         """Some at a time, which of the ids a segment has, and their values."""
         keys = encode_keys(np.full(len(ids), number), ids)
+        order = in_order(keys)  # RocksDB is fastest then
         for first in range(0, len(keys), _READ_AT_ONCE):
-            values = self._backend.multi_get(self._entries, keys.slice(first, _READ_AT_ONCE).to_pylist())
+            rows = order.slice(first, _READ_AT_ONCE)
+            values = self._backend.multi_get(self._entries, keys.take(rows).to_pylist())
             there = [i for i, value in enumerate(values) if value is not None]
-            yield first + np.array(there, dtype=np.int64), [value for value in values if value is not None]
+            yield rows.to_numpy()[there], [value for value in values if value is not None]
 
     def _read_whole(self, number: int, ids: Column) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
         """As `_ask`, but reads all that the segment has, and keeps a filter of it."""
@@ -166,33 +192,65 @@ class DeduplicationStore:
             for number in expired:
                 del self._segments[number]
 
-    def store(self, ids: Column, entries: Entries, stored_ms: NDArray[np.int64], write: WriteBatch) -> None:
+    def store(self, changes: Changes, write: WriteBatch) -> None:
         """Adds new entries to ``write``, and the removal of those that they replace.
 
         Args:
-            ids: Each once.
-            entries: Of these.
-            stored_ms: int64, the timestamp of the entry that the store has of each, `NO_ENTRY` for none.
+            changes: The new entries.
             write: The batch; it has to be carried out before the next call.
         """
-        segment, before = entries.timestamp // self._width_ms, stored_ms // self._width_ms
-        there = np.isin(before, list(self._segments))
-        moved = there & (before != segment)
-        new = ~there | moved
-        write.delete_columns(self._entries, encode_keys(before[moved], ids.filter(pa.array(moved))))
-        write.put_columns(self._entries, encode_keys(segment, ids), encode_values(entries))
+        there, replaced = list(self._segments), [np.empty(0, np.int64)]
+        added, removed = Counter[int](), Counter[int]()
+        for codes, segment, before, is_new in self._some_at_once(changes, there):
+            for number in np.unique(segment).tolist():
+                added[number] += int(np.count_nonzero(is_new & (segment == number)))
+            is_replaced = is_new & np.isin(before, there)
+            removed.update(before[is_replaced].tolist())
+            replaced.append(codes[is_replaced])
+        for number, count in added.items():
+            known = self._segments.setdefault(number, _Segment(0, KeyFilter()))
+            known.entries += count
+            if known.filter is not None:
+                known.filter.expect(count)
+        for number, count in removed.items():
+            self._segments[number].entries -= count
+        for codes, segment, _, is_new in self._some_at_once(changes, there):
+            self._remember(segment[is_new], changes.ids(codes[is_new]))
+        write.put_rows(self._entries, self._rows(changes.stored_ms, np.concatenate(replaced), changes.ids))
+        write.put_rows(self._entries, self._rows(changes.timestamp, changes.codes, changes.ids, changes.entries))
+        self._write_counts({*added, *removed}, write)
+
+    def _some_at_once(
+        self, changes: Changes, there: Sequence[int]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
+        """Codes, the segment of each entry and that of the one before, and whether it is new to its segment.
+
+        Args:
+            changes: The new entries.
+            there: The segments before them.
+        """
+        for first in range(0, len(changes.codes), _READ_AT_ONCE):
+            codes = changes.codes[first : first + _READ_AT_ONCE]
+            segment, before = (ms[codes] // self._width_ms for ms in (changes.timestamp, changes.stored_ms))
+            yield codes, segment, before, (before != segment) | ~np.isin(before, there)
+
+    def _remember(self, segment: NDArray[np.int64], ids: Column) -> None:
+        """Puts ids into the filters of their segments."""
         hashes = hashes_of(ids)
         for number in np.unique(segment).tolist():
-            added = hashes[new & (segment == number)]
-            known = self._segments.setdefault(number, _Segment(0, KeyFilter()))
-            known.entries += len(added)
-            if known.filter is not None:
-                known.filter.add(added)
-        for number, count in zip(
-            *(part.tolist() for part in np.unique(before[moved], return_counts=True)), strict=True
-        ):
-            self._segments[number].entries -= count
-        self._write_counts({*np.unique(segment).tolist(), *np.unique(before[moved]).tolist()}, write)
+            known = self._segments[number].filter
+            if known is not None:
+                known.add(hashes[segment == number])
+
+    def _rows(
+        self, time_ms: NDArray[np.int64], codes: NDArray[np.int64], ids: ColumnOf, entries: EntriesOf | None = None
+    ) -> Rows:
+        """The entries of some codes as they lie; ``entries`` None: as they are deleted. ``time_ms``: by code."""
+
+        def keys(rows: NDArray[np.int64]) -> Column:
+            return encode_keys(time_ms[codes[rows]] // self._width_ms, ids(codes[rows]))
+
+        return Rows(len(codes), keys, entries and (lambda rows: encode_values(entries(codes[rows]))))
 
     def _write_counts(self, numbers: set[int], write: WriteBatch) -> None:
         for number in numbers:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+import numpy as np
 from sortedcontainers import SortedDict
 
 from statelib.errors import InternalError
@@ -102,13 +103,15 @@ class MemoryBackend:
                 entries.pop(key, None)
             else:
                 entries[key] = value
-        for family, keys, values in batch.columns:
+        for family, rows in batch.rows:
             entries = self._families.setdefault(family, SortedDict())
-            if values is None:
-                for key in keys.to_pylist():
+            everything = np.arange(rows.count)
+            keys = rows.keys(everything).to_pylist()
+            if rows.values is None:
+                for key in keys:
                     entries.pop(key, None)
             else:
-                entries.update(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+                entries.update(zip(keys, rows.values(everything).to_pylist(), strict=True))
 
     def approximate_bytes(self, family: str) -> int:
         """See `Backend`; extrapolated from the first thousand entries."""

@@ -44,17 +44,16 @@ from statelib.errors import (
     InternalError,
 )
 from statelib.stores.backend import PORTION
-from statelib.stores.rocksdb_columns import add, ingest
 from statelib.stores.rocksdb_compaction import MOST_EXPIRING_FILES, compact, in_tiers
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
+from statelib.stores.rocksdb_rows import add, ingest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocksdict import ColumnFamily, RdictIter
 
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.byte_columns import Column
+    from statelib.stores.backend import Rows, WriteBatch
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 _BLOOM_BITS_PER_KEY = 10
@@ -242,20 +241,20 @@ class RocksDbBackend:
                 native.delete(key, self._handle(family))
             else:
                 native.put(key, value, self._handle(family))
-        for family, keys, values in batch.columns:
-            if len(keys) <= PORTION:
-                add(native, self._handle(family), keys, values)
+        for family, rows in batch.rows:
+            if rows.count <= PORTION:
+                add(native, self._handle(family), rows)
             else:
                 self._write(native)
                 native = rocksdict.WriteBatch(raw_mode=True)
-                self._ingest(family, keys, values)
+                self._ingest(family, rows)
         self._write(native)
 
-    def _ingest(self, family: str, keys: Column, values: Column | None) -> None:
+    def _ingest(self, family: str, rows: Rows) -> None:
         self._handle(family)
         self.writes += 1
         with mapped_errors(self._path):
-            ingest(self._families[family], self._options, keys, values, self._path / "columns.new")
+            ingest(self._families[family], self._options, rows, self._path / "rows.new")
 
     def _write(self, native: rocksdict.WriteBatch) -> None:
         database = self._database()

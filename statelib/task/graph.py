@@ -65,6 +65,7 @@ class Graph:
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
         self._encode_keys = sub_topology.stateful
         self.keys = KeyTable()
+        self._new_keys = 0  # of the last records
         self.metrics = {node.name: NodeMetrics() for node in self.nodes}
         self.clocks = {p.name: dict(clocks.get(p.name, {})) for p in sub_topology.processors}
         self.operators: dict[str, Operator] = {}
@@ -115,7 +116,9 @@ class Graph:
             By sink node, the batches that reached it, one a parent.
         """
         arrived: dict[str, tuple[Batch, ...]] = {}
+        known = len(self.keys)
         made = self._run_all(parts, ranks, uptake, sealed or {})
+        self._new_keys = len(self.keys) - known
         for node in self.nodes:
             if isinstance(node, Sink):
                 arrived[node.name] = self._inputs(node, made)
@@ -188,7 +191,7 @@ class Graph:
     def spill(self) -> None:
         """As `flush`, but writes the changes, one operator's after the other: all at once would take more memory."""
         for operator in self.operators.values():
-            write = WriteBatch()
+            write = WriteBatch(passed_to=self._backend)
             operator.flush(write)
             self._backend.write(write)
         self.keys.clear()
@@ -204,8 +207,8 @@ class Graph:
                     self.metrics[name].gauges["open-windows"] = windows
 
     def memory_bytes(self) -> int:
-        """Size of all working sets."""
-        return self.keys.memory_bytes() + sum(o.memory_bytes() for o in self.operators.values())
+        """Size of all working sets: see `Operator.memory_bytes`."""
+        return self.keys.memory_bytes(self._new_keys) + sum(o.memory_bytes() for o in self.operators.values())
 
     def _run(self, node: Processor, inputs: tuple[Batch, ...], uptake: Uptake) -> Batch:
         try:

@@ -153,6 +153,7 @@ class _Task:
             phases.end("write")
             step("task.batch-processed")
             if self._graph.memory_bytes() > self.state.working_set_bytes:
+                release_freed_memory()
                 self._spill()
                 release_freed_memory()
                 self._inputs.most_at_once = work.settings.batch_records_beyond_budget
@@ -165,7 +166,7 @@ class _Task:
         repartitions = tuple(file for sink in self._repartition_sinks.values() for file in sink.close())
         phases.end("write")
         step("task.files-staged")
-        write = WriteBatch()
+        write = WriteBatch(passed_to=self.state.backend)
         self._graph.flush(write)
         position = self._position()
         state = self.state.commit(write, position)

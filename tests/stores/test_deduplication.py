@@ -14,7 +14,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.stores import deduplication
 from statelib.stores.backend import WriteBatch
-from statelib.stores.deduplication import DeduplicationStore
+from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import (
     Entries,
     decode_count,
@@ -49,8 +49,10 @@ def rows(entries: Entries) -> list[Entry]:
 
 def put(store: DeduplicationStore, backend: Backend, new: dict[bytes, Entry], stored: dict[bytes, Entry]) -> None:
     write = WriteBatch()
-    before = [stored[key][0] if key in stored else NO_ENTRY for key in new]
-    store.store(pa.array(list(new), pa.binary()), columns(list(new.values())), np.array(before, np.int64), write)
+    before = np.array([stored[key][0] if key in stored else NO_ENTRY for key in new], np.int64)
+    ids, entries = pa.array(list(new), pa.binary()), columns(list(new.values()))
+    changes = Changes(np.arange(len(new)), entries.timestamp, before, ids.take, entries.take)
+    store.store(changes, write)
     backend.write(write)
 
 
@@ -187,7 +189,7 @@ def test_what_was_written_here_is_known_without_a_question() -> None:
     put(store, backend, written, {})
     assert len(store.load(others, since_ms=0)[0]) == 0
     assert backend.asked < 50
-    assert store.memory_bytes() == 1_280
+    assert store.memory_bytes() == 2_048
 
 
 def test_who_asks_long_enough_reads_the_segment_once() -> None:
