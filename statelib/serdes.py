@@ -82,6 +82,11 @@ class Serde(Protocol):
         """Kind and type as plain data (JSON), for fingerprints and for people."""
 
 
+def serialized(values: pa.Array) -> pa.BinaryArray:
+    """The bytes of values by `serde_for` their type."""
+    return serde_for(values.type).serialize(values)
+
+
 def serde_for(arrow_type: pa.DataType) -> Serde:
     """The serde of an Arrow type: see the module's docstring.
 

@@ -178,15 +178,16 @@ class _Windows:
         there, _ = self._store.load(lambda some: plain.take(pa.array(some)), start)
         is_there[there] = True
         rows = values.take(chosen)
+        time, raw = np.where(np.asarray(rows.is_valid()), timestamp[last], NO_TIMESTAMP), _as_row(rows, self._row)
+        alive = np.flatnonzero(start > self._store.last_expired_start)
         changes = WindowChanges(
-            plain,
-            start,
-            np.where(np.asarray(rows.is_valid()), timestamp[last], NO_TIMESTAMP),
-            _as_row(rows, self._row),
-            is_there,
+            lambda some: plain.take(pa.array(alive[some])),
+            start[alive],
+            time[alive],
+            lambda some: raw.take(pa.array(alive[some])),
+            is_there[alive],
         )
-        alive = start > self._store.last_expired_start
-        self._store.store(changes.filter(alive), self._row, write)
+        self._store.store(changes, self._row, write)
 
     def finish(self, write: WriteBatch) -> None:
         self._store.stream_time = max(self._store.stream_time, self._clock_ms)

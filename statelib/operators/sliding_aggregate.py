@@ -33,7 +33,7 @@ from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
 from statelib.semantics import Semantics
-from statelib.serdes import serde_for
+from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
 
@@ -300,12 +300,11 @@ class RunningSlidingAggregate:
         windows = self._slots.windows[kept]
         changed = (windows["last_update"] != NO_UPDATE) & ((windows["alive"] == 1) | (windows["stored"] == 1))
         slots, windows = kept[changed], windows[changed]
-        rows = self._aggregator.dump(slots)
         changes = WindowChanges(
-            keys=self._context.keys.take(np.ascontiguousarray(windows["key_code"])),
+            keys=lambda some: self._context.keys.take(np.ascontiguousarray(windows["key_code"][some])),
             start=np.ascontiguousarray(windows["start"]),
             timestamp=np.where(windows["alive"] == 1, windows["timestamp"], NO_TIMESTAMP),
-            rows=serde_for(rows.type).serialize(rows),
+            rows=lambda some: serialized(self._aggregator.dump(slots[some])),
             stored=windows["stored"] == 1,
         )
         self._store.store(changes, schema, write)

@@ -30,10 +30,10 @@ from statelib.operators.buffered_columns import from_store, stored_schema, to_st
 from statelib.operators.departures import Departures, as_inputs, merged
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
-from statelib.serdes import serde_for
+from statelib.serdes import serde_for, serialized
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import named
-from statelib.stores.suppression_buffer import SuppressionBufferStore
+from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRows
 
 if TYPE_CHECKING:
@@ -304,12 +304,11 @@ class TimeOrderedBuffer:
         if self._pool is None:
             return
         records, size, schema = self.records, self.size, stored_schema(self._pool.schema)
-        changed = self._changed(self._buffer.held(), self._pool)
-        self._forget(records, size)  # now: what follows takes as much memory again
         if self._store.is_by_time and self._newest_stored != NO_TIMESTAMP:
             self._store.remove_until(self._horizon_ms if records else self._newest_stored, write)
-        self._write(*changed, schema, write)
+        self._write(self._buffer.held(), self._pool, write)
         self._store.store_totals(records, size, schema, write)
+        self._forget(records, size)
 
     def _tidy(self, gone: NDArray[Any], pool: RowPool, past: NDArray[Any] = _NONE) -> None:
         """Removes what has left (`SLOT`; ``past`` memory: `INPUT`) from the store too, and keeps memory in bounds."""
@@ -346,34 +345,40 @@ class TimeOrderedBuffer:
         held = self._buffer.held()
         held = held[np.argsort(self._buffer.slots["row"][held])]
         moved, kept = np.split(held, [(len(held) + 1) // 2])
-        self._write(*self._changed(moved, pool), stored_schema(pool.schema), write)
+        self._write(moved, pool, write)
         self._buffer.add_spilled(len(moved), int(self._buffer.slots["bytes"][moved].sum()))
         self._buffer.keep(kept, self._context.keys)
         self._context.metrics.count("suppression-spill", len(moved))
         self._compact(pool)
 
-    def _changed(self, numbers: NDArray[np.int64], pool: RowPool) -> tuple[BufferedRows, NDArray[np.int64]]:
-        """Those keys, given by slot, that the store does not have as they are; and the times that it has them under."""
+    def _write(self, numbers: NDArray[np.int64], pool: RowPool, write: WriteBatch) -> None:
+        """Adds those keys, given by slot, that the store does not have as they are."""
         slots = self._buffer.slots
         changed = numbers[slots["changed"][numbers] == 1]
-        first_rows = partial(pool.take, slots["first_row"][changed])
-        rows = to_store(pool.take(slots["row"][changed]), first_rows, keeps_old=self._as_shipped).to_struct_array()
-        buffered = BufferedRows(
-            key=self._context.keys.take(slots["key_code"][changed]),
-            start=slots["start"][changed],
-            end=slots["end"][changed],
-            time=slots["time"][changed],
-            updated=slots["updated"][changed],
-            counted_bytes=slots["bytes"][changed],
-            row=serde_for(rows.type).serialize(rows),
-        )
-        return buffered, slots["stored_time"][changed]
+        if len(changed):
+            time = slots["time"][changed]
+            changes = BufferChanges(
+                time,
+                slots["stored_time"][changed],
+                lambda some: self._raw_keys(slots[changed[some]]),
+                lambda some: self._rows_of(slots[changed[some]], pool),
+            )
+            self._store.store(changes, stored_schema(pool.schema), write)
+            self._newest_stored = max(self._newest_stored, int(time.max()))
 
-    def _write(self, rows: BufferedRows, stored_time: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
-        """Writes what has `_changed`."""
-        if len(rows):
-            self._store.store(rows, stored_time, schema, write)
-            self._newest_stored = max(self._newest_stored, int(rows.time.max()))
+    def _rows_of(self, slots: NDArray[Any], pool: RowPool) -> BufferedRows:
+        """What the store holds of slots."""
+        first_rows = partial(pool.take, slots["first_row"])
+        rows = to_store(pool.take(slots["row"]), first_rows, keeps_old=self._as_shipped).to_struct_array()
+        return BufferedRows(
+            key=self._context.keys.take(np.ascontiguousarray(slots["key_code"])),
+            start=slots["start"],
+            end=slots["end"],
+            time=slots["time"],
+            updated=slots["updated"],
+            counted_bytes=slots["bytes"],
+            row=serialized(rows),
+        )
 
     def _compact(self, pool: RowPool) -> None:
         """Drops the rows that nobody waits for, and room that nobody needs; the rows keep their order."""

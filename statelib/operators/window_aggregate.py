@@ -31,7 +31,7 @@ from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
-from statelib.serdes import serde_for
+from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
 from statelib.windows import TimeWindows
@@ -313,12 +313,11 @@ class RunningWindowAggregate:
         if len(self._slots) == 0 or schema is None:
             return
         alive = self._alive()
-        rows = self._aggregator.dump(alive)
         changes = WindowChanges(
-            keys=self._keys_of(alive),
+            keys=lambda some: self._keys_of(alive[some]),
             start=self._slots.start[alive],
             timestamp=self._timestamp[alive],
-            rows=serde_for(rows.type).serialize(rows),
+            rows=lambda some: serialized(self._aggregator.dump(alive[some])),
             stored=self._stored[alive],
         )
         self._store.store(changes, schema, write)

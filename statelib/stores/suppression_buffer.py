@@ -8,15 +8,16 @@ The rows lie by key, beside an index by time, or (format 3) in order of time: se
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
+from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import empty_values
 from statelib.stores.header import Header
 from statelib.stores.suppression_codec import (
@@ -29,7 +30,6 @@ from statelib.stores.suppression_codec import (
     decode_time_key,
     decode_time_keys,
     decode_totals,
-    encode_keys,
     encode_time_key,
     encode_time_keys,
     encode_totals,
@@ -37,16 +37,34 @@ from statelib.stores.suppression_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.backend import Backend, ColumnOf, WriteBatch
     from statelib.stores.byte_columns import Column
 
 Item = TypeVar("Item")
 
 _READ_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class BufferChanges:
+    """Keys that are new or have changed. The store makes columns of them some at a time: not all are in memory twice.
+
+    Attributes:
+        time: int64, the buffer time of each, ms.
+        stored_time: int64, that under which the store has each, ms; `NOT_STORED`: it does not have it.
+        raw_keys: Gives the buffer keys of some, given their indices (int64).
+        rows: Gives what is held of some.
+    """
+
+    time: NDArray[np.int64]
+    stored_time: NDArray[np.int64]
+    raw_keys: ColumnOf
+    rows: Callable[[NDArray[np.int64]], BufferedRows]
 
 
 class SuppressionBufferStore:
@@ -146,27 +164,29 @@ class SuppressionBufferStore:
     def _decoded(self, raw_keys: Sequence[bytes], raw_values: Sequence[bytes]) -> BufferedRows:
         return decode(raw_keys, raw_values, self._suffix_words, self._name, by_time=self.is_by_time)
 
-    def store(self, rows: BufferedRows, stored_time: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
+    def store(self, changes: BufferChanges, schema: pa.Schema, write: WriteBatch) -> None:
         """Adds keys that are new or have changed to ``write``.
 
         Args:
-            rows: After all changes.
-            stored_time: int64, the buffer time under which the store has each, ms; `NOT_STORED`: it does not have it.
+            changes: The keys.
             schema: The types of a row.
             write: The batch.
         """
         self.header.write(schema, write)
-        raw_keys = encode_keys(rows, self._suffix_words)
+        raw_keys, time, stored_time = changes.raw_keys, changes.time, changes.stored_time
+
+        def values(some: NDArray[np.int64]) -> Column:
+            return encode_values(changes.rows(some))
+
         if self.is_by_time:
-            write.put_columns(self._by_time, encode_time_keys(rows.time, raw_keys), encode_values(rows))
+            write.put_rows(self._by_time, Rows(len(time), _time_keys(time, raw_keys, np.arange(len(time))), values))
             return
-        write.put_columns(self._rows, raw_keys, encode_values(rows))
-        indexed = np.flatnonzero(rows.time != stored_time)
-        index_keys = encode_time_keys(rows.time[indexed], raw_keys.take(pa.array(indexed)))
-        write.put_columns(self._by_time, index_keys, empty_values(len(indexed)))
+        write.put_rows(self._rows, Rows(len(time), raw_keys, values))
+        indexed = np.flatnonzero(time != stored_time)
+        index_keys = _time_keys(time, raw_keys, indexed)
+        write.put_rows(self._by_time, Rows(len(indexed), index_keys, lambda some: empty_values(len(some))))
         moved = indexed[stored_time[indexed] != NOT_STORED]
-        moved_keys = encode_time_keys(stored_time[moved], raw_keys.take(pa.array(moved)))
-        write.delete_columns(self._by_time, moved_keys)
+        write.put_rows(self._by_time, Rows(len(moved), _time_keys(stored_time, raw_keys, moved), None))
 
     def remove(self, raw_keys: Column, stored_time: NDArray[np.int64], write: WriteBatch) -> None:
         """Adds the removal of keys to ``write``, given the buffer times (ms) under which they are stored."""
@@ -181,6 +201,11 @@ class SuppressionBufferStore:
         """Adds the size of the whole buffer to ``write``."""
         self.header.write(schema, write)
         write.put(self._by_time, TOTALS_KEY, encode_totals(records, size))
+
+
+def _time_keys(time: NDArray[np.int64], raw_keys: ColumnOf, chosen: NDArray[np.int64]) -> ColumnOf:
+    """Gives keys of the index by time: of the indices ``chosen`` of all buffer times and keys."""
+    return lambda some: encode_time_keys(time[chosen[some]], raw_keys(chosen[some]))
 
 
 def _some_at_once(items: Iterable[Item]) -> Iterator[list[Item]]:

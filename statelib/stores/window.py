@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
-    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.backend import Backend, ColumnOf, WriteBatch
+    from statelib.stores.byte_columns import Column
     from statelib.stores.window_layouts import WindowLayout
 
+_ADDED_AT_ONCE = 1 << 14
 _END_OF_TIME = (1 << 63) - 2
 
 
@@ -43,32 +45,21 @@ class WindowRow:
 
 @dataclass(frozen=True, slots=True)
 class WindowChanges:
-    """The windows of a working set as columns, all of one length.
+    """The windows of a working set. The store makes columns of them some at a time: not all are in memory twice.
 
     Attributes:
-        keys: Serialised keys.
+        keys: Gives the serialised keys of some windows, given their indices (int64).
         start: int64, ms.
         timestamp: int64, ms; `NO_TIMESTAMP`: the window does not exist (any more).
-        rows: Serialised aggregates.
+        rows: Gives the serialised aggregates of some windows.
         stored: Whether the store has the window already.
     """
 
-    keys: pa.Array
+    keys: ColumnOf
     start: NDArray[np.int64]
     timestamp: NDArray[np.int64]
-    rows: pa.Array
+    rows: ColumnOf
     stored: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def filter(self, keep: NDArray[np.bool_]) -> WindowChanges:
-        """Those for which ``keep`` is true."""
-        if keep.all():
-            return self
-        chosen = pa.array(keep)
-        keys, rows = self.keys.filter(chosen), self.rows.filter(chosen)
-        return WindowChanges(keys, self.start[keep], self.timestamp[keep], rows, self.stored[keep])
 
 
 class WindowStore:
@@ -216,14 +207,19 @@ class WindowStore:
         """
         self.header.write(schema, write)
         self.expire(write)
+        keys, start = changes.keys, changes.start
         there = changes.timestamp != NO_TIMESTAMP
-        written = changes.filter(there)
-        new = np.flatnonzero(~written.stored)
-        self._filter.add(written.keys.take(pa.array(new)), written.start[new])
-        values = encode_values(written.timestamp, written.rows)
-        self._layout.put_columns(written.keys, written.start, values, new, write)
-        gone = changes.filter(~there & changes.stored)
-        self._layout.delete_columns(gone.keys, gone.start, write)
+        new = np.flatnonzero(there & ~changes.stored)
+        self._filter.expect(start[new])
+        for first in range(0, len(new), _ADDED_AT_ONCE):
+            some = new[first : first + _ADDED_AT_ONCE]
+            self._filter.add(keys(some), start[some])
+
+        def values(rows: NDArray[np.int64]) -> Column:
+            return encode_values(changes.timestamp[rows], changes.rows(rows))
+
+        self._layout.put_rows(keys, start, values, np.flatnonzero(there), new, write)
+        self._layout.delete_rows(keys, start, np.flatnonzero(~there & changes.stored), write)
         self.newest_stored = self.stream_time
 
     def expire(self, write: WriteBatch) -> None:

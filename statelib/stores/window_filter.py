@@ -30,6 +30,11 @@ class WindowFilter:
         self._width_ms = max(span_ms // _PARTS, 1)
         self._parts: dict[int, KeyFilter] = {}
 
+    def expect(self, start: NDArray[np.int64]) -> None:
+        """Says which windows are about to be added, some at a time."""
+        for number, rows in self._by_part(start):
+            self._parts.setdefault(number, KeyFilter()).expect(len(rows))
+
     def add(self, keys: Column, start: NDArray[np.int64]) -> None:
         """Adds windows that the store does not have yet (``start``: int64, ms)."""
         hashes = hashes_of(encode_start_keys(keys, start))

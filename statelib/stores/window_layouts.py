@@ -11,8 +11,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
+from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import empty_values
 from statelib.stores.window_codec import (
     SUFFIX_BYTES,
@@ -26,12 +25,12 @@ from statelib.stores.window_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.backend import Backend, ColumnOf, WriteBatch
     from statelib.stores.byte_columns import Column
 
 Entry = tuple[bytes, int, bytes]
@@ -64,13 +63,28 @@ class WindowLayout(Protocol):
     def delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
         """Adds the removal of a window to ``write``."""
 
-    def put_columns(
-        self, keys: Column, start: NDArray[np.int64], values: Column, new: NDArray[np.int64], write: WriteBatch
+    def put_rows(
+        self,
+        keys: ColumnOf,
+        start: NDArray[np.int64],
+        values: ColumnOf,
+        put: NDArray[np.int64],
+        new: NDArray[np.int64],
+        write: WriteBatch,
     ) -> None:
-        """Adds many windows to ``write``, of which the store does not have those of the indices ``new``."""
+        """Adds many windows to ``write``.
 
-    def delete_columns(self, keys: Column, start: NDArray[np.int64], write: WriteBatch) -> None:
-        """Adds the removal of many windows to ``write``."""
+        Args:
+            keys: Gives the keys of windows, by their indices.
+            start: int64, ms, of all windows.
+            values: Gives the values of windows, by their indices.
+            put: int64, indices of those that are added.
+            new: int64, indices of those of them that the store does not have.
+            write: The batch.
+        """
+
+    def delete_rows(self, keys: ColumnOf, start: NDArray[np.int64], gone: NDArray[np.int64], write: WriteBatch) -> None:
+        """Adds the removal of many windows, those of the indices ``gone``, to ``write``."""
 
     def delete_until(self, start_ms: int, write: WriteBatch) -> None:
         """Adds the removal of all windows that start at ``start_ms`` or before to ``write``."""
@@ -131,19 +145,24 @@ class RowsByKey:
         write.delete(self._windows, encode_key(key, start_ms))
         write.delete(self._by_start, encode_start_key(start_ms, key))
 
-    def put_columns(
-        self, keys: Column, start: NDArray[np.int64], values: Column, new: NDArray[np.int64], write: WriteBatch
+    def put_rows(
+        self,
+        keys: ColumnOf,
+        start: NDArray[np.int64],
+        values: ColumnOf,
+        put: NDArray[np.int64],
+        new: NDArray[np.int64],
+        write: WriteBatch,
     ) -> None:
         """See `WindowLayout`."""
-        write.put_columns(self._windows, encode_keys(keys, start), values)
-        write.put_columns(
-            self._by_start, encode_start_keys(keys.take(pa.array(new)), start[new]), empty_values(len(new))
-        )
+        write.put_rows(self._windows, _rows(encode_keys, keys, start, put, values))
+        index = Rows(len(new), _rows(encode_start_keys, keys, start, new).keys, lambda rows: empty_values(len(rows)))
+        write.put_rows(self._by_start, index)
 
-    def delete_columns(self, keys: Column, start: NDArray[np.int64], write: WriteBatch) -> None:
+    def delete_rows(self, keys: ColumnOf, start: NDArray[np.int64], gone: NDArray[np.int64], write: WriteBatch) -> None:
         """See `WindowLayout`."""
-        write.delete_columns(self._windows, encode_keys(keys, start))
-        write.delete_columns(self._by_start, encode_start_keys(keys, start))
+        write.put_rows(self._windows, _rows(encode_keys, keys, start, gone))
+        write.put_rows(self._by_start, _rows(encode_start_keys, keys, start, gone))
 
     def delete_until(self, start_ms: int, write: WriteBatch) -> None:
         """See `WindowLayout`."""
@@ -209,20 +228,41 @@ class RowsByStart:
         """See `WindowLayout`."""
         write.delete(self._by_start, encode_start_key(start_ms, key))
 
-    def put_columns(
-        self, keys: Column, start: NDArray[np.int64], values: Column, new: NDArray[np.int64], write: WriteBatch
+    def put_rows(
+        self,
+        keys: ColumnOf,
+        start: NDArray[np.int64],
+        values: ColumnOf,
+        put: NDArray[np.int64],
+        new: NDArray[np.int64],
+        write: WriteBatch,
     ) -> None:
         """See `WindowLayout`."""
         del new
-        write.put_columns(self._by_start, encode_start_keys(keys, start), values)
+        write.put_rows(self._by_start, _rows(encode_start_keys, keys, start, put, values))
 
-    def delete_columns(self, keys: Column, start: NDArray[np.int64], write: WriteBatch) -> None:
+    def delete_rows(self, keys: ColumnOf, start: NDArray[np.int64], gone: NDArray[np.int64], write: WriteBatch) -> None:
         """See `WindowLayout`."""
-        write.delete_columns(self._by_start, encode_start_keys(keys, start))
+        write.put_rows(self._by_start, _rows(encode_start_keys, keys, start, gone))
 
     def delete_until(self, start_ms: int, write: WriteBatch) -> None:
         """See `WindowLayout`."""
         write.expire_range(self._by_start, encode_start_key(0), encode_start_key(start_ms + 1))
+
+
+def _rows(
+    encode: Callable[[Column, NDArray[np.int64]], Column],
+    keys: ColumnOf,
+    start: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    values: ColumnOf | None = None,
+) -> Rows:
+    """The windows of the indices ``chosen`` as they lie; without ``values``: as they are deleted."""
+
+    def keys_of(rows: NDArray[np.int64]) -> Column:
+        return encode(keys(chosen[rows]), start[chosen[rows]])
+
+    return Rows(len(chosen), keys_of, values and (lambda rows: values(chosen[rows])))
 
 
 def _some_at_once(items: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -12,7 +12,7 @@ from statelib.stores import suppression_codec
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.suppression_buffer import SuppressionBufferStore
+from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRow, BufferedRows
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ def columns(rows: Sequence[BufferedRow]) -> BufferedRows:
     start, end, time, updated, counted_bytes = numbers
     keys, raws = (pa.array([getattr(row, name) for row in rows], pa.binary()) for name in ("key", "row"))
     return BufferedRows(keys, start, end, time, updated, counted_bytes, raws)
+
+
+def changes(rows: Sequence[BufferedRow], *stored_time: int) -> BufferChanges:
+    raw_keys = suppression_codec.encode_keys(columns(rows), 1)
+    time = columns(rows).time
+    return BufferChanges(time, np.array(stored_time), raw_keys.take, lambda some: columns([rows[i] for i in some]))
 
 
 def stored(backend: MemoryBackend, fill: Callable[[WriteBatch], None]) -> None:
@@ -75,7 +81,7 @@ def test_store() -> None:
     backend = MemoryBackend()
     store = SuppressionBufferStore(backend, "s", suffix_words=1)
     a, b = BufferedRow(b"a", 5, 9, 9, 9, 1, b"A"), BufferedRow(b"b", 0, 4, 4, 9, 1, b"B")
-    stored(backend, lambda write: store.store(columns([a, b]), np.array([NOT_STORED, NOT_STORED]), SCHEMA, write))
+    stored(backend, lambda write: store.store(changes([a, b], NOT_STORED, NOT_STORED), SCHEMA, write))
     stored(backend, lambda write: store.store_totals(2, 2, SCHEMA, write))
     assert list(store.all()) == [a, b]
     assert list(store.oldest()) == [b, a]
@@ -85,7 +91,7 @@ def test_store() -> None:
 
     moved, c = BufferedRow(b"a", 5, 9, 2, 9, 1, b"AA"), BufferedRow(b"c", 0, 4, 4, 9, 1, b"C")
     stored(backend, lambda write: store.remove(suppression_codec.encode_keys(columns([b]), 1), np.array([4]), write))
-    stored(backend, lambda write: store.store(columns([moved, c]), np.array([9, NOT_STORED]), SCHEMA, write))
+    stored(backend, lambda write: store.store(changes([moved, c], 9, NOT_STORED), SCHEMA, write))
     assert list(store.oldest()) == [moved, c]
     assert [row for rows in store.due(2, 4) for row in rows] == [c]
     assert [row for rows in store.due(-1, 3) for row in rows] == [moved]
@@ -105,7 +111,7 @@ def test_golden_bytes_in_order_of_time() -> None:
     backend = MemoryBackend()
     store = SuppressionBufferStore(backend, "s", suffix_words=1, time_is_of_key=True)
     row = BufferedRow(b"ab", 258, 300, 300, 8, 9, b"row")
-    stored(backend, lambda write: store.store(columns([row]), np.array([NOT_STORED]), SCHEMA, write))
+    stored(backend, lambda write: store.store(changes([row], NOT_STORED), SCHEMA, write))
     assert list(backend.scan("s")) == []
     header, (key, value) = backend.scan("s.by-time")
     assert header == (HEADER_KEY, encode_header(3, SCHEMA))
@@ -118,10 +124,10 @@ def test_store_in_order_of_time() -> None:
     store = SuppressionBufferStore(backend, "s", suffix_words=1, time_is_of_key=True)
     assert (store.is_by_time, store.totals(), store.newest_time()) == (True, (0, 0), -1)
     a, b, c = (BufferedRow(key, end - 5, end, end, 9, 1, key * 2) for key, end in ((b"a", 9), (b"b", 6), (b"", 7)))
-    stored(backend, lambda write: store.store(columns([a, b, c]), np.full(3, NOT_STORED), SCHEMA, write))
+    stored(backend, lambda write: store.store(changes([a, b, c], *[NOT_STORED] * 3), SCHEMA, write))
     stored(backend, lambda write: store.store_totals(3, 3, SCHEMA, write))
     changed = BufferedRow(b"b", 1, 6, 6, 10, 2, b"BB")
-    stored(backend, lambda write: store.store(columns([changed]), np.array([6]), SCHEMA, write))
+    stored(backend, lambda write: store.store(changes([changed], 6), SCHEMA, write))
     assert list(store.all()) == list(store.oldest()) == [changed, c, a]
     assert (store.totals(), store.newest_time()) == ((3, 3), 9)
     assert [row for rows in store.everything(6) for row in rows] == [c, a]
@@ -139,11 +145,11 @@ def test_a_store_stays_in_its_format() -> None:
     backend = MemoryBackend()
     row = BufferedRow(b"a", 5, 9, 9, 9, 1, b"A")
     by_key = SuppressionBufferStore(backend, "s", suffix_words=1)
-    stored(backend, lambda write: by_key.store(columns([row]), np.array([NOT_STORED]), SCHEMA, write))
+    stored(backend, lambda write: by_key.store(changes([row], NOT_STORED), SCHEMA, write))
     store = SuppressionBufferStore(backend, "s", suffix_words=1, time_is_of_key=True)
     assert not store.is_by_time
     more = BufferedRow(b"b", 5, 9, 9, 9, 1, b"B")
-    stored(backend, lambda write: store.store(columns([more]), np.array([NOT_STORED]), SCHEMA, write))
+    stored(backend, lambda write: store.store(changes([more], NOT_STORED), SCHEMA, write))
     assert list(store.oldest()) == [row, more]
     assert len(list(backend.scan("s"))) == 2
 

@@ -157,7 +157,7 @@ def test_load_looks_only_for_what_the_store_can_have() -> None:
 def changes_of(*windows: tuple[bytes, int, int, bytes, bool]) -> WindowChanges:
     keys, start, timestamp, rows, is_stored = zip(*windows, strict=True)
     return WindowChanges(
-        pa.array(keys, pa.binary()), np.array(start), np.array(timestamp), pa.array(rows, pa.binary()),
+        pa.array(keys, pa.binary()).take, np.array(start), np.array(timestamp), pa.array(rows, pa.binary()).take,
         np.array(is_stored),
     )  # fmt: skip
 
