@@ -378,10 +378,10 @@ class KeyTable:
         return self._arena[self._offsets[code] : self._offsets[code + 1]].tobytes()
 
     def memory_bytes(self, more: int = 0) -> int:
-        """What the table holds in memory, or will with so many more keys like those that it has: it doubles."""
-        known = self._known + more
-        is_too_small = 2 * known > len(self._slots) or len(self.data) * known > len(self._arena) * self._known
-        return sum(column.nbytes for column in self._columns) * (1 + is_too_small)
+        """What the table takes, or will with so many more keys like those that it has; room that it leaves does not."""
+        slots = self._slots.nbytes * (1 + (2 * (self._known + more) > len(self._slots)))
+        used = self.data.nbytes + self.offsets.nbytes + self.scopes.nbytes
+        return slots + used + used * more // max(self._known, 1)
 
 
 def _with_room(values: NDArray[Any], size: int) -> NDArray[Any]:

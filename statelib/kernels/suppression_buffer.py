@@ -85,6 +85,7 @@ class SuppressionBuffer:
         for name in ("records", "bytes", "free"):
             self._figures[name] = 0
         self._in_order = True  # whether the heap is one
+        self._most = 0  # for how many keys there had to be room
         self._slots = np.empty(0, dtype=SLOT)
         self._heap = np.empty(0, dtype=HEAP)
         self._free = np.empty(0, dtype=np.int64)
@@ -236,6 +237,7 @@ class SuppressionBuffer:
     def _reserve(self, records: int) -> None:
         """Makes room for ``records`` keys."""
         old = len(self._slots)
+        self._most = max(self._most, records)
         if records <= old:
             return
         new = 1 << (max(records, _FIRST_SLOTS) - 1).bit_length()
@@ -252,5 +254,6 @@ class SuppressionBuffer:
         place_slots(self._slots, self.held(), self._places)
 
     def memory_bytes(self) -> int:
-        """What the arrays take."""
-        return self._slots.nbytes + self._heap.nbytes + self._free.nbytes + self._places.nbytes
+        """What the arrays take; room that was never used takes nothing."""
+        of_records = self._most * (self._slots.itemsize + self._heap.itemsize)
+        return of_records + self._free.nbytes + self._places.nbytes

@@ -105,7 +105,7 @@ class Operator(Protocol):
     def memory_bytes(self) -> int:
         """Size of the working set; at best as it will be after another batch like the last.
 
-        Arrays grow by doubling. Who spills just before has room for that, and need not copy what is about to go.
+        Who spills before arrays grow, which takes twice their memory for a while, need not copy what is about to go.
         """
 
 

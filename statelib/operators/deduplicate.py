@@ -228,9 +228,8 @@ class _WorkingSet:
         self.kept = self._known = len(codes)
 
     def memory_bytes(self, more: int) -> int:
-        """Size of the columns, or what it will be with so many more ids: it doubles."""
-        is_too_small = self._known + more > len(self._timestamps)
-        return sum(column.nbytes for column, _ in self._all) * (1 + is_too_small)
+        """What the columns will take with so many more ids; room that they leave takes nothing."""
+        return (self._known + more) * sum(column.itemsize for column, _ in self._all)
 
     @property
     def _all(self) -> list[tuple[NDArray[Any], Any]]:
@@ -247,10 +246,11 @@ class _WorkingSet:
         """For as many codes; the new ones have no entry."""
         if known > len(self._timestamps):
             size = max(known, 2 * len(self._timestamps))
-            larger = [np.empty(size, dtype=column.dtype) for column, _ in self._all]
-            for column, (old, _) in zip(larger, self._all, strict=True):
-                column[: self._known] = old[: self._known]
-            self._timestamps, self._places, self._offsets, self._stored, self._looked_up = larger
+            for name in ("_timestamps", "_places", "_offsets", "_stored", "_looked_up"):  # one is there twice at a time
+                column = getattr(self, name)
+                larger = np.empty(size, dtype=column.dtype)
+                larger[: self._known] = column[: self._known]
+                setattr(self, name, larger)
         for column, unset in self._all:
             column[self._known : known] = unset
         self._known = known
