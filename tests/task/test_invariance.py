@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from statelib.commits.plan import NothingToDo
+from statelib.stores import backend, rocksdb, rows_in_order
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline
@@ -78,6 +79,13 @@ def test_every_operator_says_something(whole: Result) -> None:
 def test_the_same_bytes(folder: Path, whole: Result, slices: int, settings: dict[str, Any]) -> None:
     cuts = [TIMES[number * len(TIMES) // slices] for number in range(1, slices)]
     assert_same(replayed(folder, cuts, **settings), whole)
+
+
+def test_working_sets_that_are_written_in_pieces(folder: Path, whole: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (backend, rocksdb):
+        monkeypatch.setattr(module, "PORTION", 1)
+    monkeypatch.setattr(rows_in_order, "PIECE_ROWS", 2)
+    assert_same(replayed(folder, [TIMES[len(TIMES) // 2]], memory_budget_bytes=1), whole)
 
 
 def test_a_thousand_records_a_batch_in_all_memory(folder: Path) -> None:
