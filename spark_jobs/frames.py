@@ -19,6 +19,7 @@ from statelib.commits import topic_path
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.storage.digests import sha256_of
 from statelib.storage.errors import ObjectNotFoundError
+from statelib.topics.footer import read_footer
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -192,7 +193,8 @@ def open_staged(
         with warehouse.open_input(path) as opened:
             if check_bytes and file.sha256 is not None and sha256_of(opened) != file.sha256:
                 raise pa.ArrowInvalid("its bytes are not those that were written")
-            with pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
+            footer = read_footer(opened)
+            with pq.ParquetFile(opened, metadata=footer, page_checksum_verification=True) as parquet:
                 yield parquet
     except (ObjectNotFoundError, pa.ArrowException, OSError) as error:
         raise CorruptedDataError(

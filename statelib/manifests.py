@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 4
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
+_RUN_WAY_OUT = (
+    "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
+    " folder and run the slice again"
+)
 
 EndOfInput = Literal["hold", "seal"]
 """What happens to what is still open at the end of a run's input: ``hold``: it waits in the state for the next slice;
@@ -59,13 +63,15 @@ class _Document(_Data):
     """A document of its own file, with a format version."""
 
     kind: ClassVar[str]
+    way_out: ClassVar[str] = "restore the file from a copy of the warehouse"
+    """What to do where it is damaged."""
     format_version: int = FORMAT_VERSION
 
     def encode(self) -> bytes:
         """The document's bytes; equal documents give equal bytes."""
         raw = self.model_dump(mode="json")
         if self.format_version >= _CHECKSUM_FROM_VERSION:
-            raw[_CHECKSUM] = _checksum(raw)
+            raw[_CHECKSUM] = json_checksum(raw)
         return (json.dumps(raw, sort_keys=True, indent=1) + "\n").encode()
 
     @classmethod
@@ -79,23 +85,28 @@ class _Document(_Data):
         try:
             raw: Any = json.loads(data)
         except ValueError as error:
-            raise CorruptedDataError(f"the {cls.kind} is not JSON: {error}", file=file) from error
+            raise cls._damaged(f"it is not JSON: {error}", file) from error
         if not isinstance(raw, dict):
-            raise CorruptedDataError(f"the {cls.kind} is not a JSON object", file=file)
+            raise cls._damaged("it is not a JSON object", file)
         found, version = raw.pop(_CHECKSUM, None), raw.get("format_version")
         is_of_old = isinstance(version, int) and version < _CHECKSUM_FROM_VERSION
-        if found != (None if is_of_old else _checksum(raw)):
-            raise CorruptedDataError(f"the {cls.kind} is damaged: its checksum is not that of its content", file=file)
+        if found != (None if is_of_old else json_checksum(raw)):
+            raise cls._damaged("its checksum is not that of its content", file)
         if isinstance(version, int) and version > FORMAT_VERSION:
             what = f"the {cls.kind} has format version {version}, this Hindstream knows up to {FORMAT_VERSION}"
             raise ConfigurationError(what, file=file, next_step="install the newer Hindstream that wrote it")
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
-            raise CorruptedDataError(f"the {cls.kind} is damaged: {error}", file=file) from error
+            raise cls._damaged(str(error), file) from error
+
+    @classmethod
+    def _damaged(cls, why: str, file: str) -> CorruptedDataError:
+        return CorruptedDataError(f"the {cls.kind} is damaged: {why}", file=file, next_step=cls.way_out)
 
 
-def _checksum(raw: Mapping[str, Any]) -> str:
+def json_checksum(raw: Mapping[str, Any]) -> str:
+    """The checksum of a document's content; see the module's docstring."""
     return hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -193,6 +204,7 @@ class Plan(_Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
     kind: ClassVar[str] = "plan"
+    way_out: ClassVar[str] = _RUN_WAY_OUT
     job: str
     run_id: str
     commit: int = Field(description="the number of the commit that the run will try to create")
@@ -311,6 +323,7 @@ class Staged(_Document):
     """What a run made: the winning attempt of every task. Nothing of it is visible yet."""
 
     kind: ClassVar[str] = "staged result"
+    way_out: ClassVar[str] = _RUN_WAY_OUT
     run_id: str
     tasks: tuple[TaskOutcome, ...]
     seconds: float
@@ -333,6 +346,7 @@ class Audit(_Document):
     """What the checks said of a staged run. A run whose audit failed is quarantined: its files are never published."""
 
     kind: ClassVar[str] = "audit"
+    way_out: ClassVar[str] = _RUN_WAY_OUT
     run_id: str
     success: bool
     checks: tuple[AuditCheck, ...]
@@ -351,6 +365,10 @@ class Commit(_Document):
     """The numbered manifest that makes a run true. Number 1 is a job's first."""
 
     kind: ClassVar[str] = "commit"
+    way_out: ClassVar[str] = (
+        "restore the file from a copy of the warehouse; without one, give the job a new name: it then replays from the"
+        " beginning"
+    )
     job: str
     commit: int
     run_id: str
@@ -391,6 +409,9 @@ class Maintenance(_Document):
     """
 
     kind: ClassVar[str] = "maintenance record"
+    way_out: ClassVar[str] = (
+        "restore the file from a copy of the warehouse, or delete it: maintenance then looks at all commits once more"
+    )
     oldest_restorable: int = 1
     cleaned_through: int = 0
     swept_through: int = 0

@@ -2,28 +2,31 @@
 
 ::
 
-    jobs/<job>/reports/history.json   {"format_version": 1, "through": <n>, ...}: a `History` as JSON
+    jobs/<job>/reports/history.json   {"checksum": "...", "format_version": 2, "through": <n>, ...}
 
-It is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest. If it
-is lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from the
+A `History` as JSON, with the checksum of a run's documents (`statelib.manifests.json_checksum`); format 1 had none. It
+is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest. If it is
+lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from the
 documents of all runs.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from hindstream.documents import RunDocuments, add_to_ledger, load_runs
 from hindstream.report.measures import windows
 from statelib.commits import CommitLog
+from statelib.manifests import json_checksum
 from statelib.metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from statelib.storage import Storage
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 RUNS_SHOWN = 100
 """How many of the newest runs have a line in the table and a place in the charts."""
@@ -98,7 +101,7 @@ class History(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[2] = FORMAT_VERSION
     through: int = 0
     runs: int = 0
     newest: list[RunSummary] = []
@@ -111,14 +114,17 @@ class History(BaseModel):
 
     def encode(self) -> bytes:
         """As JSON."""
-        return self.model_dump_json().encode()
+        raw = self.model_dump(mode="json")
+        return json.dumps({**raw, "checksum": json_checksum(raw)}, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, data: bytes | None) -> Self:
         """What `encode` was given; an empty history where there is none or it cannot be used."""
         try:
-            return cls() if data is None else cls.model_validate_json(data)
-        except ValidationError:
+            raw = {} if data is None else json.loads(data)
+            is_whole = isinstance(raw, dict) and raw.pop("checksum", None) == json_checksum(raw)
+            return cls.model_validate(raw) if is_whole else cls()
+        except ValueError:  # not JSON, or not a history
             return cls()
 
     def add(self, run: RunDocuments) -> None:

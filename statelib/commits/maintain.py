@@ -26,6 +26,7 @@ from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
 from statelib.errors import ConfigurationError
+from statelib.manifests import FORMAT_VERSION
 from statelib.steps import step
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class _Maintenance:
         if self._dry_run:
             return
         before = read_maintenance(self._warehouse, self._log.job)
-        after = before.model_copy(update=changes)
+        after = before.model_copy(update={**changes, "format_version": FORMAT_VERSION})
         if after != before:
             self._warehouse.put(JobLayout(self._log.job).maintenance, after.encode())
             step("maintain.noted")

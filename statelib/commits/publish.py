@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
@@ -22,6 +22,7 @@ from statelib.errors import CorruptedDataError
 from statelib.manifests import ROLLBACKS, Rollback
 from statelib.steps import step
 from statelib.topics.archive import TopicArchive
+from statelib.topics.footer import read_footer
 from statelib.topics.schema import topic_schema
 
 if TYPE_CHECKING:
@@ -163,8 +164,15 @@ def _create(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -
             next_step="restore the file from a copy of the warehouse",
         )
     root = topic_path(topic)
-    with warehouse.open_input(f"{root}/{file.path}") as opened:
-        columns = pq.read_schema(opened)
+    path = f"{root}/{file.path}"
+    try:
+        with warehouse.open_input(path) as opened:
+            columns = read_footer(opened).schema.to_arrow_schema()
+    except pa.ArrowException as error:
+        next_step = "restore the file from a copy of the warehouse"
+        raise CorruptedDataError(
+            f"a committed file is damaged: {error}", file=warehouse.uri(path), next_step=next_step
+        ) from error
     schema = topic_schema(columns.field("key").type, columns.field("value").type)
     step("publish.before-create-archive")
     return TopicArchive.ensure(

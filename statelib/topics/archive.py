@@ -12,19 +12,16 @@ Add actions carry Delta's statistics of offset and timestamp, so a reader opens 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
-from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
-from statelib.storage import Storage, reason_without_secrets
-from statelib.topics.file_index import FileIndex
+from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.storage import Storage
+from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
@@ -32,6 +29,9 @@ from statelib.topics.writer import PartitionWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from deltalake import DeltaTable
+
+    from statelib.topics.file_index import FileIndex
     from statelib.topics.files import ArchiveFile
     from statelib.topics.writer import FileLimits
 
@@ -47,10 +47,6 @@ _INTERVAL_KEY = "delta.checkpointInterval"
 _COMMIT_TRIES = 50
 
 
-class ArchiveNotFoundError(ConfigurationError):
-    """There is no table at the address."""
-
-
 class TopicArchive:
     """One version of a topic archive. It does not change: `refresh` gives the newest one.
 
@@ -64,10 +60,12 @@ class TopicArchive:
         storage: Rooted at the table.
     """
 
-    def __init__(self, table: DeltaTable, uri: str, options: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, table: DeltaTable, files: FileIndex | InputError, uri: str, options: Mapping[str, str] | None
+    ) -> None:
         schema = pa.schema(table.schema().to_arrow())
-        _check_format(schema, uri)
         self.topic = table.metadata().name or uri.rstrip("/").rsplit("/", 1)[-1]
+        _check_format(schema, uri)
         self.uri = uri
         self.version = table.version()
         self.partitions = int(schema.field("partition").metadata[_PARTITIONS_KEY.encode()])
@@ -75,7 +73,9 @@ class TopicArchive:
         self.schema_json = table.schema().to_json()
         self.storage = Storage(uri, options)
         self._table = table
+        self._found = files
         self._options = dict(options or {})
+        self._log = DeltaLog(uri, self._options)
 
     def __repr__(self) -> str:
         return f"TopicArchive({self.uri!r}, version={self.version})"
@@ -107,28 +107,29 @@ class TopicArchive:
             raise ConfigurationError(f"a topic cannot have {partitions} partitions", setting="partitions")
         metadata = {_PARTITIONS_KEY: str(partitions), _FORMAT_KEY: str(FORMAT_VERSION)}
         columns = topic_schema(schema.field("key").type, schema.field("value").type)
-        table_schema = columns.append(pa.field("partition", pa.int32(), metadata=metadata))
+        table_schema = DeltaSchema.from_arrow(columns.append(pa.field("partition", pa.int32(), metadata=metadata)))
+        name = topic or uri.rstrip("/").rsplit("/", 1)[-1]
         Storage(uri, options)  # makes the directory, and refuses what no store understands
         try:
             create_table_with_add_actions(
                 uri,
-                DeltaSchema.from_arrow(table_schema),
+                table_schema,
                 [],
                 mode="error",
                 partition_by=["partition"],
-                name=topic or uri.rstrip("/").rsplit("/", 1)[-1],
+                name=name,
                 configuration={
                     "delta.dataSkippingNumIndexedCols": str(_STATISTICS_COLUMNS),
                     _INTERVAL_KEY: str(_LOG_CHECKPOINT_INTERVAL),
                 },
                 storage_options=dict(options or {}),
-                commit_properties=CommitProperties(max_commit_retries=0),  # else a lost answer makes version 1 too
+                commit_properties=created(name, ["partition"], table_schema.to_json()),
             )
         except (DeltaError, OSError) as error:
             if cls.open_if_present(uri, options=options) is not None:
                 step = "open it, or choose another place"
                 raise ConfigurationError("there is a table already", file=uri, next_step=step) from None
-            raise _store_error("create the topic archive", uri, options, error) from None
+            raise DeltaLog(uri, options or {}).store_error("create the topic archive", error) from None
         return cls.open(uri, options=options)
 
     @classmethod
@@ -142,9 +143,10 @@ class TopicArchive:
 
         Raises:
             ConfigurationError: There is none, it lacks the version, is no topic archive or that of a newer Hindstream.
+            CorruptedDataError: Its Delta log is damaged.
             RetryableError: The store did not answer.
         """
-        return cls(_load(uri, version, options), uri, options)
+        return cls(*DeltaLog(uri, options or {}).load(version), uri, options)
 
     @classmethod
     def open_if_present(cls, uri: str, *, options: Mapping[str, str] | None = None) -> Self | None:
@@ -228,8 +230,7 @@ class TopicArchive:
 
     def last_transaction(self, app_id: str) -> int | None:
         """The version that ``app_id`` committed last; None: it has committed nothing."""
-        with self._log_errors():
-            return self._table.transaction_version(app_id)
+        return self._log.last_transaction(self._table, app_id)
 
     def has_committed(self, app_id: str, app_version: int) -> bool:
         """Whether ``app_id`` has committed ``app_version`` or a later one."""
@@ -300,7 +301,7 @@ class TopicArchive:
             _check_follows(newest, files)
             return adds
 
-        standing = self._transact(actions, [(app_id, app_version)])
+        standing = self._transact(actions, [(app_id, app_version)], files)
         return standing is None or standing._holds(files)  # noqa: SLF001 - of this class
 
     def retract(
@@ -336,20 +337,22 @@ class TopicArchive:
         self,
         actions: Callable[[Self], list[AddAction | RemoveAction]],
         transactions: Sequence[tuple[str, int]],
+        files: Sequence[ArchiveFile] = (),
     ) -> Self | None:
         """Commits what ``actions`` gives for the newest version, unless that has the first transaction.
+
+        ``files`` are those that are added.
 
         Returns:
             The newest version, where that has the transaction already; None: this call has committed.
         """
-        app_transactions = [Transaction(app_id, version) for app_id, version in transactions]
-        properties = CommitProperties(app_transactions=app_transactions, max_commit_retries=0)
         lost: Exception | None = None
         newest = self
         for _ in range(_COMMIT_TRIES):
             if newest.has_committed(*transactions[0]):
                 return newest
             wanted = actions(newest)
+            gone = [action.path for action in wanted if isinstance(action, RemoveAction)]
             table = newest._table
             try:
                 table.create_write_transaction(
@@ -357,7 +360,7 @@ class TopicArchive:
                     "append",
                     table.schema(),
                     partition_by=["partition"],
-                    commit_properties=properties,
+                    commit_properties=changed(table, newest._files, files, gone, transactions),
                     post_commithook_properties=_after_commit(table),
                 )
             except CommitFailedError as error:
@@ -370,22 +373,14 @@ class TopicArchive:
                     break
             else:
                 return None
-        raise _store_error("commit to the topic archive", self.uri, self._options, lost or RuntimeError())
+        raise self._log.store_error("commit to the topic archive", lost or RuntimeError())
 
-    @cached_property
+    @property
     def _files(self) -> FileIndex:
         """All files."""
-        with self._log_errors():
-            actions = pa.table(self._table.get_add_actions(flatten=True))
-        return FileIndex(actions, topic=self.topic, uri=self.uri)
-
-    @contextmanager
-    def _log_errors(self) -> Iterator[None]:
-        """An opened table still reads its log where it is asked for something."""
-        try:
-            yield
-        except (DeltaError, OSError) as error:
-            raise _store_error("read the topic archive's log", self.uri, self._options, error) from None
+        if isinstance(self._found, InputError):
+            raise self._found
+        return self._found
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self.partitions:
@@ -434,19 +429,6 @@ def _check_follows(archive: TopicArchive, files: Sequence[ArchiveFile]) -> None:
         ends[file.partition] = file.last_offset + 1
 
 
-def _load(uri: str, version: int | None, options: Mapping[str, str] | None) -> DeltaTable:
-    try:
-        return DeltaTable(uri, version=version, storage_options=dict(options or {}))
-    except TableNotFoundError:
-        step = "check the warehouse's address, or archive the topic first"
-        raise ArchiveNotFoundError("there is no topic archive", file=uri, next_step=step) from None
-    except (DeltaError, OSError, ValueError) as error:
-        if version is not None and version > _load(uri, None, options).version():
-            step = "use the newest version, or restore the archive's log"
-            raise ConfigurationError(f"the topic archive has no version {version}", file=uri, next_step=step) from None
-        raise _store_error("open the topic archive", uri, options, error) from None
-
-
 def _check_format(schema: pa.Schema, uri: str) -> None:
     """Checks that a table is a topic archive that this version reads."""
     names = [*topic_schema(pa.string(), pa.string()).names, "partition"]
@@ -458,8 +440,3 @@ def _check_format(schema: pa.Schema, uri: str) -> None:
     if version > FORMAT_VERSION:
         what = f"the topic archive has format {version}, this Hindstream knows up to {FORMAT_VERSION}"
         raise ConfigurationError(what, file=uri, next_step="install the newer Hindstream that wrote it")
-
-
-def _store_error(verb: str, uri: str, options: Mapping[str, str] | None, error: Exception) -> RetryableError:
-    what = f"cannot {verb}: {reason_without_secrets(error, options or {})}"
-    return RetryableError(what, file=uri, next_step="run the same command again")

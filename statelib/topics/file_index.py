@@ -6,6 +6,7 @@ sum, a bound or a few files; only those are described one by one.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from statelib.errors import InputError
 from statelib.topics.files import ArchiveFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,6 +30,8 @@ _STATISTICS = {
     "max_timestamp_ms": "max.timestamp",
 }
 """By field of `ArchiveFile`, the column of the log."""
+
+_UNKNOWN = np.iinfo(np.int64).min
 
 _REQUIRED = ("partition", "rows", "first_offset", "last_offset")
 
@@ -60,6 +63,35 @@ class FileIndex:
         self._partition: NDArray[np.int64] = self._files["partition"].to_numpy()
         self._first: NDArray[np.int64] = self._files["first_offset"].to_numpy()
         self._last: NDArray[np.int64] = self._files["last_offset"].to_numpy()
+
+    def digest(self, more: Sequence[ArchiveFile] = (), gone: Collection[str] = ()) -> str:
+        """The SHA-256, in hex, of the files as the log says them (`statelib.topics.delta_log`).
+
+        It is over columns of the files in the order of partition and first offset: their partition, rows, first and
+        last offset, least and greatest timestamp in ms and size in bytes as little-endian int64 (unknown: the least
+        one), then the paths, joined by newlines, in UTF-8.
+
+        Args:
+            more: Files that come to these.
+            gone: Paths of files that leave.
+        """
+        files = self._files
+        if gone:
+            files = files.filter(pc.invert(pc.is_in(files["path"], pa.array(gone, files["path"].type))))
+        if more:
+            added = [file.in_log.model_dump(include=set(files.column_names)) for file in more]
+            files = pa.concat_tables([files, pa.Table.from_pylist(added, files.schema)])
+            files = files.sort_by([("partition", "ascending"), ("first_offset", "ascending")])
+        content = hashlib.sha256()
+        for name in (*_STATISTICS, "size_bytes"):
+            content.update(files[name].fill_null(_UNKNOWN).to_numpy().astype("<i8").tobytes())
+        content.update("\n".join(files["path"].to_pylist()).encode())
+        return content.hexdigest()
+
+    @staticmethod
+    def digest_of_none() -> str:
+        """The digest where there are no files."""
+        return hashlib.sha256().hexdigest()
 
     @property
     def rows(self) -> int:

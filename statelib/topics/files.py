@@ -38,16 +38,25 @@ class ArchiveFile(BaseModel):
         return self.last_offset - self.first_offset + 1 == self.rows
 
     @property
-    def delta_statistics(self) -> str:
-        """The statistics of its add action, as JSON (Delta protocol, "Per-file Statistics").
+    def in_log(self) -> ArchiveFile:
+        """The file as the Delta log says it.
 
         Timestamps outside the years 1 to 9999 cannot be written there: such a file has none and is always opened.
         """
-        least: dict[str, int | str] = {"offset": self.first_offset}
-        most: dict[str, int | str] = {"offset": self.last_offset}
         bounds = (self.min_timestamp_ms, self.max_timestamp_ms)
         if all(bound is not None and _FIRST_ISO_MS <= bound < _END_ISO_MS for bound in bounds):
-            least["timestamp"], most["timestamp"] = (iso_timestamp(bound) for bound in bounds if bound is not None)
+            return self
+        return self.model_copy(update={"min_timestamp_ms": None, "max_timestamp_ms": None})
+
+    @property
+    def delta_statistics(self) -> str:
+        """The statistics of its add action, as JSON (Delta protocol, "Per-file Statistics")."""
+        least: dict[str, int | str] = {"offset": self.first_offset}
+        most: dict[str, int | str] = {"offset": self.last_offset}
+        logged = self.in_log
+        if logged.min_timestamp_ms is not None and logged.max_timestamp_ms is not None:
+            least["timestamp"] = iso_timestamp(logged.min_timestamp_ms)
+            most["timestamp"] = iso_timestamp(logged.max_timestamp_ms)
         counts = {"numRecords": self.rows, "nullCount": {"offset": 0}}
         return json.dumps({**counts, "minValues": least, "maxValues": most})
 

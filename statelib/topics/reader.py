@@ -1,9 +1,10 @@
 """Reads the records of one partition of a topic at rest, committed or staged, in offset order.
 
 Only the files and the row groups that the wanted offsets need are opened. Nothing is taken on trust: a file that is
-missing, cut off or damaged (pages carry checksums), that has other columns than the topic, or whose offsets do not
-ascend, is an `InputError` with topic, partition and file, whoever wrote it: to whoever reads a topic it is input. Holes
-in the offsets are in order; compaction and transaction markers leave them.
+missing, cut off or damaged (pages carry checksums, the footer is sealed), that has other columns than the topic, other
+offsets and times than the log says, or offsets that do not ascend, is an `InputError` with topic, partition and file,
+whoever wrote it: to whoever reads a topic it is input. Holes in the offsets are in order; compaction and transaction
+markers leave them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from deltalake import Schema as DeltaSchema
 from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.encodings import has_encoded_keys
-from statelib.topics.schema import HEADERS, HEADERS_COLUMN, project
+from statelib.topics.footer import read_footer
+from statelib.topics.repeated import values_in, values_in_footer
+from statelib.topics.schema import HEADERS, HEADERS_COLUMN, TIMESTAMP, project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +105,7 @@ class PartitionReader:
             with self._storage.open_input(file.path) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
-                metadata = pq.read_metadata(source)
+                metadata = read_footer(source)
                 self._check_metadata(metadata, file)
                 with pq.ParquetFile(
                     source,
@@ -121,14 +124,24 @@ class PartitionReader:
         groups = self._row_groups(parquet.metadata)
         batches = parquet.iter_batches(self._batch_rows, row_groups=groups, columns=self._columns, use_threads=False)
         has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
+        unread = sum(parquet.metadata.row_group(group).num_rows for group in groups)
+        unread_values = values_in_footer(parquet.metadata, groups, self._columns)
+        has_lists = unread_values > 0
         last_offset = file.first_offset - 1
         for batch in batches:
+            unread -= batch.num_rows
+            unread_values -= values_in(batch) if has_lists else 0
             last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
+            self._check_times(batch, file)
             wanted = self._wanted(batch)
             if wanted.num_rows:
                 if not has_headers:
                     wanted = wanted.append_column(HEADERS_COLUMN, pa.nulls(wanted.num_rows, HEADERS))
                 yield self._conformed(wanted)
+        # A page whose header is damaged may be left out without a word, and with it the end of the row group.
+        is_to_end = parquet.num_row_groups - 1 in groups
+        if unread or unread_values or (is_to_end and last_offset != file.last_offset):
+            self._fail(f"is damaged: of its pages something was left out up to offset {last_offset}", file)
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the columns of `schema`, except that keys may be encoded."""
@@ -187,6 +200,16 @@ class PartitionReader:
         if offsets[-1] > file.last_offset:
             self._fail(f"has offsets after {file.last_offset}, its last one", file, offset=int(offsets[-1]))
         return int(offsets[-1])
+
+    def _check_times(self, batch: pa.RecordBatch, file: ArchiveFile) -> None:
+        """Checks that timestamps, where they are read, are within the bounds by which the file was chosen."""
+        least, most = file.min_timestamp_ms, file.max_timestamp_ms
+        if "timestamp" not in batch.schema.names or least is None or most is None:
+            return
+        found = pc.min_max(batch.column("timestamp").cast(TIMESTAMP, safe=False).cast(pa.int64())).as_py()
+        if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
+            between = f"{found['min']} to {found['max']}"
+            self._fail(f"has timestamps from {between} ms, which the Delta log has as {least} to {most}", file)
 
     def _fail(
         self, what: str, file: ArchiveFile, *, offset: int | None = None, cause: Exception | None = None

@@ -104,12 +104,13 @@ def _cut_partition(archive: TopicArchive, partition: int, until_ms: int, end_off
 def _first_at_or_after(archive: TopicArchive, file: ArchiveFile, until_ms: int) -> int | None:
     """The offset of the file's first record with timestamp >= ``until_ms``; a record without timestamp is none."""
     columns = ["offset", "timestamp"]
+    found: int | None = None
     for batch in archive.reader(file.partition, file.first_offset, file.last_offset + 1, columns=columns):
         timestamps = batch.column("timestamp").cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
         reached = timestamps >= until_ms
-        if reached.any():
-            return int(batch.column("offset")[int(reached.argmax())].as_py())
-    return None
+        if found is None and reached.any():
+            found = int(batch.column("offset")[int(reached.argmax())].as_py())
+    return found  # not before the end: only there it is known that no page was left out
 
 
 def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnLost) -> dict[int, int]:

@@ -6,9 +6,9 @@ A file is named after its first record, as Kafka's log segments are, and after t
 
 Nobody sees it until it is committed, and what an attempt leaves behind disturbs nobody. Equal records give equal bytes,
 however they were handed over: settings are fixed, and where a row group or a file ends depends on the records alone.
-Pages are compressed with zstd and carry checksums. A column gets a dictionary if values repeat at the beginning of its
-file; of the others, whole numbers and times are delta-encoded. A file has no column ``headers`` while no record has
-any; the first row group with some begins a file that has.
+Pages are compressed with zstd and carry checksums; the footer is sealed (`statelib.topics.footer`). A column gets a
+dictionary if values repeat at the beginning of its file; of the others, whole numbers and times are delta-encoded. A
+file has no column ``headers`` while no record has any; the first row group with some begins a file that has.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from statelib.errors import ConfigurationError, InternalError
 from statelib.storage.digests import DigestingOutput
 from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
+from statelib.topics.footer import SealingOutput
 from statelib.topics.schema import HEADERS_COLUMN, conform
 
 if TYPE_CHECKING:
@@ -209,8 +210,9 @@ class _OpenFile:
         self._null_values = 0
         self._columns = first.column_names
         self._output = DigestingOutput(storage.open_output(path))
+        self._sealing = SealingOutput(self._output)
         self._parquet = pq.ParquetWriter(
-            self._output,
+            self._sealing,
             first.schema,
             version="2.6",
             compression="zstd",
@@ -233,7 +235,9 @@ class _OpenFile:
 
     def finish(self) -> ArchiveFile:
         """Ends the file and describes it."""
+        self._sealing.hold()
         self._parquet.close()
+        self._sealing.end()
         self._output.close()
         return ArchiveFile(
             path=self._path,

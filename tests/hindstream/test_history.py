@@ -120,12 +120,13 @@ SUMMARY = RunSummary(
     state_bytes=10, checks=(1, 1), seconds={"replay": 0.5}, stores={"s": 10}, windows={"open windows": 1},
 )  # fmt: skip
 GOLDEN = (
-    b'{"format_version":1,"through":1,"runs":1,"newest":[{"run_id":"00000001-1","commit":1,"status":"committed'
-    b'","sealed":false,"until_ms":null,"records_in":3,"records_out":2,"state_bytes":10,"checks":[1,1],"seconds'
-    b'":{"replay":0.5},"stores":{"s":10},"windows":{"open windows":1}}],"last":null,"records_in":3,"records_ou'
-    b't":2,"seconds":0.5,"checks":1,"nodes":{"n":{"records_in":3,"records_out":2,"held_before":0,"held_after":'
-    b'0,"accounts":{"forwarded":2,"late":1},"dropped":{},"counters":{},"gauges":{},"means":{},"lateness":{"cou'
-    b'nts":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"total_ms":0,"max_ms":0}}}}'
+    b'{"format_version":2,"through":1,"runs":1,"newest":[{"run_id":"00000001-1","commit":1,"status":"committ'
+    b'ed","sealed":false,"until_ms":null,"records_in":3,"records_out":2,"state_bytes":10,"checks":[1,1],"sec'
+    b'onds":{"replay":0.5},"stores":{"s":10},"windows":{"open windows":1}}],"last":null,"records_in":3,"reco'
+    b'rds_out":2,"seconds":0.5,"checks":1,"nodes":{"n":{"records_in":3,"records_out":2,"held_before":0,"held'
+    b'_after":0,"accounts":{"forwarded":2,"late":1},"dropped":{},"counters":{},"gauges":{},"means":{},"laten'
+    b'ess":{"counts":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"total_ms":0,"max_ms":0}}},"checksum":"b78e46c3a6b5a604'
+    b'cef0cb9181cfef6d045a2c781061111ac62ac85abd9f855f"}'
 )
 
 
@@ -159,3 +160,13 @@ def test_what_is_rolled_back_no_longer_counts(storage: Storage) -> None:
     make_run(storage, 5)
     write_job_report(storage, JOB)
     assert kept(storage).records_in == 2 * runs[0].plan.records
+
+
+def test_damage_anywhere_and_other_versions_are_an_empty_history() -> None:
+    """It is made anew then."""
+    for bit in range(8 * len(GOLDEN)):
+        damaged = bytearray(GOLDEN)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert History.decode(bytes(damaged)) == History()
+    assert History.decode(GOLDEN.replace(b'"format_version":2', b'"format_version":3')) == History()
+    assert History.decode(b'{"format_version":1,"through":1}') == History()

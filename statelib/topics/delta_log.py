@@ -1,0 +1,229 @@
+"""A topic's Delta log: opened, and believed only as far as it says what was written.
+
+Delta has no checksums: a flipped bit in an entry or a checkpoint of the log may be another offset. So what a reader of
+topics takes from the log is covered by application transactions, which entries and checkpoints carry alike, and of
+which a reader finds the newest without a look at the others::
+
+    hindstream.digest.1          Delta version << 32 | digest of the table in that version, 32 bits; with each commit
+    hindstream.check.1/<app id>  digest of the app id and its version, 63 bits; with each commit of that application
+
+A digest is the beginning of the SHA-256 of a JSON list, with sorted keys and no white space: the topic's name, its
+partition columns, its schema and `FileIndex.digest`; the app id and the version. It is of what was understood, not of
+how that was written, so damage to what nobody reads is none.
+
+Other programs may add to the table. Their commits carry no digest, and what they say is believed. A commit of
+Hindstream that lost its end must not pass for one of theirs, so it says in its first line (`DIGEST`) what it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError, RetryableError
+from statelib.storage import Storage, reason_without_secrets
+from statelib.topics.file_index import FileIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from statelib.topics.files import ArchiveFile
+
+DIGEST = "hindstream.digest.1"
+_CHECK = "hindstream.check.1/"
+
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint.*\.parquet")
+_ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
+_STORE_FAULT = re.compile(
+    r"object.store|Generic (S3|GCS|MicrosoftAzure|HTTP|LocalFileSystem)|os error|onnection|timed out"
+)
+_NEXT_STEP = "restore the file from a copy of the warehouse, or the archive's former version (Delta time travel)"
+
+
+class ArchiveNotFoundError(ConfigurationError):
+    """There is no table at the address."""
+
+
+@dataclass(frozen=True)
+class DeltaLog:
+    """The log of one topic.
+
+    Attributes:
+        uri: The table's root.
+        options: Of the store.
+    """
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def load(self, version: int | None) -> tuple[DeltaTable, FileIndex | InputError]:
+        """A version of the table (None: the newest one), as it was committed.
+
+        Returns:
+            It, and its files, or why they are not those of a topic archive.
+
+        Raises:
+            ArchiveNotFoundError: There is no table.
+            ConfigurationError: It lacks the version.
+            CorruptedDataError: The log is damaged; the error names the entry.
+            RetryableError: The store did not answer.
+        """
+        try:
+            with _no_panic():
+                table = self._open(version)
+                files, is_damaged = self._checked(table)
+        except TableNotFoundError:
+            step = "check the warehouse's address, or archive the topic first"
+            raise ArchiveNotFoundError("there is no topic archive", file=self.uri, next_step=step) from None
+        except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
+            if version is not None and version > self.load(None)[0].version():
+                step = "use the newest version, or restore the archive's log"
+                what = f"the topic archive has no version {version}"
+                raise ConfigurationError(what, file=self.uri, next_step=step) from None
+            raise self._failed("open the topic archive", version, error) from None
+        if is_damaged:
+            what = "does not say of the topic and its files what was committed"
+            raise self._damage(what, table.version(), lambda table: self._checked(table)[1])
+        return table, files
+
+    def last_transaction(self, table: DeltaTable, app_id: str) -> int | None:
+        """The version that an application committed last; None: none.
+
+        Raises:
+            CorruptedDataError: It is not what was written.
+            RetryableError: The store did not answer.
+        """
+
+        def found(table: DeltaTable) -> tuple[int | None, bool]:
+            last, check = table.transaction_version(app_id), table.transaction_version(_CHECK + app_id)
+            return last, check is not None and check != _digest(app_id, last) >> 1
+
+        try:
+            with _no_panic():
+                last, is_damaged = found(table)
+        except DeltaError as error:
+            raise self._failed("read the topic archive's log", table.version(), error) from None
+        if is_damaged:
+            what = f"does not say which commit of {app_id} was the last"
+            raise self._damage(what, table.version(), lambda table: found(table)[1])
+        return last
+
+    def store_error(self, verb: str, error: Exception) -> RetryableError:
+        """The error of a store that did not do what was asked for."""
+        what = f"cannot {verb}: {reason_without_secrets(error, self.options)}"
+        return RetryableError(what, file=self.uri, next_step="run the same command again")
+
+    def _open(self, version: int | None) -> DeltaTable:
+        return DeltaTable(self.uri, version=version, storage_options=dict(self.options))
+
+    def _checked(self, table: DeltaTable) -> tuple[FileIndex | InputError, bool]:
+        """A table's files, or why they are not those of a topic, and whether the log is not what was written."""
+        topic = table.metadata().name or self.uri
+        try:
+            files: FileIndex | InputError = FileIndex(
+                pa.table(table.get_add_actions(flatten=True)), topic=topic, uri=self.uri
+            )
+        except InputError as error:
+            files = error
+        recorded = table.transaction_version(DIGEST)
+        if recorded is None or recorded >> 32 != table.version():
+            return files, self._has_lost_its_digest(table.version())
+        return files, isinstance(files, InputError) or recorded != _table_digest(table, table.version(), files.digest())
+
+    def _has_lost_its_digest(self, version: int) -> bool:
+        """Whether an entry that has none is one of Hindstream's that had, and not an older or another program's."""
+        entry = Storage(self.uri, self.options).get_if_present(f"_delta_log/{version:020d}.json")
+        if entry is None:  # the log has been cleaned up to a checkpoint
+            return False
+        return not entry.strip() or DIGEST.encode() in entry.split(b"\n", 1)[0]
+
+    def _failed(self, verb: str, version: int | None, error: Exception) -> HindstreamError:
+        if isinstance(error, OSError) or _STORE_FAULT.search(str(error)):
+            return self.store_error(verb, error)
+        return self._damage(
+            f"cannot be read: {reason_without_secrets(error, self.options)}", version, self._is_unreadable
+        )
+
+    def _is_unreadable(self, table: DeltaTable) -> bool:
+        self._checked(table)  # raises what it raised in the version that is damaged
+        return False
+
+    def _damage(self, what: str, version: int | None, is_damaged: Callable[[DeltaTable], bool]) -> CorruptedDataError:
+        """An error that names the file which brought the damage: looks at the versions before for it."""
+        storage = Storage(self.uri, self.options)
+        paths = [entry.path for entry in storage.list("_delta_log")]
+        entries = {int(match[1]): path for path in paths if (match := _ENTRY.fullmatch(path))}
+        checkpoints = {int(match[1]): path for path in paths if (match := _CHECKPOINT.fullmatch(path))}
+        last = max(entries, default=0) if version is None else version
+        base = max((n for n in checkpoints if n <= last), default=0)
+        path = checkpoints.get(base) or entries.get(base, "_delta_log")
+        for n in range(last - 1, base - 1, -1):
+            try:
+                with _no_panic():
+                    if is_damaged(self._open(n)):
+                        continue
+            except (DeltaError, pa.ArrowException, OSError, ValueError):
+                continue
+            path = entries.get(n + 1, "_delta_log")
+            break
+        what = f"the topic's Delta log is damaged: it {what}"
+        return CorruptedDataError(what, file=storage.uri(path), next_step=_NEXT_STEP)
+
+
+def created(topic: str, partition_columns: Sequence[str], schema_json: str) -> CommitProperties:
+    """What the commit that makes an empty table says of it; it is that one or none."""
+    digest = _digest(topic, list(partition_columns), json.loads(schema_json), FileIndex.digest_of_none()) >> 32
+    return CommitProperties({DIGEST: ""}, max_commit_retries=0, app_transactions=[Transaction(DIGEST, digest)])
+
+
+def changed(
+    table: DeltaTable,
+    files: FileIndex,
+    more: Sequence[ArchiveFile],
+    gone: Collection[str],
+    transactions: Sequence[tuple[str, int]],
+) -> CommitProperties:
+    """What the commit after ``table`` says; it is that one or none.
+
+    Args:
+        table: A version.
+        files: Its files.
+        more: Those that are added.
+        gone: Paths of those that are removed.
+        transactions: Applications and their versions.
+    """
+    version = table.version() + 1
+    said = [Transaction(DIGEST, _table_digest(table, version, files.digest(more, gone)))]
+    for app_id, app_version in transactions:
+        said += [Transaction(app_id, app_version), Transaction(_CHECK + app_id, _digest(app_id, app_version) >> 1)]
+    return CommitProperties({DIGEST: ""}, max_commit_retries=0, app_transactions=said)
+
+
+def _table_digest(table: DeltaTable, version: int, files_digest: str) -> int:
+    metadata, schema = table.metadata(), json.loads(table.schema().to_json())
+    return version << 32 | _digest(metadata.name, metadata.partition_columns, schema, files_digest) >> 32
+
+
+def _digest(*content: object) -> int:
+    """64 bits."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """Turns a panic of delta-rs, which a damaged checkpoint may cause, into an error of it."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # it can be imported from nowhere
+            raise
+        raise DeltaError(str(error)) from None
