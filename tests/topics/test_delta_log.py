@@ -17,7 +17,7 @@ from statelib.topics.file_index import FileIndex
 from tests.topics.data import SCHEMA, topic_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 
 def add(archive: TopicArchive, offsets: Iterable[int], version: int) -> TopicArchive:
@@ -132,17 +132,15 @@ def test_a_checkpoint_is_covered_as_well(archive: TopicArchive) -> None:
     assert found.count(None) > 20
 
 
-def without(line: Callable[[dict[str, Any]], bool], path: Path) -> None:
-    lines = [text for text in path.read_text().splitlines() if not line(json.loads(text))]
-    path.write_text("\n".join(lines))
-
-
 def test_an_archive_of_an_older_version_has_no_digests(archive: TopicArchive) -> None:
     """It is read, believed, and gets them with the next commit."""
     for version in range(4):
         path = entry(archive, version)
-        path.write_text(path.read_text().replace(f'"{DIGEST}":"",', ""))
-        without(lambda action: "hindstream." in action.get("txn", {}).get("appId", ""), path)
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        del actions[0]["commitInfo"][DIGEST]
+        kept = [action for action in actions if not action.get("txn", {}).get("appId", "").startswith("hindstream.")]
+        assert len(kept) < len(actions)
+        path.write_text("\n".join(map(json.dumps, kept)))
     old = TopicArchive.open(archive.uri)
     assert [file.rows for file in old.files(0)] == [5, 5, 5]
     assert old.last_transaction("app") == 3
