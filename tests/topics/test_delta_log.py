@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from statelib.errors import CorruptedDataError, HindstreamError
+from statelib.topics import delta_log
 from statelib.topics.archive import TopicArchive
 from statelib.topics.delta_log import DIGEST, created
 from statelib.topics.file_index import FileIndex
@@ -168,3 +169,12 @@ def test_what_others_commit_is_believed_until_the_next_commit(archive: TopicArch
 
 def _with_partition(archive: TopicArchive) -> Any:
     return archive.schema.append(pa.field("partition", pa.int32()))
+
+
+def test_a_digest_of_another_version_is_none(archive: TopicArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if another program had committed: its transaction has another name, and so has what its commits say."""
+    monkeypatch.setattr(delta_log, "DIGEST", "hindstream.digest.2")
+    newer = add(archive, [50], 4)
+    assert transaction(newer, 4).keys() == {"app", "hindstream.check.1/app", "hindstream.digest.2"}
+    monkeypatch.undo()
+    assert seen(archive.uri)[-1] == 4

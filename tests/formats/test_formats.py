@@ -1,0 +1,142 @@
+"""The list of all durable formats, so that none is forgotten when one is added or raised.
+
+Each has a test that a newer version is refused (or, where nothing rests on the file, made anew), and one that reads
+what former versions wrote. Bytes of the present version are golden in the same modules.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("statelib", "hindstream", "spark_jobs")
+
+
+class Format(NamedTuple):
+    """A durable format.
+
+    Attributes:
+        versions: All that are read; the last one is written.
+        newer: The test that shows what becomes of a version to come, below ``tests``.
+        former: The test that reads former versions, or refuses them for a reason; None: there are none.
+    """
+
+    versions: tuple[int | str, ...]
+    newer: str
+    former: str | None = None
+
+
+_STORES = "tests/stores"
+FORMATS = {
+    "statelib.manifests": Format(
+        (1, 2, 3, 4),
+        "tests/commits/test_layout.py::test_damaged_documents_are_told_from_newer_ones",
+        "tests/formats/test_warehouses.py::test_a_job_goes_on",
+    ),
+    "statelib.commits.expiry": Format((1,), "tests/faults/test_corruption.py::test_damage_is_named_or_changes_nothing"),
+    "statelib.checkpoint.cache": Format(
+        (1,), "tests/checkpoint/test_cache.py::test_a_record_that_cannot_be_used_says_nothing"
+    ),
+    "statelib.topics.archive": Format(
+        (1,),
+        "tests/topics/test_archive.py::test_a_newer_format_is_refused",
+        "tests/topics/test_archive.py::test_an_archive_of_format_1_is_read",
+    ),
+    "statelib.topics.delta_log": Format(
+        ("hindstream.digest.1",),
+        "tests/topics/test_delta_log.py::test_a_digest_of_another_version_is_none",
+        "tests/topics/test_delta_log.py::test_an_archive_of_an_older_version_has_no_digests",
+    ),
+    "statelib.topics.footer": Format(
+        ("hsfooter",),
+        "tests/topics/test_footer.py::test_every_flipped_bit_of_a_footer_is_noticed",
+        "tests/topics/test_footer.py::test_files_without_a_seal_are_read",
+    ),
+    "statelib.row_format": Format((1,), "tests/serdes/test_row_format.py::test_another_format_is_refused"),
+    "statelib.stores.deduplication_codec": Format(
+        (2,),
+        f"{_STORES}/test_deduplication.py::test_other_bytes_are_refused",
+        f"{_STORES}/test_deduplication.py::test_format_1_has_to_start_over",
+    ),
+    "statelib.stores.join_buffer": Format(
+        (1,), "tests/operators/test_join_buffer.py::test_an_unknown_format_is_refused"
+    ),
+    "statelib.stores.key_value_codec": Format(
+        (1,), f"{_STORES}/test_key_value_store.py::test_damaged_bytes_and_other_formats_are_refused"
+    ),
+    "statelib.stores.punctuation_codec": Format((1,), "tests/operators/test_punctuation.py::test_golden_bytes"),
+    "statelib.stores.session_codec": Format(
+        (1,), f"{_STORES}/test_session_store.py::test_an_unknown_format_is_refused"
+    ),
+    "statelib.stores.store_clock": Format(
+        (1,), f"{_STORES}/test_store_clock.py::test_damaged_bytes_and_other_formats_are_refused"
+    ),
+    "statelib.stores.stream_join_codec": Format(
+        (1,), f"{_STORES}/test_stream_join.py::test_an_unknown_format_is_refused"
+    ),
+    "statelib.stores.subscription_codec": Format(
+        (1,), f"{_STORES}/test_subscriptions.py::test_another_format_or_type_is_refused"
+    ),
+    "statelib.stores.suppression_codec": Format(
+        (2, 3),
+        f"{_STORES}/test_suppression_buffer.py::test_another_format_is_refused",
+        f"{_STORES}/test_suppression_buffer.py::test_a_store_stays_in_its_format",
+    ),
+    "statelib.stores.versioned_codec": Format(
+        (1,), f"{_STORES}/test_versioned_codec.py::test_another_format_is_refused"
+    ),
+    "statelib.stores.window_codec": Format(
+        (1, 2),
+        f"{_STORES}/test_window_store.py::test_an_unknown_format_is_refused",
+        f"{_STORES}/test_window_store.py::test_a_store_stays_in_its_format",
+    ),
+    "hindstream.report.history": Format(
+        (2,),
+        "tests/hindstream/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
+        "tests/hindstream/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
+    ),
+}
+"""By the module that has the layout."""
+
+WRITTEN = {"FORMAT_VERSION", "DIGEST", "SEAL", "BY_START", "BY_TIME"}
+"""Names of the constants that say which version is written."""
+
+
+def defined(module: Path) -> set[str]:
+    """The constants of `WRITTEN` that a module defines."""
+    nodes = ast.parse(module.read_text(encoding="utf-8")).body
+    targets = [
+        target
+        for node in nodes
+        for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+    ]
+    names = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return WRITTEN & {name.id for name in names if isinstance(name, ast.Name)}
+
+
+def test_none_is_forgotten() -> None:
+    modules = {path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if defined(path)}
+    assert {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules} == FORMATS.keys()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_version_that_is_written(name: str) -> None:
+    module = importlib.import_module(name)
+    (constant,) = defined(Path(str(module.__file__)))
+    written = getattr(module, constant)
+    assert (written.decode() if isinstance(written, bytes) else written) == FORMATS[name].versions[-1]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_is_shown(name: str) -> None:
+    shown = FORMATS[name]
+    for test in filter(None, (shown.newer, shown.former)):
+        file, _, function = test.partition("::")
+        code = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        assert function in {node.name for node in ast.walk(code) if isinstance(node, ast.FunctionDef)}, test
+    assert shown.former or len(shown.versions) == 1
