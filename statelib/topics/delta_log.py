@@ -109,7 +109,7 @@ class DeltaLog:
         try:
             with _no_panic():
                 last, is_damaged = found(table)
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             raise self._failed("read the topic archive's log", table.version(), error) from None
         if is_damaged:
             what = f"does not say which commit of {app_id} was the last"
@@ -201,9 +201,10 @@ def changed(
         transactions: Applications and their versions.
     """
     version = table.version() + 1
-    said = [Transaction(DIGEST, _table_digest(table, version, files.digest(more, gone)))]
+    said = []
     for app_id, app_version in transactions:
         said += [Transaction(app_id, app_version), Transaction(_CHECK + app_id, _digest(app_id, app_version) >> 1)]
+    said.append(Transaction(DIGEST, _table_digest(table, version, files.digest(more, gone))))  # whatever is cut off: it
     return CommitProperties({DIGEST: ""}, max_commit_retries=0, app_transactions=said)
 
 
