@@ -45,7 +45,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
         until_ms=settings.until_ms,
         end_of_input=settings.end_of_input,
         semantics=settings.semantics,
-        describe=partial(_described, job, settings),
+        describe=partial(described, job, settings),
         reset_stores=settings.reset_stores,
         migrate_stores=settings.migrate_stores,
         changelogs=settings.changelogs,
@@ -61,7 +61,8 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     return planned
 
 
-def _described(job: Job, settings: Settings, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
+def described(job: Job, settings: Settings, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
+    """What the job's topology is made of, given the archives of its sources."""
     readers = {topic: archive.reader(0, 0, 0) for topic, archive in archives.items()}
     return describe_topology(job.topology, readers, settings.semantics)
 

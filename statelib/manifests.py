@@ -440,3 +440,12 @@ class Rollback(_Document):
 
 ROLLBACKS = "hindstream.rollbacks"
 """The application whose transaction in a sink's archive is the number of the last commit that took records back."""
+
+
+class Hold(_Document):
+    """Who holds a job, so that nobody else plans a run of it: see `statelib.commits.hold`."""
+
+    kind: ClassVar[str] = "hold"
+    holder: str = Field(description="a name that the holder chose, and by which it goes on")
+    reason: str
+    since_ms: int

@@ -8,6 +8,7 @@ from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_au
 from statelib.commits.commit import commit
 from statelib.commits.definition import JobDefinition
 from statelib.commits.expiry import check_restorable, oldest_restorable
+from statelib.commits.hold import read_hold, release_hold, take_hold
 from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, quarantine_topic, topic_path
 from statelib.commits.leftovers import attempt_name
 from statelib.commits.maintain import Maintained, Retention, maintain
@@ -41,11 +42,14 @@ __all__ = [
     "publish",
     "published_through",
     "quarantine_topic",
+    "read_hold",
     "read_staged",
     "reconcile",
     "record_audit",
+    "release_hold",
     "rollback",
     "stage",
+    "take_hold",
     "topic_path",
     "verify",
 ]

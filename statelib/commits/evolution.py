@@ -105,7 +105,11 @@ def _refusal(lost: Mapping[str, str], migrates: Sequence[str], job: str) -> Conf
     """Says which stores cannot come along, and what can be done."""
     shown = "; ".join(f"{name}: {why}" for name, why in list(lost.items())[:_SHOWN])
     more = f", and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    migrate = f"migrate with migrate_stores={','.join(migrates)}, " if migrates else ""
+    migrate = (
+        f"migrate (hindstream migrate plan), or with the next run by migrate_stores={','.join(migrates)}, "
+        if migrates
+        else ""
+    )
     return ConfigurationError(
         f"the topology has changed so that the state does not fit it: store {shown}{more}",
         job=job,

@@ -12,6 +12,7 @@
     jobs/<job>/state/<task>/<sha256>.<run id>  files of checkpoints
     jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
     jobs/<job>/maintenance.json            what has been swept
+    jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
     topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.manifests.Rollback`
 
@@ -103,6 +104,11 @@ class JobLayout:
     def maintenance(self) -> str:
         """What has been swept."""
         return f"{self.root}/maintenance.json"
+
+    @property
+    def hold(self) -> str:
+        """Who holds the job."""
+        return f"{self.root}/hold.json"
 
     def topology(self, fingerprint: str) -> str:
         """The description of a topology."""

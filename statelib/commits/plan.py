@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive
+from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
@@ -81,6 +82,7 @@ def plan(
     reset_stores: Collection[str] = (),
     migrate_stores: Collection[str] = (),
     changelogs: Collection[str] = (),
+    holder: str | None = None,
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
 
@@ -100,6 +102,7 @@ def plan(
         migrate_stores: Names of tables' stores that may be made anew of what they hold if only their kind or retention
             has changed.
         changelogs: Names of stores that keep a changelog, from the job's first run on. One that does goes on to.
+        holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
 
     Returns:
         The plan, stored; or `NothingToDo`, and nothing was stored.
@@ -107,12 +110,13 @@ def plan(
     Raises:
         ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
             semantics; a source's schema or number of partitions has changed since the head commit; a sink's archive is
-            somebody else's; the job has been sealed; the head is a rollback that has not been published.
+            somebody else's; the job has been sealed or is held; the head is a rollback that has not been published.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
     """
     if until_ms is not None and end_offsets is not None:
         next_step = "give one of them"
         raise ConfigurationError("a slice cannot end at a time and at offsets", job=job.name, next_step=next_step)
+    check_free(warehouse, job.name, holder)
     head = CommitLog(warehouse, job.name).head()
     number = head.commit if head else 0
     if head is not None:
@@ -142,7 +146,8 @@ def plan(
     new_records = sum(part.records for part in slices if part.topic not in bootstrap)
     if head is not None and head.end_of_input == "seal":
         return _nothing_but_sealed(job, number, new_records)
-    if not new_records and (head is None or end_of_input == "hold"):
+    migrates = evolution is not None and bool(evolution.migrations)
+    if not new_records and not migrates and (head is None or end_of_input == "hold"):
         return NothingToDo(job.name, "no-new-records", number)
     return _settle(
         warehouse,

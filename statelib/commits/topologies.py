@@ -56,6 +56,21 @@ def settle_topology(
         step("plan.topology-described")
     if head is None or head.fingerprint == fingerprint:
         return None
+    return follow_up(warehouse, head, now, fingerprint, tasks, reset_stores=reset_stores, migrate_stores=migrate_stores)
+
+
+def follow_up(
+    warehouse: Storage,
+    head: Commit,
+    now: TopologyDescription | None,
+    fingerprint: str,
+    tasks: Mapping[int, int],
+    *,
+    reset_stores: Collection[str] = (),
+    migrate_stores: Collection[str] = (),
+) -> Evolution:
+    """How another topology goes on from the head's state; changes nothing. Args and errors as of `settle_topology`."""
+    job = head.job
     before = Runs(warehouse, job).topology(head.fingerprint)
     if now is None or before is None:
         raise ConfigurationError(

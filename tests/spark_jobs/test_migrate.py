@@ -1,0 +1,147 @@
+"""A table's store migrated step by step, on Spark; killed at each step; taken back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from hindstream.migrate import print_plan, print_verified
+from spark_jobs import migrate, pipeline
+from spark_jobs.runs import open_warehouse
+from statelib import Job, Materialized, Stores, StreamsBuilder
+from statelib.commits import CommitLog, read_hold
+from statelib.commits.archives import open_archive
+from statelib.commits.layout import topic_path
+from statelib.errors import ConfigurationError
+from statelib.steps import observed
+from statelib.topics.append import append
+from statelib.topics.archive import TopicArchive, topic_schema
+from tests.spark_jobs.orders import make_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from statelib.config import Settings
+
+MINUTE = 60_000
+CUT = 20 * MINUTE
+
+
+class Killed(BaseException):
+    """As if the process had ended here."""
+
+
+def rates(retention_minutes: int | None) -> Job:
+    builder = StreamsBuilder("rates")
+    supplier = (
+        "s"
+        if retention_minutes is None
+        else Stores.persistent_versioned_key_value_store("s", timedelta(minutes=retention_minutes))
+    )
+    builder.table("rate", Materialized.as_(supplier)).to_stream().to("out")
+    return Job("rates", builder.build())
+
+
+@pytest.fixture
+def migrated_from(tmp_path: Path, spark: SparkSession) -> Settings:
+    """A job whose first slice has been replayed with a plain store."""
+    settings = make_settings(tmp_path).model_copy(update={"changelogs": ("s",)})
+    uri = open_warehouse(settings).uri(topic_path("rate"))
+    archive = TopicArchive.ensure(uri, topic_schema(pa.string(), pa.int64()), 2, topic="rate")
+    records = pa.table(
+        {
+            "key": [f"k{i * i % 13}" for i in range(300)],
+            "value": pa.array([None if i % 17 == 3 else i for i in range(300)], pa.int64()),
+            "timestamp": pa.array([i * 6_000 for i in range(300)], pa.timestamp("ms", "UTC")),
+        }
+    )
+    append(archive, records, attempt="a", app_id="test", app_version=1)
+    pipeline.run_slice(rates(None), settings, CUT)
+    return settings
+
+
+def head_of(settings: Settings) -> int:
+    return CommitLog(open_warehouse(settings), "rates").head_number()
+
+
+def records_out(settings: Settings) -> list[object]:
+    archive = open_archive(open_warehouse(settings), "out")
+    return [archive.reader(partition).read_all().to_pylist() for partition in range(archive.partitions)]
+
+
+@pytest.mark.spark
+def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    settings, versioned = migrated_from, rates(5)
+    print_plan(versioned, settings, ["s"])
+    shown = capsys.readouterr().out
+    assert "store s is migrated: it was a key-value store and is a versioned store" in shown
+    assert "made anew of its changelog of" in shown
+    assert head_of(settings) == 1
+    before = records_out(settings)
+    made, found = migrate.run(versioned, settings, ["s"])
+    assert (made.commit, head_of(settings), read_hold(open_warehouse(settings), "rates")) == (2, 2, None)
+    assert records_out(settings) == before
+    assert sum(part.comparison.equal for part in found) == 6
+    print_verified(found, "rates")
+    assert "history from" in capsys.readouterr().out
+    with pytest.raises(ConfigurationError, match="key-value store"):  # the former topology no longer fits
+        pipeline.run_slice(rates(None), settings)
+    result = pipeline.run_slice(versioned, settings)
+    assert isinstance(result, pipeline.SliceResult)
+    with pytest.raises(ConfigurationError, match="nothing to migrate of s"):
+        migrate.run(versioned, settings, ["s"])
+    migrate.take_back(versioned, settings, ["s"])  # runs have followed: it only lets the job go
+    assert head_of(settings) == 3
+
+
+@pytest.mark.spark
+def test_killed_at_each_step_it_goes_on(migrated_from: Settings) -> None:
+    settings, versioned = migrated_from, rates(5)
+    steps = [
+        "hold.created",
+        "migrate.held",
+        "migrate.planned",
+        "migrate.audited",
+        "commit.created",
+        "migrate.published",
+        "migrate.verified",
+        "hold.before-release",
+    ]
+    for killed_at in steps:
+
+        def kill(name: str, killed_at: str = killed_at) -> None:
+            if name == killed_at:
+                raise Killed
+
+        with observed(kill), pytest.raises(Killed):
+            migrate.run(versioned, settings, ["s"])
+        with pytest.raises(ConfigurationError, match="held by migration-of-s"):
+            pipeline.run_slice(versioned, settings)
+    made, found = migrate.run(versioned, settings, ["s"])
+    assert (made.commit, head_of(settings)) == (2, 2)
+    assert sum(part.comparison.equal for part in found) == 6
+    assert read_hold(open_warehouse(settings), "rates") is None
+
+
+@pytest.mark.spark
+def test_taken_back_the_job_goes_on_as_before(migrated_from: Settings) -> None:
+    settings = migrated_from
+    migrate.run(rates(5), settings, ["s"])
+    assert migrate.take_back(rates(5), settings, ["s"]).rolled_back_to == 1
+    result = pipeline.run_slice(rates(None), settings)
+    assert isinstance(result, pipeline.SliceResult)
+    assert result.commit.commit == 4
+
+
+@pytest.mark.spark
+def test_an_open_run_is_waited_for(migrated_from: Settings) -> None:
+    settings = migrated_from
+    pipeline.plan.run(rates(None), settings)
+    with pytest.raises(ConfigurationError, match="a run is open"):
+        migrate.run(rates(5), settings, ["s"])
+    assert read_hold(open_warehouse(settings), "rates") is None
