@@ -249,7 +249,8 @@ def state_rollback(
 migrate = typer.Typer(
     name="migrate",
     help="Make the store of a table anew: versioned, plain again, or with another retention.\n\n"
-    "Change the job's topology first; then plan, run, and if need be rollback.",
+    "Change the job's topology first; then plan, run, and if need be rollback.\n\n"
+    "Example: hindstream migrate plan jobs/rates.py:job --store rates",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -281,7 +282,9 @@ def migrate_run(
 ) -> None:
     """Hold the job, make the stores anew in a commit of its own, compare latest values, let the job go.
 
-    Killed at any moment, the same command goes on. Example: hindstream migrate run jobs/rates.py:job --store rates
+    Killed at any moment, the same command goes on.
+
+    Example: hindstream migrate run jobs/rates.py:job --store rates
     """
     from hindstream.migrate import run  # noqa: PLC0415
     from statelib.job import load_job  # noqa: PLC0415
