@@ -8,7 +8,7 @@ made it::
     <cache>/<sha256>            on this host, see `statelib.checkpoint.cache`
 
 A name is written by one run only, so a file that no checkpoint needs can be deleted at any later time: nobody brings
-its name back to life (docs/decisions/0015-state-files-of-a-run.md).
+its name back to life (docs/decisions/0014-state-files-of-a-run.md).
 
 Saving uploads what the previous checkpoint lacks. Restoring fetches what the host lacks and puts the directory
 together from hard links. Several files are on their way at once, each in bounded memory. Every byte that comes from the

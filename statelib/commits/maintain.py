@@ -12,7 +12,7 @@ between its decision and its deletes:
 - State files of the older layout, named by content alone, may be stored again by a run of an older Hindstream: they
   only go while no run is open.
 
-docs/decisions/0015-state-files-of-a-run.md has the proof.
+docs/decisions/0014-state-files-of-a-run.md has the proof.
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ from tests.hindstream.documents import WINDOWS, make_run
 
 COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
-    "plan", "replay", "audit", "commit", "publish", "maintain", "report",
+    "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback")
+MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
 
 
 def test_help_names_every_command(tmp_path) -> None:
@@ -25,17 +26,20 @@ def test_help_names_every_command(tmp_path) -> None:
     assert result.returncode == 0
     assert [name for name in COMMANDS if f"  {name} " not in result.stdout] == []
     assert "  state " in result.stdout
+    assert "  migrate " in result.stdout
 
 
 def test_help_of_every_command_has_an_example() -> None:
-    from hindstream.cli import app, state  # noqa: PLC0415
+    from hindstream.cli import app, migrate, state  # noqa: PLC0415
 
     helps = {c.name or c.callback.__name__: c.help or c.callback.__doc__ or "" for c in app.registered_commands}
     assert sorted(helps) == sorted(COMMANDS)
     assert [name for name, text in helps.items() if f"hindstream {name}" not in text] == []
-    helps = {c.name: c.callback.__doc__ for c in state.registered_commands}
-    assert sorted(helps) == sorted(STATE_COMMANDS)
-    assert [name for name, text in helps.items() if "Example: hindstream state" not in text] == []
+    for group, of_group in ((state, STATE_COMMANDS), (migrate, MIGRATE_COMMANDS)):
+        helps = {c.name: c.callback.__doc__ for c in group.registered_commands}
+        assert sorted(helps) == sorted(of_group)
+        example = f"Example: hindstream {group.info.name}"
+        assert [name for name, text in helps.items() if example not in text] == []
 
 
 def test_help_needs_neither_spark_nor_airflow_nor_the_engine(tmp_path) -> None:
