@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.snapshots import StateSnapshot, StoreSnapshot, open_state
     from statelib.state import (
         KeyValueBytesStoreSupplier,
         KeyValueStore,
@@ -101,6 +102,7 @@ _HOMES = {
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
         "PunctuationType", "Record", "RecordMetadata",
     ),
+    "statelib.snapshots": ("StateSnapshot", "StoreSnapshot", "open_state"),
     "statelib.state": (
         "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",
         "SessionStore", "StateStore", "StoreBuilder", "Stores", "TimestampedKeyValueStore",
@@ -118,19 +120,18 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError", "Consumed",
     "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "FixedKeyProcessor",
-    "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows",
-    "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KeyValueBytesStoreSupplier",
-    "KeyValueStore",
-    "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier",
-    "Produced", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
-    "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows", "SlidingWindows",
-    "StateStore", "StoreBuilder", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
-    "TestRecord",
-    "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology",
-    "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
-    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
-    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect", "load_job",
-    "max_", "mean_", "min_", "per_record", "sum_",
+    "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError", "Job",
+    "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
+    "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
+    "ProcessorContext", "ProcessorSupplier", "Produced", "PunctuationType", "Record", "RecordMetadata",
+    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
+    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores",
+    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream",
+    "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver",
+    "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier",
+    "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore",
+    "Windowed", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state",
+    "per_record", "sum_",
 ]  # fmt: skip
 
 

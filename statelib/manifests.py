@@ -153,7 +153,8 @@ class StoreDescription(_Data):
     settings: dict[str, Any] = Field(description="what decides which entries it has and what they mean")
     arrow_schema: str = Field(
         description="an Arrow schema as an IPC message, in base64: `key`, `value` (as readers are shown it), where they"
-        " differ from it `stored` (as the store has it) and `row` (its columns), and the `id` of a deduplication"
+        " differ from it `stored` (as the store has it) and `row` (its columns), the `id` of a deduplication, and the"
+        " `foreign_key` of subscriptions (whose `value` is the referring row)"
     )
 
 

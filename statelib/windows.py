@@ -7,14 +7,16 @@ them; nothing here runs per record.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
+
+    from statelib.semantics import Semantics
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,12 @@ class SessionWindows:
     def retention_ms(self) -> int:
         """How long after its end a session must be kept: the gap and the grace period (Kafka's default)."""
         return self.gap_ms + self.grace_period_ms
+
+    def seen_ms(self, retention_ms: int, semantics: Semantics) -> int:
+        """How long after its end a session is seen and stored, for a retention that was asked for."""
+        if semantics == "kafka-4.3":
+            return retention_ms
+        return max(retention_ms, 2 * self.gap_ms + self.grace_period_ms + 1)
 
     @property
     def closes_after_end_ms(self) -> int:
@@ -295,6 +303,12 @@ class SlidingWindows:
         """How long after its start a window must be kept: twice the difference and the grace (Kafka's default)."""
         return 2 * self.time_difference_ms + self.grace_period_ms
 
+    def seen_ms(self, retention_ms: int, semantics: Semantics) -> int:
+        """How long after its start a window is seen and stored, for a retention that was asked for."""
+        if semantics == "kafka-4.3":
+            return retention_ms
+        return max(retention_ms, 3 * self.time_difference_ms + self.grace_period_ms + 2)
+
     @property
     def closes_after_end_ms(self) -> int:
         """How long after a window's end, in stream time, its result is final."""
@@ -321,6 +335,18 @@ class SlidingWindows:
 
 AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 """What a grouped stream can be windowed by."""
+
+
+def windows_of(described: Mapping[str, Any]) -> AnyWindows:
+    """The inverse of `TimeWindows.describe` and its like; what else is described does not matter."""
+    kinds: dict[str, tuple[Callable[..., AnyWindows], tuple[str, ...]]] = {
+        "time": (TimeWindows, ("size_ms", "advance_ms", "grace_period_ms")),
+        "session": (SessionWindows, ("gap_ms", "grace_period_ms")),
+        "sliding": (SlidingWindows, ("time_difference_ms", "grace_period_ms")),
+        "unlimited": (UnlimitedWindows, ("start_ms",)),
+    }
+    kind, names = kinds[described["windows"]]
+    return kind(*(described[name] for name in names))
 
 
 def _refuse_without_grace(windows: str, with_grace: str, without: str) -> NoReturn:

@@ -100,9 +100,7 @@ class SessionAggregate:
     def seen_ms(self, semantics: Semantics) -> int:
         """How long after its end a session is seen and stored."""
         retention_ms = self.windows.retention_ms if self.retention_ms is None else self.retention_ms
-        if semantics == "kafka-4.3":
-            return retention_ms
-        return max(retention_ms, 2 * self.windows.gap_ms + self.windows.grace_period_ms + 1)
+        return self.windows.seen_ms(retention_ms, semantics)
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import spans_of
+from statelib.errors import CorruptedDataError
 from statelib.kernels.bytes_order import sort_order
 from statelib.kernels.spans import copy_spans
 
@@ -59,6 +60,52 @@ def cut(content: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np
 def unpacked(column: Column, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The inverse of `packed`: all bytes of a column that starts at its buffer's first, as an array of ``dtype``."""
     return np.frombuffer(column.buffers()[2], dtype)
+
+
+def split_head(column: Column, head: np.dtype[Any], store: str) -> tuple[NDArray[Any], Column]:
+    """What each row begins with, as an array of ``head``, and the rest of it.
+
+    Raises:
+        CorruptedDataError: A row is shorter than that.
+    """
+    content, start, length = _spans_of_at_least(column, head, store)
+    heads = unpacked(cut(content, start, np.full(len(start), head.itemsize)), head)
+    return heads, cut(content, start + head.itemsize, length - head.itemsize)
+
+
+def split_tail(column: Column, tail: np.dtype[Any], store: str) -> tuple[Column, NDArray[Any]]:
+    """What comes before, and what each row ends with, as an array of ``tail``.
+
+    Raises:
+        CorruptedDataError: A row is shorter than that.
+    """
+    content, start, length = _spans_of_at_least(column, tail, store)
+    before = length - tail.itemsize
+    return cut(content, start, before), unpacked(cut(content, start + before, np.full(len(start), tail.itemsize)), tail)
+
+
+def split_framed(column: Column, length: np.dtype[Any], store: str) -> tuple[Column, Column]:
+    """Of rows that begin with a length: as many bytes as it says, and what comes after them.
+
+    Raises:
+        CorruptedDataError: A row is shorter than it says.
+    """
+    lengths, rest = split_head(column, length, store)
+    first, (content, start, size) = lengths.astype(np.int64), spans_of(rest)
+    if len(first) and ((first < 0) | (first > size)).any():
+        raise CorruptedDataError("an entry is shorter than it says", store=store)
+    return cut(content, start, first), cut(content, start + first, size - first)
+
+
+def _spans_of_at_least(
+    column: Column, part: np.dtype[Any], store: str
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    content, start, length = spans_of(column)
+    if len(length) and length.min() < part.itemsize:
+        raise CorruptedDataError(
+            f"an entry has {length.min()} bytes where at least {part.itemsize} are needed", store=store
+        )
+    return content, start, length
 
 
 def grouped(column: Column, offsets: NDArray[np.int64]) -> Column:

@@ -39,7 +39,7 @@ import numpy as np
 
 from statelib.arrow_buffers import spans_of
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.stores.byte_columns import joined, packed, times
+from statelib.stores.byte_columns import joined, packed, split_framed, split_head, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +110,24 @@ def encode_ids(keys: Column, ids: Column) -> Column:
     """The id bytes of keys with ids."""
     _, _, lengths = spans_of(keys)
     return joined(packed(lengths.astype(">u4")), keys, ids)
+
+
+def decode_ids(ids: Column, store: str) -> tuple[Column, Column]:
+    """The inverse of `encode_ids`: keys, and ids.
+
+    Raises:
+        CorruptedDataError: One is shorter than it says.
+    """
+    return split_framed(ids, np.dtype(">u4"), store)
+
+
+def decode_keys(raws: Column, store: str) -> Column:
+    """The id bytes in the keys of entries.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    return split_head(raws, np.dtype(">i8"), store)[1]
 
 
 def encode_keys(segments: NDArray[np.int64], ids: Column) -> Column:

@@ -19,15 +19,20 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from statelib.errors import CorruptedDataError
+from statelib.stores.byte_columns import split_framed, split_head
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 
@@ -69,6 +74,16 @@ def decode(raw_place: bytes, raw_value: bytes, store: str) -> WaitingRow:
     if not 0 <= length <= len(raw_value) - _LENGTH.size:
         raise CorruptedDataError(f"an entry of a join's buffer has a key of {length} bytes", store=store)
     return WaitingRow(timestamp_ms, arrival, raw_value[_LENGTH.size : row_at], raw_value[row_at:])
+
+
+def decode_columns(raw_places: Column, raw_values: Column, store: str) -> tuple[NDArray[np.int64], Column, Column]:
+    """As `decode`, of many entries, without the arrivals: int64 timestamps (ms), keys, and rows.
+
+    Raises:
+        CorruptedDataError: One has another length than it says.
+    """
+    places, _ = split_head(raw_places, np.dtype([("timestamp", ">i8"), ("arrival", ">i8")]), store)
+    return places["timestamp"].astype(np.int64), *split_framed(raw_values, np.dtype(">i4"), store)
 
 
 class JoinBufferStore:

@@ -14,8 +14,17 @@ family of its own, ``<store>.header``.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from statelib.errors import CorruptedDataError
+from statelib.stores.byte_columns import split_head
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 
@@ -37,3 +46,13 @@ def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
         raise CorruptedDataError(f"a value has {len(raw)} bytes, less than a timestamp", store=store)
     (timestamp_ms,) = _TIMESTAMP.unpack_from(raw)
     return timestamp_ms, raw[_TIMESTAMP.size :]
+
+
+def decode_values(raws: Column, store: str) -> tuple[NDArray[np.int64], Column]:
+    """As `decode_value`, of many entries: timestamps (ms) and rows.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    timestamp, rows = split_head(raws, np.dtype(">i8"), store)
+    return timestamp.astype(np.int64), rows

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
+from statelib.stores.column_scan import scan_columns
 from statelib.stores.header import Header
 from statelib.stores.session_codec import (
     BOUNDS_BYTES,
     FORMAT_VERSION,
     decode_end_key,
     decode_key,
+    decode_keys,
     encode_end_key,
     encode_key,
 )
@@ -25,7 +29,6 @@ from statelib.stores.session_codec import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.metrics import NodeMetrics
@@ -152,6 +155,23 @@ class SessionStore:
             key, start_ms, end_ms = decode_key(raw, self._name)
             if end_ms > self.last_expired_end:
                 yield SessionRow(key, start_ms, end_ms, row)
+
+    def scan(self, key: bytes | None = None) -> Iterator[tuple[SessionBounds, pa.Array]]:
+        """Sessions within retention, some thousand at a time, in the order in which they are stored, with their rows.
+
+        Args:
+            key: Of this key only; None: of all.
+        """
+        first, end = b"", None
+        if key is not None:
+            first, end = encode_key(key, 0, 0), encode_key(key, _END_OF_TIME, _END_OF_TIME)
+        for raw_keys, rows in scan_columns(self._backend, self._sessions, first, end):
+            keys, start, ends = decode_keys(raw_keys, self._name)
+            keep = ends > self.last_expired_end
+            if key is not None:
+                keep &= np.asarray(pc.equal(keys, key))
+            chosen = pa.array(keep)
+            yield SessionBounds(keys.filter(chosen), start[keep], ends[keep]), rows.filter(chosen)
 
     def put(self, session: SessionRow, write: WriteBatch) -> None:
         """Sets a session. One that is out of retention is refused and counted."""

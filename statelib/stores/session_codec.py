@@ -22,8 +22,17 @@ and the store's header (`statelib.stores.header`) with the types of a row.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from statelib.errors import CorruptedDataError
+from statelib.stores.byte_columns import split_tail
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 
@@ -45,6 +54,16 @@ def decode_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
     """
     end_ms, start_ms = _bounds(raw, len(raw) - BOUNDS_BYTES, store)
     return raw[:-BOUNDS_BYTES], start_ms, end_ms
+
+
+def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64], NDArray[np.int64]]:
+    """As `decode_key`, of many: keys, int64 starts and ends.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    keys, bounds = split_tail(raws, np.dtype([("end", ">i8"), ("start", ">i8")]), store)
+    return keys, bounds["start"].astype(np.int64), bounds["end"].astype(np.int64)
 
 
 def encode_end_key(end_ms: int, start_ms: int = 0, key: bytes = b"") -> bytes:

@@ -31,8 +31,17 @@ values.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from statelib.errors import CorruptedDataError
+from statelib.stores.byte_columns import split_head, split_tail
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 
@@ -59,6 +68,16 @@ def decode_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
     if len(raw) < PLACE_BYTES:
         raise CorruptedDataError(f"the key of a record to be joined has {len(raw)} bytes", store=store)
     return raw[:-PLACE_BYTES], *_PLACE.unpack_from(raw, len(raw) - PLACE_BYTES)
+
+
+def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64]]:
+    """As `decode_key`, of many, without the arrivals: keys, and int64 timestamps.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    keys, places = split_tail(raws, np.dtype([("timestamp", ">i8"), ("arrival", ">i8")]), store)
+    return keys, places["timestamp"].astype(np.int64)
 
 
 def encode_time_key(timestamp_ms: int, arrival: int = 0, key: bytes = b"") -> bytes:
@@ -95,3 +114,15 @@ def decode_held_key(raw: bytes, store: str) -> tuple[int, bool, int, bytes]:
     if side > 1:
         raise CorruptedDataError(f"a record without a match is of side {side}", store=store)
     return timestamp_ms, side == 1, arrival, raw[_HELD.size :]
+
+
+def decode_held_keys(raws: Column, store: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], Column]:
+    """As `decode_held_key`, of many, without the arrivals: int64 timestamps, which are left records, and keys.
+
+    Raises:
+        CorruptedDataError: One is too short, or of no side.
+    """
+    heads, keys = split_head(raws, np.dtype([("timestamp", ">i8"), ("side", "u1"), ("arrival", ">i8")]), store)
+    if len(heads) and heads["side"].max() > 1:
+        raise CorruptedDataError(f"a record without a match is of side {heads['side'].max()}", store=store)
+    return heads["timestamp"].astype(np.int64), heads["side"] == 1, keys

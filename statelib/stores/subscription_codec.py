@@ -19,8 +19,17 @@ header (`statelib.stores.header`), with the type of a row, is in a family of its
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from statelib.errors import CorruptedDataError
+from statelib.stores.byte_columns import split_framed, split_head
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.stores.byte_columns import Column
 
 FORMAT_VERSION = 1
 
@@ -64,3 +73,22 @@ def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
     if len(raw) < _NUMBER.size:
         raise CorruptedDataError(f"a subscription has {len(raw)} bytes, less than its number", store=store)
     return _NUMBER.unpack_from(raw)[0], raw[_NUMBER.size :]
+
+
+def decode_keys(raws: Column, store: str) -> tuple[Column, Column]:
+    """As `decode_key`, of many: foreign keys, and primary keys.
+
+    Raises:
+        CorruptedDataError: One is shorter than it says.
+    """
+    return split_framed(raws, np.dtype(">i4"), store)
+
+
+def decode_values(raws: Column, store: str) -> tuple[NDArray[np.int64], Column]:
+    """As `decode_value`, of many: int64 numbers, and rows.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    number, rows = split_head(raws, np.dtype(">i8"), store)
+    return number.astype(np.int64), rows

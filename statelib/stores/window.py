@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.stores.header import Header
-from statelib.stores.window_codec import BY_KEY, BY_START, decode_value, encode_start_key, encode_value, encode_values
+from statelib.stores.window_codec import (
+    BY_KEY,
+    BY_START,
+    decode_value,
+    decode_values,
+    encode_start_key,
+    encode_value,
+    encode_values,
+)
 from statelib.stores.window_filter import WindowFilter
 from statelib.stores.window_layouts import RowsByKey, RowsByStart
 
@@ -41,6 +50,16 @@ class WindowRow:
     start_ms: int
     timestamp_ms: int
     row: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WindowColumns:
+    """Many windows, as columns of one length: serialised keys, int64 starts and timestamps in ms, serialised rows."""
+
+    keys: pa.Array
+    start: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    rows: pa.Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,28 @@ class WindowStore:
     def all(self) -> Iterator[WindowRow]:
         """All windows within retention, in the order in which they lie."""
         return (self._row(*entry) for entry in self._layout.all() if entry[1] > self.last_expired_start)
+
+    def scan(self, key: bytes | None, from_ms: int, end_ms: int) -> Iterator[WindowColumns]:
+        """Windows within retention that start from ``from_ms`` to before ``end_ms``, some thousand at a time.
+
+        Args:
+            key: Of this key only; None: of all.
+            from_ms: The earliest start.
+            end_ms: What all start before.
+
+        Yields:
+            In the order in which they lie.
+        """
+        from_ms = max(from_ms, 0, self.last_expired_start + 1)
+        if from_ms >= end_ms:
+            return
+        for keys, start, values in self._layout.columns(key, from_ms, min(end_ms, _END_OF_TIME)):
+            keep = (start >= from_ms) & (start < end_ms)
+            if key is not None:
+                keep &= np.asarray(pc.equal(keys, key))
+            timestamp, rows = decode_values(values, self._name)
+            chosen = pa.array(keep)
+            yield WindowColumns(keys.filter(chosen), start[keep], timestamp[keep], rows.filter(chosen))
 
     def _row(self, key: bytes, start_ms: int, value: bytes) -> WindowRow:
         return WindowRow(key, start_ms, *decode_value(value, self._name))

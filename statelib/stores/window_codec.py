@@ -33,15 +33,11 @@ import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of
 from statelib.errors import CorruptedDataError
-from statelib.stores.byte_columns import cut, joined, packed, times, unpacked
+from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from statelib.stores.byte_columns import Column
@@ -50,6 +46,7 @@ BY_KEY, BY_START = 1, 2
 """Versions of the format."""
 
 _SUFFIX = struct.Struct(">qi")
+_SUFFIXES = np.dtype([("start", ">i8"), ("sequence", ">i4")])
 _START = struct.Struct(">q")
 _TIMESTAMP = struct.Struct(">q")
 
@@ -63,7 +60,7 @@ def encode_key(key: bytes, start_ms: int) -> bytes:
 
 def encode_keys(keys: Column, start: NDArray[np.int64]) -> Column:
     """As `encode_key`, of many windows."""
-    suffixes = np.zeros(len(start), np.dtype([("start", ">i8"), ("sequence", ">i4")]))
+    suffixes = np.zeros(len(start), _SUFFIXES)
     suffixes["start"] = start
     return joined(keys, packed(suffixes))
 
@@ -78,6 +75,16 @@ def decode_key(raw: bytes, store: str) -> tuple[bytes, int]:
         raise CorruptedDataError(f"a window's key has {len(raw)} bytes", store=store)
     start_ms, _ = _SUFFIX.unpack_from(raw, len(raw) - SUFFIX_BYTES)
     return raw[:-SUFFIX_BYTES], start_ms
+
+
+def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64]]:
+    """As `decode_key`, of many: keys, and int64 starts.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    keys, suffixes = split_tail(raws, _SUFFIXES, store)
+    return keys, suffixes["start"].astype(np.int64)
 
 
 def encode_value(timestamp_ms: int, row: bytes) -> bytes:
@@ -102,6 +109,16 @@ def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
     return timestamp_ms, raw[_TIMESTAMP.size :]
 
 
+def decode_values(raws: Column, store: str) -> tuple[NDArray[np.int64], Column]:
+    """As `decode_value`, of many windows: timestamps (ms) and rows.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    timestamp, rows = split_head(raws, np.dtype(">i8"), store)
+    return timestamp.astype(np.int64), rows
+
+
 def encode_start_key(start_ms: int, key: bytes = b"") -> bytes:
     """The key of a window in the index by start; without ``key``, what comes before all windows of that start."""
     return _START.pack(start_ms) + key
@@ -124,14 +141,11 @@ def decode_start_key(raw: bytes, store: str) -> tuple[int, bytes]:
     return start_ms, raw[_START.size :]
 
 
-def decode_start_keys(raws: Sequence[bytes], store: str) -> tuple[Column, NDArray[np.int64]]:
+def decode_start_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64]]:
     """As `decode_start_key`, of many: keys, and int64 starts.
 
     Raises:
         CorruptedDataError: One is too short.
     """
-    content, begin, length = spans_of(pa.array(raws, pa.large_binary()))
-    if len(raws) and length.min() < _START.size:
-        decode_start_key(raws[int(length.argmin())], store)
-    starts = cut(content, begin, np.full(len(begin), _START.size))
-    return cut(content, begin + _START.size, length - _START.size), unpacked(starts, np.dtype(">i8")).astype(np.int64)
+    start, keys = split_head(raws, np.dtype(">i8"), store)
+    return keys, start.astype(np.int64)

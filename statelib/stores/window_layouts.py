@@ -9,13 +9,18 @@ key.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
 
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import empty_values
+from statelib.stores.column_scan import scan_columns
 from statelib.stores.window_codec import (
     SUFFIX_BYTES,
     decode_key,
+    decode_keys,
     decode_start_key,
     decode_start_keys,
     encode_key,
@@ -27,7 +32,6 @@ from statelib.stores.window_codec import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, ColumnOf, WriteBatch
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 Entry = tuple[bytes, int, bytes]
 """Key, start in ms, and value as it is stored."""
+
+Columns: TypeAlias = "tuple[Column, NDArray[np.int64], Column]"
+"""The same of many windows."""
 
 _READ_AT_ONCE = 1 << 14
 
@@ -56,6 +63,13 @@ class WindowLayout(Protocol):
 
     def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
         """Windows of all keys that start from ``from_ms`` to before ``end_ms``, by start and key bytes."""
+
+    def columns(self, key: bytes | None, from_ms: int, end_ms: int) -> Iterator[Columns]:
+        """Windows in the order in which they lie, some at a time.
+
+        Where the layout allows it, only those of ``key`` that start from ``from_ms`` to before ``end_ms``; there may be
+        others among them.
+        """
 
     def put(self, key: bytes, start_ms: int, value: bytes, write: WriteBatch) -> None:
         """Adds a window to ``write``."""
@@ -126,6 +140,12 @@ class RowsByKey:
         for raw, value in self._backend.scan(self._windows):
             yield *decode_key(raw, self._name), value
 
+    def columns(self, key: bytes | None, from_ms: int, end_ms: int) -> Iterator[Columns]:
+        """See `WindowLayout`."""
+        first, end = (b"", None) if key is None else (encode_key(key, from_ms), encode_key(key, end_ms))
+        for raw_keys, values in scan_columns(self._backend, self._windows, first, end):
+            yield *decode_keys(raw_keys, self._name), values
+
     def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
         """See `WindowLayout`."""
         first, end = encode_start_key(from_ms), encode_start_key(end_ms)
@@ -168,7 +188,9 @@ class RowsByKey:
         """See `WindowLayout`."""
         first, end = encode_start_key(0), encode_start_key(start_ms + 1)
         for expired in _some_at_once(raw for raw, _ in self._backend.scan(self._by_start, first, end)):
-            write.delete_columns(self._windows, encode_keys(*decode_start_keys(expired, self._name)))
+            write.delete_columns(
+                self._windows, encode_keys(*decode_start_keys(pa.array(expired, pa.binary()), self._name))
+            )
         write.delete_range(self._by_start, first, end)
 
 
@@ -210,6 +232,20 @@ class RowsByStart:
     def all(self) -> Iterator[Entry]:
         """See `WindowLayout`."""
         return self._entries(encode_start_key(0), None, reverse=False)
+
+    def columns(self, key: bytes | None, from_ms: int, end_ms: int) -> Iterator[Columns]:
+        """See `WindowLayout`."""
+        if key is not None:
+            found = list(self.of_key(key, from_ms, end_ms - 1))
+            yield (
+                pa.array([key] * len(found), pa.binary()),
+                np.array([start_ms for _, start_ms, _ in found], np.int64),
+                pa.array([value for _, _, value in found], pa.binary()),
+            )
+            return
+        first, end = encode_start_key(from_ms), encode_start_key(end_ms)
+        for raw_keys, values in scan_columns(self._backend, self._by_start, first, end):
+            yield *decode_start_keys(raw_keys, self._name), values
 
     def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
         """See `WindowLayout`."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
+from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.mapping import evaluate
@@ -79,6 +80,10 @@ def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema]) -> pa.S
             fields = pa.schema([made.field("key"), *of_count, pa.field("row", pa.struct([of_count[0]]))])
         case ForeignKeyResolve():
             fields = pa.schema([made.field("key"), pa.field("value", pa.int64())])  # the number of an answer
+        case ForeignKeyJoin():
+            got = types[node.parents[0]]
+            left = got.field("value").type.field("left").type
+            fields = pa.schema([made.field("key"), ("foreign_key", got.field("key").type), ("value", left)])
         case StreamStreamJoin() if store != spec.held_store:
             left, right = (types[parent] for parent in node.parents[:: 1 if spec.left_first else -1])
             fields = left if store == spec.left_store else right

@@ -46,7 +46,7 @@ def test_many_at_once_are_the_same_bytes() -> None:
     ]
     start_keys = window_codec.encode_start_keys(column, start).to_pylist()
     assert start_keys == [window_codec.encode_start_key(time, key) for key, time in pairs]
-    decoded, times = window_codec.decode_start_keys(start_keys, "w")
+    decoded, times = window_codec.decode_start_keys(pa.array(start_keys, pa.binary()), "w")
     assert list(zip(decoded.to_pylist(), times.tolist(), strict=True)) == pairs
 
 
@@ -56,7 +56,7 @@ def test_many_at_once_are_the_same_bytes() -> None:
         (window_codec.decode_key, b"short"),
         (window_codec.decode_value, b"short"),
         (window_codec.decode_start_key, b""),
-        (lambda raw, store: window_codec.decode_start_keys([b"12345678", raw], store), b"short"),
+        (lambda raw, store: window_codec.decode_start_keys(pa.array([b"12345678", raw]), store), b"short"),
     ],
 )
 def test_damaged_bytes_are_refused(decode, raw: bytes) -> None:

@@ -1,0 +1,6 @@
+"""The state of a job as data: any store as of any commit, without the job's code and without touching the job."""
+
+from statelib.snapshots.state import DEFAULT_STATE_DIR, StateSnapshot, open_state
+from statelib.snapshots.store import StoreSnapshot
+
+__all__ = ["DEFAULT_STATE_DIR", "StateSnapshot", "StoreSnapshot", "open_state"]

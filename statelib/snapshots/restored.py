@@ -1,0 +1,102 @@
+"""The state of a commit's tasks on this host: fetched when it is first looked into, read-only, removed at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from statelib.checkpoint import Checkpoints
+from statelib.commits import JobLayout, check_restorable
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.stores.rocksdb import RocksDbBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
+
+_MEMORY_BYTES = 32 << 20
+_numbers = count()
+
+
+class RestoredTasks:
+    """See the module's docstring. Several threads may use one, and several processes one folder.
+
+    Args:
+        warehouse: Root of all durable data.
+        commit: Whose state it is.
+        state_dir: A local folder with the cache of state files that all jobs on this host share.
+    """
+
+    def __init__(self, warehouse: Storage, commit: Commit, state_dir: Path) -> None:
+        self._warehouse = warehouse
+        self._commit = commit
+        self._folder = _new_folder(state_dir / "inspect" / commit.job)
+        self._cache = state_dir / "cache" / commit.job
+        self._there: dict[str, Path] = {}
+        self._lock = Lock()
+        self._closed = False
+
+    @contextmanager
+    def open(self, task_id: str, families: Sequence[str]) -> Iterator[RocksDbBackend]:
+        """Some of a task's families, read-only.
+
+        Raises:
+            ConfigurationError: It has been closed, or the state has expired meanwhile.
+            CorruptedDataError: A file is missing or damaged. The next call verifies every byte anew.
+        """
+        directory = self._restored(task_id)
+        try:
+            backend = RocksDbBackend(
+                directory, create=False, read_only=True, memory_bytes=_MEMORY_BYTES, families=families
+            )
+            try:
+                yield backend
+            finally:
+                backend.close()
+        except CorruptedDataError:
+            with self._lock:
+                self._there.pop(task_id, None)
+                self._checkpoints(task_id).distrust()
+            raise
+
+    def close(self) -> None:
+        """Removes the folder; a second call does nothing."""
+        with self._lock:
+            self._closed = True
+            self._there.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _checkpoints(self, task_id: str) -> Checkpoints:
+        return Checkpoints(self._warehouse, JobLayout(self._commit.job).state(task_id), self._cache / task_id)
+
+    def _restored(self, task_id: str) -> Path:
+        with self._lock:
+            if self._closed:
+                raise ConfigurationError("the snapshot of a state is closed", job=self._commit.job)
+            if task_id not in self._there:
+                directory = _new_folder(self._folder) / task_id
+                try:
+                    self._checkpoints(task_id).restore(self._commit.tasks[task_id].state, directory)
+                except CorruptedDataError:
+                    check_restorable(self._warehouse, self._commit.job, self._commit.commit)  # expired meanwhile?
+                    raise
+                self._there[task_id] = directory
+            return self._there[task_id]
+
+
+def _new_folder(parent: Path) -> Path:
+    """A folder that nobody else has, or has had."""
+    while True:
+        folder = parent / f"{os.getpid()}-{next(_numbers)}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:  # of a process that was killed, and had the same number
+            continue
+        return folder

@@ -1,0 +1,191 @@
+"""The state of a job as of a commit: which stores there are, and each of them as data.
+
+All that it takes is in the warehouse: the commit, the description of the topology that made it
+(`statelib.manifests.TopologyDescription`), and the tasks' checkpoints, of which those are fetched that are looked into.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from statelib.commits import CommitLog, Runs, check_restorable
+from statelib.errors import ConfigurationError
+from statelib.schema_text import decode_schema
+from statelib.snapshots.kinds import views_of
+from statelib.snapshots.restored import RestoredTasks
+from statelib.snapshots.store import StoreSnapshot
+from statelib.snapshots.views import Described
+from statelib.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+    from types import TracebackType
+    from typing import Self
+
+    from statelib.manifests import Commit, CommittedTask, StoreDescription, TopologyDescription
+
+DEFAULT_STATE_DIR = ".hindstream"
+"""Of the setting ``state_dir``."""
+
+
+@overload
+def open_state(
+    warehouse: str | PathLike[str],
+    job: str,
+    store: None = None,
+    *,
+    commit: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    state_dir: str | PathLike[str] = DEFAULT_STATE_DIR,
+) -> StateSnapshot: ...
+@overload
+def open_state(
+    warehouse: str | PathLike[str],
+    job: str,
+    store: str,
+    *,
+    commit: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    state_dir: str | PathLike[str] = DEFAULT_STATE_DIR,
+) -> StoreSnapshot: ...
+def open_state(
+    warehouse: str | PathLike[str],
+    job: str,
+    store: str | None = None,
+    *,
+    commit: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    state_dir: str | PathLike[str] = DEFAULT_STATE_DIR,
+) -> StateSnapshot | StoreSnapshot:
+    """The state of a job as of a commit, as data, without the job's code and without touching the job.
+
+    ::
+
+        with statelib.open_state("warehouse", "flight-delays") as state:
+            for store in state.stores:
+                print(store.name, store.kind, store.schema())
+            weather = state.store("weather-by-origin")
+            weather.read(where={"key": "JFK"}).to_pylist()
+            for batch in weather.batches("history", columns=["key", "valid_from"]):
+                ...
+
+    Args:
+        warehouse: Root of all durable data: a directory or URL.
+        job: The job's name.
+        store: One of its stores; None: all.
+        commit: Its number; None: the newest.
+        storage_options: Of the object store, as the setting of that name.
+        state_dir: A local folder for what is fetched, as the setting of that name: it has the state files that jobs on
+            this host have used. What is made there goes when the snapshot is closed, but for the cache of state files.
+
+    Returns:
+        All stores; or the one that was asked for. Both are closed by ``close()``, or at the end of a ``with``.
+
+    Raises:
+        ConfigurationError: There is no such job, commit or store; its state has expired; or a release before the
+            descriptions of topologies made the commit.
+    """
+    storage = Storage(str(warehouse), storage_options)
+    log = CommitLog(storage, job)
+    newest = log.head_number()
+    wanted = newest if commit is None else commit
+    if not 1 <= wanted <= newest:
+        what = "the job has no commit yet" if not newest else f"the job has the commits 1 to {newest}"
+        raise ConfigurationError(what, job=job, commit=commit, next_step="hindstream status")
+    check_restorable(storage, job, wanted)
+    made = log.read(wanted)
+    topology = Runs(storage, job).topology(made.fingerprint)
+    if topology is None:
+        raise ConfigurationError(
+            "nobody wrote down what the stores of this commit are: an older release made it",
+            job=job,
+            commit=wanted,
+            next_step="run one more slice of the job with this release, and ask for its commit",
+        )
+    snapshot = StateSnapshot(storage, made, topology, Path(state_dir))
+    if store is None:
+        return snapshot
+    try:
+        return snapshot.store(store)
+    except ConfigurationError:
+        snapshot.close()
+        raise
+
+
+class StateSnapshot:
+    """The state of a job as of a commit, made by `open_state`; see there. Several threads may read from one.
+
+    (What interactive queries are to a live Kafka Streams application, KIP-67, of any commit.)
+    """
+
+    def __init__(self, warehouse: Storage, commit: Commit, topology: TopologyDescription, state_dir: Path) -> None:
+        self._commit = commit
+        self._topology = topology
+        self._restored = RestoredTasks(warehouse, commit, state_dir)
+
+    def __repr__(self) -> str:
+        return f"StateSnapshot({self.job!r}, commit={self.commit}, stores={[store.name for store in self.stores]})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes what was fetched, but for the cache of state files; a second call does nothing."""
+        self._restored.close()
+
+    @property
+    def job(self) -> str:
+        """The job's name."""
+        return self._commit.job
+
+    @property
+    def commit(self) -> int:
+        """The commit's number."""
+        return self._commit.commit
+
+    @cached_property
+    def stores(self) -> tuple[StoreSnapshot, ...]:
+        """All stores, in the order of the topology."""
+        schemas = {store.name: decode_schema(store.arrow_schema) for store in self._topology.stores}
+        found = []
+        for store in self._topology.stores:
+            siblings = {s.name: (s, schemas[s.name]) for s in self._topology.stores if s.node == store.node}
+            described = Described(store, schemas[store.name], siblings, self._commit.semantics or "kip")
+            found.append(StoreSnapshot(described, views_of(described), self._tasks(store), self._restored, self.close))
+        return tuple(found)
+
+    def store(self, name: str) -> StoreSnapshot:
+        """One store.
+
+        Raises:
+            ConfigurationError: There is none of this name; the error lists those that there are.
+        """
+        for store in self.stores:
+            if store.name == name:
+                return store
+        known = ", ".join(store.name for store in self.stores)
+        step = f"one of: {known}" if known else "the job is stateless"
+        raise ConfigurationError("the job has no such store", job=self.job, store=name, next_step=step)
+
+    def _tasks(self, store: StoreDescription) -> dict[int, tuple[str, CommittedTask]]:
+        """The tasks that have a share of the store, by partition."""
+        found = {}
+        for task_id, task in self._commit.tasks.items():
+            sub, _, partition = task_id.partition("_")
+            if int(sub) == store.sub_topology:
+                found[int(partition)] = task_id, task
+        first = dict(sorted(found.items())[:1])
+        return first if self._is_global(store) else dict(sorted(found.items()))
+
+    def _is_global(self, store: StoreDescription) -> bool:
+        """Whether each task has the whole of it."""
+        nodes = {node.name: node for node in self._topology.nodes}
+        return any("reading" in nodes[parent].settings for parent in nodes[store.node].parents)

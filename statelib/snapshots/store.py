@@ -1,0 +1,265 @@
+"""One store of a state as Arrow record batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.errors import ConfigurationError, HindstreamError, InputError
+from statelib.snapshots.views import Ask, Place, filtered
+from statelib.state.store import epoch_ms
+from statelib.topics.partitioner import partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from statelib.manifests import CommittedTask
+    from statelib.snapshots.restored import RestoredTasks
+    from statelib.snapshots.views import Described, Raw, View, ViewName
+    from statelib.state.store import Time
+
+PARTITION = pa.field("partition", pa.int32())
+
+
+class StoreSnapshot:
+    """A store of a job as of a commit, as data: what Kafka Streams answers with interactive queries, of any commit.
+
+    Made by `open_state`. Rows come as Arrow record batches, partition by partition (a partition is a task's share),
+    some thousand at a time. Columns have the types that the job's records have; times are ``timestamp[ms, UTC]``.
+
+    ==================  ==========================================================================================
+    kind of store       columns of the view ``latest`` (and ``partition``)
+    ==================  ==========================================================================================
+    key-value           key, value, timestamp
+    versioned           key, value, timestamp: the latest values (KIP-889), or those of a time (``as_of``).
+                        View ``history``: key, value, valid_from, valid_to (null: it is the latest), is_tombstone
+    window              key, window_start, window_end, value, timestamp; ``as_of``: windows that hold the time
+    session             key, window_start, window_end, value; ``as_of``: sessions that hold the time
+    deduplication       key, id or both, timestamp, source, source_partition, source_offset, expired (KIP-655)
+    suppression-buffer  key, window_start, window_end (of a windowed table), value, timestamp, leaves_at (KIP-328)
+    join-buffer         key, value, timestamp, joined_after
+    join-window         key, value, timestamp
+    held-records        key, side, left, right, timestamp
+    subscriptions       foreign_key, key, value, number (KIP-213)
+    foreign-key-answers key, number, timestamp
+    punctuation         due, interval_ms, cancelled, callback
+    ==================  ==========================================================================================
+
+    Windows and sessions that are out of retention by the store's own clock do not show.
+    """
+
+    def __init__(
+        self,
+        described: Described,
+        views: Mapping[ViewName, View],
+        tasks: Mapping[int, tuple[str, CommittedTask]],
+        restored: RestoredTasks,
+        close: Callable[[], None],
+    ) -> None:
+        self._described = described
+        self._views = views
+        self._tasks = tasks
+        self._restored = restored
+        self._close = close
+
+    def __repr__(self) -> str:
+        return f"StoreSnapshot({self.name!r}, {self.kind!r}, views={list(self.views)})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes what was fetched; closes the whole state of which this is a store."""
+        self._close()
+
+    @property
+    def name(self) -> str:
+        """The store's name."""
+        return self._described.name
+
+    @property
+    def kind(self) -> str:
+        """What kind of store it is: see the class."""
+        return self._described.store.kind
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The ways to look at it."""
+        return tuple(self._views)
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions that have a share of it. Of a global table, which each task has whole: one."""
+        return tuple(self._tasks)
+
+    def schema(self, view: str = "latest") -> pa.Schema:
+        """The columns of a view.
+
+        Raises:
+            ConfigurationError: The store has no such view.
+        """
+        columns = self._view(view).columns
+        return pa.schema([*(pa.field(name, column.type) for name, column in columns.items()), PARTITION])
+
+    def keys(self, view: str = "latest") -> tuple[str, ...]:
+        """The columns that ``where`` may name."""
+        return tuple(self._view(view).keys)
+
+    def time_column(self, view: str = "latest") -> str | None:
+        """The column that ``since`` and ``until`` are about; None: there is none."""
+        return self._view(view).time
+
+    def read(self, view: str = "latest", **choice: Any) -> pa.Table:
+        """As `batches`, as one table: for stores, or choices from them, that fit into memory."""
+        batches = list(self.batches(view, **choice))
+        names = choice.get("columns") or self.schema(view).names
+        return pa.Table.from_batches(batches, pa.schema([self.schema(view).field(name) for name in names]))
+
+    def batches(
+        self,
+        view: str = "latest",
+        *,
+        columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        partitions: Collection[int] | None = None,
+        as_of: Time | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a view, in memory that does not grow with the store.
+
+        Args:
+            view: One of `views`.
+            columns: The wanted ones, in this order; None: all. What is not wanted is not decoded.
+            where: Values that columns must have, such as ``{"key": "JFK"}``: one of `keys` each. A key is looked up in
+                its own partition, and in the others only if it is not there (some producer placed it otherwise).
+            partitions: Of these only; None: of all.
+            as_of: Of a versioned store the values valid then; windows and sessions that hold the time.
+            since: Rows whose `time_column` is not before this time.
+            until: Rows whose `time_column` is before this time.
+
+        Yields:
+            Batches that are not empty. Times are milliseconds, or a `datetime` with a time zone.
+
+        Raises:
+            ConfigurationError: There is no such view, column or partition; the view knows no times; or a column is in
+                bytes of a serde of the job's own.
+            InputError: A value of ``where`` is not of its column's type.
+            CorruptedDataError: A file of the state is missing or damaged.
+        """
+        chosen = self._view(view)
+        names = list(self.schema(view).names if columns is None else columns)
+        for name in names:
+            if name not in chosen.columns and name != PARTITION.name:
+                raise self._refusal(f"there is no column {name!r}", f"one of: {', '.join(self.schema(view).names)}")
+        ask = Ask(
+            self._where(chosen, where or {}), *(None if t is None else epoch_ms(t) for t in (as_of, since, until))
+        )
+        if as_of is not None and not chosen.takes_as_of:
+            raise self._refusal(f"view {view} of a {self.kind} store cannot be read as of a time", "leave as_of out")
+        if chosen.time is None and (since, until) != (None, None):
+            raise self._refusal("its rows have no time", "leave since and until out")
+        return self._batches(chosen, names, ask, self._asked(partitions))
+
+    def _batches(self, view: View, names: list[str], ask: Ask, partitions: list[int]) -> Iterator[pa.RecordBatch]:
+        key = ask.where.get(view.routed_by or "")
+        is_placed_by_key = key is not None and "value_serde" not in self._described.settings  # else by a processor
+        if is_placed_by_key:
+            own = partition_for(pa.array([key], pa.binary()), len(self._tasks))[0]
+            partitions = sorted(partitions, key=lambda partition: (partition != own, partition))
+        for partition in partitions:
+            found = False
+            for batch in self._of_partition(view, names, ask, partition):
+                yield batch
+                found = True
+            if found and is_placed_by_key:
+                return
+
+    def _of_partition(self, view: View, names: list[str], ask: Ask, partition: int) -> Iterator[pa.RecordBatch]:
+        task_id, task = self._tasks[partition]
+        fields = [self._field(view, name) for name in names]
+        try:
+            with self._restored.open(task_id, self._described.store.families) as backend:
+                clocks = task.position.clocks.get(self._described.store.node, {})
+                for raw in view.scan(Place(backend, clocks, task.position.stream_time), ask):
+                    rows = _chosen(raw, view, ask)
+                    count = len(next(iter(rows.values())))
+                    if count:
+                        shares = {PARTITION.name: pa.repeat(pa.scalar(partition, pa.int32()), count)}
+                        arrays = [shares[n] if n in shares else _decoded(view, n, rows[n]) for n in names]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        except HindstreamError as error:
+            error.place.setdefault("task", task_id)
+            raise
+
+    def _field(self, view: View, name: str) -> pa.Field:
+        return PARTITION if name == PARTITION.name else pa.field(name, view.columns[name].type)
+
+    def _view(self, name: str) -> View:
+        for known, view in self._views.items():
+            if known == name:
+                return view
+        raise self._refusal(f"a {self.kind} store has no view {name!r}", f"one of: {', '.join(self._views)}")
+
+    def _asked(self, partitions: Collection[int] | None) -> list[int]:
+        wanted = self._tasks if partitions is None else set(partitions)
+        if unknown := set(wanted) - set(self._tasks):
+            raise self._refusal(f"there is no partition {min(unknown)}", f"one of: {list(self._tasks)}")
+        return sorted(wanted)
+
+    def _where(self, view: View, where: Mapping[str, Any]) -> dict[str, bytes]:
+        """The values' bytes."""
+        found: dict[str, bytes] = {}
+        for name, value in where.items():
+            if name not in view.keys:
+                step = f"one of: {', '.join(view.keys)}" if view.keys else "leave it out"
+                raise self._refusal(f"rows cannot be looked up by {name!r}", step)
+            arrow_type = view.columns[name].type
+            try:
+                array = pa.array([value], arrow_type)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+                what = f"{value!r} is no {name} of this store, which are of type {arrow_type}: {error}"
+                raise InputError(what, store=self.name) from error
+            if array.null_count:
+                raise InputError(f"no row of a store has a null {name}", store=self.name)
+            found[name] = view.keys[name]().serialize(array)[0].as_py()
+        return found
+
+    def _refusal(self, what: str, next_step: str) -> ConfigurationError:
+        return ConfigurationError(what, store=self.name, next_step=next_step)
+
+
+def _chosen(raw: Raw, view: View, ask: Ask) -> Raw:
+    """The rows that have the bytes and the time that are asked for."""
+    keep: NDArray[np.bool_] | None = None
+    for name, value in ask.where.items():
+        keep = _both(keep, np.asarray(pc.equal(raw[name], pa.scalar(value, raw[name].type))))
+    if view.time is not None and (ask.since_ms, ask.until_ms) != (None, None):
+        times = pa.array(raw[view.time]).cast(pa.int64()).fill_null(-1)
+        if ask.since_ms is not None:
+            keep = _both(keep, np.asarray(times) >= ask.since_ms)
+        if ask.until_ms is not None:
+            keep = _both(keep, np.asarray(times) < ask.until_ms)
+    return raw if keep is None or keep.all() else filtered(raw, keep)
+
+
+def _both(one: NDArray[np.bool_] | None, other: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return other if one is None else one & other
+
+
+def _decoded(view: View, name: str, raw: Any) -> pa.Array:
+    column = view.columns[name]
+    array = column.decode(raw)
+    return array if array.type == column.type else array.cast(column.type)

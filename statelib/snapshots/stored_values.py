@@ -1,0 +1,84 @@
+"""What stored bytes stand for, told by a store's description instead of by the job's code.
+
+A serde or an aggregation is known by what it says of itself (``describe``). Of an aggregation by Python functions the
+stored state is the value. Bytes of a serde of the job's own cannot be read here, which an error says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from statelib.errors import ConfigurationError
+from statelib.json_serde import JsonSerde
+from statelib.operators.aggregations import Aggregation, Aggregations
+from statelib.operators.table_aggregations import TableAggregations
+from statelib.serdes import serde_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from statelib.serdes import Serde
+
+
+def described_serde(described: Mapping[str, Any] | None, arrow_type: pa.DataType, *, of: str) -> Serde:
+    """The serde that describes itself so; None: that of the type.
+
+    Args:
+        described: By `Serde.describe`.
+        arrow_type: Of its values.
+        of: What it is for, for the error.
+
+    Raises:
+        ConfigurationError: It is one of the job's own.
+    """
+    own: Serde = serde_for(arrow_type)
+    if described is None or described == own.describe():
+        return own
+    if described == {"serde": "json", "type": str(arrow_type)}:
+        return JsonSerde(arrow_type)
+    raise ConfigurationError(
+        f"{of} are in bytes of a serde of the job's own ({described}), which cannot be read without its code",
+        next_step="leave these columns out, or open the store in a processor of the job",
+    )
+
+
+def stored_values(settings: Mapping[str, Any], schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
+    """Of a key-value or versioned store: what makes values of stored bytes."""
+    if "value_serde" in settings:  # of a custom processor
+        return _by_serde(settings["value_serde"], schema.field("value").type)
+    serde, results = serde_for(_stored_type(schema)), _results(settings.get("aggregator"))
+    return lambda data: results(serde.deserialize(data))
+
+
+def stored_aggregates(settings: Mapping[str, Any], schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
+    """The same of a window or session store, whose rows are structs even of one column."""
+    if "value_serde" in settings:
+        return _by_serde(settings["value_serde"], schema.field("value").type)
+    row = schema.field("row").type
+    serde, results = serde_for(row), _results(settings.get("aggregator"))
+    is_single = [field.name for field in row] == ["value"]
+
+    def values(data: pa.Array) -> pa.Array:
+        rows = serde.deserialize(data)
+        return results(rows.field(0) if is_single else rows)
+
+    return values
+
+
+def _by_serde(described: Mapping[str, Any], arrow_type: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    return lambda data: described_serde(described, arrow_type, of="values").deserialize(data)
+
+
+def _stored_type(schema: pa.Schema) -> pa.DataType:
+    return schema.field("stored" if "stored" in schema.names else "value").type
+
+
+def _results(described: Mapping[str, Any] | None) -> Callable[[pa.Array], pa.Array]:
+    """The results that stored states stand for, given `AggregatorSpec.describe`; None: nothing is aggregated."""
+    for name, kind in (("aggregations", Aggregations), ("table_aggregations", TableAggregations)):
+        if described is not None and name in described:
+            functions = [(field, Aggregation(function["function"])) for field, function in described[name]]
+            return cast("Any", kind)(tuple(functions)).results_of  # type: ignore[no-any-return]
+    return lambda stored: stored

@@ -1,0 +1,114 @@
+"""Views of window and session stores: what is in retention by the store's own clock, with its results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.snapshots.stored_values import stored_aggregates
+from statelib.snapshots.views import Column, View, filtered, key_column, time_column, times_or_null
+from statelib.stores.session import SessionStore
+from statelib.stores.store_clock import StoreClock
+from statelib.stores.window import WindowStore
+from statelib.windows import FAR_FUTURE_MS, SessionWindows, SlidingWindows, windows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
+
+_END_OF_TIME = (1 << 63) - 2
+
+
+def window_view(described: Described, view: ViewName) -> View | None:
+    """Windows; their ends are exclusive, but for sliding windows. A point in time chooses those that hold it."""
+    if view != "latest":
+        return None
+    key, key_serde = key_column(described)
+    retention_ms, size_ms, holds_end = _windows(described)
+
+    def scan(place: Place, ask: Ask) -> Iterator[Raw]:
+        store = WindowStore(
+            place.backend, described.name, retention_ms=retention_ms, stream_time=_clock(described, place)
+        )
+        since_ms, until_ms = ask.since_ms or 0, _END_OF_TIME if ask.until_ms is None else ask.until_ms
+        if ask.as_of_ms is not None:
+            since_ms = max(since_ms, ask.as_of_ms - size_ms + (not holds_end))
+            until_ms = min(until_ms, ask.as_of_ms + 1)
+        for windows in store.scan(ask.where.get("key"), since_ms, until_ms):
+            yield {
+                "key": windows.keys,
+                "window_start": windows.start,
+                "window_end": np.minimum(windows.start, FAR_FUTURE_MS - size_ms) + size_ms,
+                "value": windows.rows,
+                "timestamp": times_or_null(windows.timestamp, NO_TIMESTAMP),
+            }
+
+    columns = {
+        "key": key,
+        "window_start": time_column(),
+        "window_end": time_column(),
+        "value": Column(described.type("value"), stored_aggregates(described.settings, described.schema)),
+        "timestamp": time_column(),
+    }
+    return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
+
+
+def session_view(described: Described, view: ViewName) -> View | None:
+    """Sessions; both of their ends are times of records. A point in time chooses those that hold it."""
+    if view != "latest":
+        return None
+    key, key_serde = key_column(described)
+    retention_ms = _session_retention_ms(described)
+
+    def scan(place: Place, ask: Ask) -> Iterator[Raw]:
+        clock = _clock(described, place)
+        store = SessionStore(place.backend, described.name, retention_ms=retention_ms, stream_time=clock)
+        for sessions, rows in store.scan(ask.where.get("key")):
+            columns = {
+                "key": sessions.keys,
+                "window_start": sessions.start,
+                "window_end": sessions.end,
+                "value": rows,
+            }
+            time_ms = ask.as_of_ms
+            if time_ms is not None:
+                columns = filtered(columns, (sessions.start <= time_ms) & (time_ms <= sessions.end))
+            yield columns
+
+    columns = {
+        "key": key,
+        "window_start": time_column(),
+        "window_end": time_column(),
+        "value": Column(described.type("value"), stored_aggregates(described.settings, described.schema)),
+    }
+    return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
+
+
+def _windows(described: Described) -> tuple[int, int, bool]:
+    """Retention, size (ms), and whether the end belongs to a window."""
+    settings = described.settings
+    if "window_size_ms" in settings:  # of a custom processor
+        return settings["retention_ms"], settings["window_size_ms"], False
+    windows, retention_ms = windows_of(settings), settings["retention_ms"]
+    if isinstance(windows, SlidingWindows):
+        return windows.seen_ms(retention_ms, described.semantics), windows.time_difference_ms, True
+    return retention_ms, 0 if isinstance(windows, SessionWindows) else windows.size_ms, False
+
+
+def _session_retention_ms(described: Described) -> int:
+    settings = described.settings
+    retention_ms: int = settings["retention_ms"]
+    if "windows" not in settings:  # of a custom processor
+        return retention_ms
+    windows = windows_of(settings)
+    return windows.seen_ms(retention_ms, described.semantics) if isinstance(windows, SessionWindows) else retention_ms
+
+
+def _clock(described: Described, place: Place) -> int:
+    """The store's, ms: beside its data if it is a custom processor's."""
+    if "window_size_ms" in described.settings or "windows" not in described.settings:
+        return StoreClock(place.backend, described.name).stream_time
+    return place.clocks.get("store_time", NO_TIMESTAMP)

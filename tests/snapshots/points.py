@@ -1,0 +1,202 @@
+"""What a store holds, read with the job's code and row by row: what a snapshot of it must say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.distinct import Distinct
+from statelib.operators.join_buffer import JoinBuffer
+from statelib.operators.process import Process
+from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.stored_rows import stored_type as of_columns
+from statelib.operators.suppress import Suppress
+from statelib.serdes import serde_for
+from statelib.stores.deduplication_codec import SEGMENT_BYTES
+from statelib.stores.join_buffer import JoinBufferStore
+from statelib.stores.key_value import KeyValueStore
+from statelib.stores.punctuation_codec import KEY, decode_calls
+from statelib.stores.session import SessionStore
+from statelib.stores.stream_join import HeldStore, JoinWindowStore
+from statelib.stores.stream_join_codec import decode_key
+from statelib.stores.subscription_codec import decode_key as decode_subscription
+from statelib.stores.subscription_codec import decode_value
+from statelib.stores.suppression_buffer import SuppressionBufferStore
+from statelib.stores.versioned import VersionedKeyValueStore
+from statelib.stores.window import WindowStore
+
+if TYPE_CHECKING:
+    from statelib.manifests import CommittedTask
+    from statelib.stores.backend import Backend
+    from statelib.stores.spec import StoreSpec
+    from statelib.topology import Processor
+
+Rows = list[tuple[Any, ...]]
+
+
+def rows_of(
+    node: Processor, store: StoreSpec, types: dict[str, pa.Schema], backend: Backend, task: CommittedTask
+) -> Rows:
+    """All rows of the view ``latest``; times in ms."""
+    made, parent = types[node.name], types[node.parents[0]]
+    clock = task.position.clocks.get(node.name, {}).get("store_time", NO_TIMESTAMP)
+    reader = _READERS[store.kind]
+    return list(reader(node.spec, store, made, parent, backend, clock, task.position.stream_time))
+
+
+def one(raw: bytes | None, arrow_type: pa.DataType) -> Any:
+    """A value, given its bytes."""
+    return serde_for(arrow_type).deserialize(pa.array([raw], pa.binary()))[0].as_py()
+
+
+def result(spec: Any, raw: bytes, made: pa.Schema) -> Any:
+    """What a table has, given what is stored."""
+    value_type = made.field("value").type
+    if not hasattr(spec, "aggregator"):
+        return one(raw, value_type)
+    stored_type = of_columns(spec.aggregator.stored_columns(value_type))
+    stored = serde_for(stored_type).deserialize(pa.array([raw], pa.binary()))
+    return spec.aggregator.results_of(stored)[0].as_py()
+
+
+def window_result(spec: Any, raw: bytes, schema: pa.Schema) -> Any:
+    """The same of a window's row: means are made of sums and counts by hand."""
+    row = one(raw, pa.struct(list(schema)))
+    names = [name for name in row if name.endswith(".sum")]
+    for name in names:
+        total, number = row.pop(name), row.pop(name.replace(".sum", ".count"))
+        row[name.removesuffix(".sum")] = total / number if total is not None and number else None
+    return row["value"] if list(row) == ["value"] else row
+
+
+def versioned_store(store: StoreSpec, backend: Backend) -> VersionedKeyValueStore:
+    """The store, of bytes."""
+    settings: Any = store.settings
+    return VersionedKeyValueStore(
+        backend,
+        store.name,
+        history_retention_ms=settings["history_retention_ms"],
+        segment_interval_ms=settings["segment_interval_ms"],
+    )
+
+
+def _key_value(spec, store, made, parent, backend, clock, stream_time):
+    if isinstance(spec, Process):
+        builder = next(builder for builder in spec.stores if builder.name == store.name)
+        yield from ((key, value, None) for key, value in builder.build().init(backend).all())
+        return
+    for key, (raw, timestamp) in KeyValueStore(backend, store.name).all():
+        yield one(key, made.field("key").type), result(spec, raw, made), timestamp
+
+
+def _answers(spec, store, made, parent, backend, clock, stream_time):
+    for key, (raw, timestamp) in KeyValueStore(backend, store.name).all():
+        yield one(key, made.field("key").type), int.from_bytes(raw, "big"), timestamp
+
+
+def _versioned(spec, store, made, parent, backend, clock, stream_time):
+    for key, found in versioned_store(store, backend).range():
+        yield one(key, made.field("key").type), result(spec, found.value, made), found.timestamp
+
+
+def _window(spec, store, made, parent, backend, clock, stream_time):
+    spec = spec.counted if isinstance(spec, Distinct) else spec
+    is_sliding = isinstance(spec, SlidingAggregate)
+    retention_ms = spec.seen_ms("kip") if is_sliding else spec.retention_ms or spec.windows.retention_ms
+    size_ms = spec.windows.time_difference_ms if is_sliding else spec.windows.size_ms
+    rows = WindowStore(backend, store.name, retention_ms=retention_ms, stream_time=clock)
+    for row in rows.all():
+        value = window_result(spec, row.row, rows.header.schema)
+        yield one(row.key, made.field("key").type), row.start_ms, row.start_ms + size_ms, value, row.timestamp_ms
+
+
+def _session(spec, store, made, parent, backend, clock, stream_time):
+    spec = spec.counted if isinstance(spec, Distinct) else spec
+    assert isinstance(spec, SessionAggregate)
+    rows = SessionStore(backend, store.name, retention_ms=spec.seen_ms("kip"), stream_time=clock)
+    for row in rows.all():
+        value = window_result(spec, row.row, rows.header.schema)
+        yield one(row.key, made.field("key").type), row.start_ms, row.end_ms, value
+
+
+def _deduplication(spec, store, made, parent, backend, clock, stream_time):
+    assert isinstance(spec, DeduplicateSpec)
+    for raw_key, raw in backend.scan(f"{store.name}.entries"):
+        ids = raw_key[SEGMENT_BYTES:]
+        if spec.kind == "by_key_value":
+            length = int.from_bytes(ids[:4], "big")
+            shown = (one(ids[4 : 4 + length], pa.string()), one(ids[4 + length :], pa.string()))
+        else:
+            shown = (one(ids, pa.string()),)
+        timestamp, offset, source, partition = (
+            int.from_bytes(raw[a:b], "big", signed=True) for a, b in ((1, 9), (9, 17), (17, 19), (19, 23))
+        )
+        yield *shown, timestamp, source, partition, offset, timestamp < stream_time - spec.interval_ms
+
+
+def _suppression(spec, store, made, parent, backend, clock, stream_time):
+    assert isinstance(spec, Suppress)
+    rows = SuppressionBufferStore(backend, store.name, suffix_words=spec.suffix_words)
+    for row in rows.all():
+        bounds = (row.start_ms, row.end_ms) if spec.windows else ()
+        content = one(row.row, pa.struct(list(rows.header.schema)))
+        key = one(row.key, made.field("key").type)
+        yield key, *bounds, content["value"], content["timestamp"], row.time_ms + spec.wait_ms
+
+
+def _join_buffer(spec, store, made, parent, backend, clock, stream_time):
+    assert isinstance(spec, JoinBuffer)
+    rows = JoinBufferStore(backend, store.name)
+    for row in rows.all():
+        value = one(row.row, pa.struct(list(rows.header.schema)))["value"]
+        yield one(row.key, made.field("key").type), value, row.timestamp_ms, row.timestamp_ms + spec.grace_ms
+
+
+def _join_window(spec, store, made, parent, backend, clock, stream_time):
+    schema = JoinWindowStore(backend, store.name).header.schema
+    for raw_key, raw in backend.scan(store.name):
+        key, timestamp, _ = decode_key(raw_key, store.name)
+        yield one(key, made.field("key").type), one(raw, schema.field(0).type), timestamp
+
+
+def _held(spec, store, made, parent, backend, clock, stream_time):
+    rows = HeldStore(backend, store.name)
+    for held in rows.all():
+        side = "left" if held.is_left else "right"
+        value = one(held.row.value, rows.header.schema.field(side).type)
+        sides = (value, None) if held.is_left else (None, value)
+        yield one(held.row.key, made.field("key").type), side, *sides, held.row.timestamp_ms
+
+
+def _subscriptions(spec, store, made, parent, backend, clock, stream_time):
+    for raw_key, raw in backend.scan(store.name):
+        foreign, primary = decode_subscription(raw_key, store.name)
+        number, row = decode_value(raw, store.name)
+        left = parent.field("value").type.field("left").type
+        yield one(foreign, parent.field("key").type), one(primary, made.field("key").type), one(row, left), number
+
+
+def _punctuation(spec, store, made, parent, backend, clock, stream_time):
+    raw = backend.get(store.name, KEY)
+    for call in [] if raw is None else decode_calls(raw, ""):
+        yield call.due_ms, call.interval_ms, call.cancelled, call.callback
+
+
+_READERS: dict[str, Any] = {
+    "key-value": _key_value,
+    "versioned": _versioned,
+    "window": _window,
+    "session": _session,
+    "deduplication": _deduplication,
+    "suppression-buffer": _suppression,
+    "join-buffer": _join_buffer,
+    "join-window": _join_window,
+    "held-records": _held,
+    "subscriptions": _subscriptions,
+    "foreign-key-answers": _answers,
+    "punctuation": _punctuation,
+}
