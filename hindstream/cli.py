@@ -28,6 +28,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_FEW_ROWS = 20
+
 JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
 Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]
@@ -153,22 +155,30 @@ def describe(job: JobReference) -> None:
 
 @app.command()
 def inspect(
-    job: JobReference,
-    store: Annotated[str, typer.Argument(help="The store's name; 'hindstream status' lists them.")],
-    key: Annotated[str, typer.Argument(help="The key: text, or JSON if it is no text.")],
+    job: JobName,
+    store: Annotated[str | None, typer.Argument(help="The store's name; none: the stores are listed.")] = None,
+    key: Annotated[str | None, typer.Argument(help="The key: text, or JSON if it is no text; none: all keys.")] = None,
     as_of: Annotated[str | None, typer.Option(help="As of this time: ISO 8601 with time zone; none: latest.")] = None,
     commit: Annotated[int | None, typer.Option(help="As of this commit; none: the newest.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="How many rows; none: 20, or all that a key has.")] = None,
+    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="How rows are shown.")] = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
+    *,
+    history: Annotated[bool, typer.Option("--history", help="All versions of a versioned store.")] = False,
 ) -> None:
-    """Show what a store holds of a key, as of a commit and a time.
+    """Show what a store holds, or of a key, as of a commit and a time. The job's code is not needed.
 
-    Example: hindstream inspect hindstream.demo.job:job weather-by-origin JFK --as-of 2013-06-01T12:00Z
+    Example: hindstream inspect flight-delays weather-by-origin JFK --as-of 2013-06-01T12:00Z
     """
-    from hindstream.inspect import print_key  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
+    from hindstream.inspect import print_rows, print_stores  # noqa: PLC0415
 
-    print_key(load_job(job), store, key, as_of, commit, _settings(settings, warehouse=warehouse))
+    name, given = _job_name(job), _settings(settings, warehouse=warehouse)
+    if store is None:
+        print_stores(name, commit, given, output)
+        return
+    most = limit or (_FEW_ROWS if key is None else None)
+    print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
 
 
 class _StateGroup(typer.core.TyperGroup):

@@ -1,186 +1,194 @@
-"""``hindstream inspect``: what a store holds of a key, read from the checkpoint of a commit.
+"""``hindstream inspect``: what a store holds, read from the checkpoint of a commit; the job's code is not needed.
 
-Only the task that has the key is restored, into a folder of its own below ``state_dir``, and opened read-only; later
-calls find it there.
+The rows are those of `statelib.open_state`: of one key, or the first ones.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from hindstream.store_entries import Entry, Place, entries, stores_of
-from statelib.batch import NO_TIMESTAMP
-from statelib.checkpoint import Checkpoints
-from statelib.commits import CommitLog, JobLayout, check_restorable
-from statelib.commits.archives import open_archive
-from statelib.errors import ConfigurationError
-from statelib.operators.deduplicate import DeduplicateSpec
-from statelib.operators.mapping import evaluate
-from statelib.operators.process import Process
-from statelib.serdes import serde_for
-from statelib.storage import Storage
-from statelib.stores.rocksdb import RocksDbBackend
-from statelib.task import forwarded_types
-from statelib.topics.partitioner import partition_for
+from statelib.errors import ConfigurationError, InputError
+from statelib.snapshots import open_state
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from statelib.config import Settings
-    from statelib.job import Job
-    from statelib.manifests import Commit, CommittedTask
-    from statelib.topology import Processor, SubTopology, Topology
+    from statelib.snapshots import StateSnapshot, StoreSnapshot
+
+OutputFormat = Literal["table", "json", "csv"]
+_NO_END_OF_LINE = 1 << 16
 
 
-def print_key(job: Job, store: str, key: str, as_of: str | None, commit: int | None, settings: Settings) -> None:
-    """Prints the versions, windows, sessions or entries of ``key``.
+def print_stores(job: str, commit: int | None, settings: Settings, output: OutputFormat = "table") -> None:
+    """Prints which stores a job has.
 
     Args:
-        job: The job.
-        store: Name of one of its stores.
-        key: The key as text; JSON if the topic's keys are no text. For a deduplication: the key and the id, as JSON.
-        as_of: A time for a versioned store, ISO 8601 with time zone; None: the latest version. Windows: those that
-            hold the time.
+        job: The job's name.
         commit: The commit; None: the newest.
         settings: See `Settings`.
+        output: See `print_rows`.
 
     Raises:
-        ConfigurationError: There is no such store or commit, or its state has been expired.
+        ConfigurationError: There is no such job or commit, or its state has expired.
     """
-    warehouse = Storage(settings.warehouse, settings.store_options)
-    made = _commit(warehouse, job.name, commit)
-    sub, node = _owner(job, store)
-    asked = _Asked(store, node, _types(warehouse, job.topology), None if as_of is None else _milliseconds(as_of))
-    keys = asked.keys(key)
-    rows: list[Entry] = []
-    for task_id in _tasks(made, sub, node, keys[0]):
-        backend = _open(warehouse, job.name, made, task_id, settings)
-        try:
-            rows += entries(node.spec, asked.place(backend, keys, made.tasks[task_id]))
-        finally:
-            backend.close()
-    table = Table(
-        "when",
-        "value",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title_justify="left",
-        title=f"{key} in {store}, as of commit {made.commit}",
+    with _opened(job, commit, settings) as state:
+        if not state.stores:
+            raise ConfigurationError("the job has no stores", job=job, next_step="the job is stateless")
+        rows = [
+            {"store": store.name, "kind": store.kind, "partitions": len(store.partitions), "columns": _columns(store)}
+            for store in state.stores
+        ]
+        _print(iter(rows), list(rows[0]), f"stores of {job}, as of commit {state.commit}", output)
+
+
+def print_rows(
+    job: str,
+    store: str,
+    key: str | None,
+    as_of: str | None,
+    commit: int | None,
+    settings: Settings,
+    *,
+    history: bool = False,
+    limit: int | None = None,
+    output: OutputFormat = "table",
+) -> None:
+    """Prints the rows of a store: tables' values, versions, windows, sessions, or what waits.
+
+    Args:
+        job: The job's name.
+        store: Name of one of its stores.
+        key: The key as text; JSON if the store's keys are no text. For a deduplication by key and id both, as JSON.
+            None: rows of all keys.
+        as_of: A time for a versioned store, ISO 8601 with time zone; None: the latest version. Windows and sessions:
+            those that hold the time.
+        commit: The commit; None: the newest.
+        settings: See `Settings`.
+        history: All versions of a versioned store, tombstones included.
+        limit: How many rows at most; None: all.
+        output: A table, a JSON object a line, or CSV; the latter two with times in ISO 8601.
+
+    Raises:
+        ConfigurationError: There is no such store or commit, or its state has been expired; the key is not one of the
+            store's.
+    """
+    view = "history" if history else "latest"
+    with _opened(job, commit, settings) as state:
+        found = state.store(store)
+        where = {} if key is None else _where(found, view, key)
+        batches = found.batches(view, where=where, as_of=None if as_of is None else _time(as_of))
+        rows = (row for batch in batches for row in _readable(batch).to_pylist())
+        what = store if key is None else f"{key} in {store}"
+        title = f"{what}, as of commit {state.commit}"
+        nothing = f"{store} holds nothing{'' if key is None else f' of {key}'} there."
+        shown = rows if limit is None else islice(rows, limit)
+        _print(shown, found.schema(view).names, title, output, nothing=nothing)
+        if output == "table" and limit is not None and next(rows, None) is not None:
+            _console().print(f"The first {limit} rows; --limit says how many.")
+
+
+def _opened(job: str, commit: int | None, settings: Settings) -> StateSnapshot:
+    return open_state(
+        settings.warehouse,
+        job,
+        commit=commit,
+        storage_options=settings.store_options,
+        state_dir=settings.state_dir,
     )
-    for when, value in rows:
-        table.add_row(when, json.dumps(value, default=str, ensure_ascii=False))
-    Console(file=sys.stdout).print(table if rows else f"{store} holds nothing of {key} there.")
 
 
-def _commit(warehouse: Storage, job: str, number: int | None) -> Commit:
-    log = CommitLog(warehouse, job)
-    newest = log.head_number()
-    wanted = newest if number is None else number
-    if not 1 <= wanted <= newest:
-        what = "the job has no commit yet" if not newest else f"the job has the commits 1 to {newest}"
-        raise ConfigurationError(what, job=job, commit=number, next_step="hindstream status")
-    check_restorable(warehouse, job, wanted)
-    return log.read(wanted)
+def _columns(store: StoreSnapshot) -> str:
+    return ", ".join(name for name in store.schema().names if name != "partition") if store.views else ""
 
 
-def _owner(job: Job, store: str) -> tuple[SubTopology, Processor]:
-    """The node that writes the store."""
-    known: list[str] = []
-    for sub in job.topology.sub_topologies:
-        for node in sub.processors:
-            known += stores_of(node)
-            if store in stores_of(node):
-                return sub, node
-    step = f"one of: {', '.join(known)}" if known else "the job is stateless"
-    raise ConfigurationError("the job has no such store", job=job.name, store=store, next_step=step)
+def _where(store: StoreSnapshot, view: str, text: str) -> dict[str, Any]:
+    """What the text asks for.
 
-
-def _types(warehouse: Storage, topology: Topology) -> dict[str, pa.Schema]:
-    """What each node forwards."""
-    topics = {topic for sub in topology.sub_topologies for topic in sub.sources}
-    return forwarded_types(topology, {topic: open_archive(warehouse, topic).reader(0, 0, 0) for topic in topics})
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Which store, and of what time."""
-
-    store: str
-    node: Processor
-    types: Mapping[str, pa.Schema]
-    at_ms: int | None
-
-    @property
-    def _parent(self) -> pa.Schema:
-        """What comes to the node that has the store."""
-        return self.types[self.node.parents[0]]
-
-    def keys(self, text: str) -> list[bytes]:
-        """The key's bytes; for a deduplication by key and id: those of both."""
-        spec, key_type = self.node.spec, self._parent.field("key").type
-        if not isinstance(spec, DeduplicateSpec) or spec.id is None:
-            return [_parsed(text, key_type)]
-        nothing = pa.RecordBatch.from_pylist([], self._parent.append(pa.field("timestamp", pa.int64())))
-        id_type = evaluate(spec.id, nothing, self.node.name).type
-        if spec.kind == "by_id":
-            return [_parsed(text, id_type)]
+    Raises:
+        ConfigurationError: It is no key of the store.
+    """
+    names, schema = store.keys(view), store.schema(view)
+    if not names:
+        raise ConfigurationError(f"a {store.kind} store has no keys", store=store.name, next_step="leave the key out")
+    if names == ("key", "id"):
+        types = " and ".join(str(schema.field(name).type) for name in names)
+        step = f"""give both, of the types {types}: '["JFK", "B6 725"]'"""
         try:
             key, identifier = json.loads(text)
-            return [_serialized(key, key_type), _serialized(identifier, id_type)]
-        except (ValueError, TypeError, pa.ArrowException) as error:
-            step = f"""give both, of the types {key_type} and {id_type}: '["JFK", "B6 725"]'"""
-            raise ConfigurationError("this store is by key and id", store=self.store, next_step=step) from error
-
-    def place(self, backend: RocksDbBackend, keys: list[bytes], task: CommittedTask) -> Place:
-        """Where to look."""
-        framed = keys[0] if len(keys) == 1 else len(keys[0]).to_bytes(4, "big") + keys[0] + keys[1]
-        store_time_ms = task.position.clocks.get(self.node.name, {}).get("store_time", NO_TIMESTAMP)
-        times_ms = store_time_ms, task.position.stream_time
-        return Place(backend, self.store, framed, self.at_ms, *times_ms, self.types[self.node.name])
-
-
-def _parsed(text: str, key_type: pa.DataType) -> bytes:
+            where = {"key": key, "id": identifier}
+            store.batches(view, where=where)
+        except (ValueError, TypeError, InputError) as error:
+            what = "this store is by key and id"
+            raise ConfigurationError(what, store=store.name, next_step=step) from error
+        return where
+    key_type = schema.field(names[0]).type
     try:
-        return _serialized(text if pa.types.is_string(key_type) else json.loads(text), key_type)
-    except (ValueError, pa.ArrowException) as error:
+        where = {names[0]: text if pa.types.is_string(key_type) else json.loads(text)}
+        store.batches(view, where=where)
+    except (ValueError, InputError) as error:
         step = f"give it as JSON of the type {key_type}"
         raise ConfigurationError(f"{text!r} is no key of this store", next_step=step) from error
+    return where
 
 
-def _serialized(value: object, arrow_type: pa.DataType) -> bytes:
-    data: bytes = serde_for(arrow_type).serialize(pa.array([value], arrow_type))[0].as_py()
-    return data
+def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, its columns of times in ISO 8601."""
+    columns = [
+        pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _tasks(commit: Commit, sub: SubTopology, node: Processor, key: bytes) -> list[str]:
-    """The tasks that may hold the key; a custom processor may have put it anywhere."""
-    tasks = sum(task_id.partition("_")[0] == str(sub.index) for task_id in commit.tasks)
-    if isinstance(node.spec, Process):
-        return [f"{sub.index}_{partition}" for partition in range(tasks)]
-    return [f"{sub.index}_{partition_for(pa.array([key], pa.binary()), tasks)[0]}"]
+def _print(
+    rows: Iterator[dict[str, Any]],
+    names: list[str],
+    title: str,
+    output: OutputFormat,
+    *,
+    nothing: str = "There is nothing.",
+) -> None:
+    """Prints rows, one at a time where the format allows it."""
+    if output == "json":
+        for row in rows:
+            sys.stdout.write(f"{_text(row)}\n")
+    elif output == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    else:
+        table = Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
+        for row in rows:
+            table.add_row(*[_cell(row[name]) for name in names])
+        _console().print(*([title, table] if table.row_count else [nothing]), sep="\n", markup=False)
 
 
-def _open(warehouse: Storage, job: str, commit: Commit, task_id: str, settings: Settings) -> RocksDbBackend:
-    """The task's state as of the commit, read-only."""
-    local = Path(settings.state_dir)
-    directory = local / "inspect" / job / str(commit.commit) / task_id
-    if not directory.exists():
-        cache = local / "cache" / job / task_id
-        checkpoints = Checkpoints(warehouse, JobLayout(job).state(task_id), cache)
-        checkpoints.restore(commit.tasks[task_id].state, directory)
-    return RocksDbBackend(directory, create=False, read_only=True)
+def _console() -> Console:
+    """Lines are folded for a terminal only: what goes elsewhere has a row a line."""
+    return Console(file=sys.stdout) if sys.stdout.isatty() else Console(file=sys.stdout, width=_NO_END_OF_LINE)
 
 
-def _milliseconds(text: str) -> int:
+def _cell(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else _text(value)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
@@ -189,4 +197,4 @@ def _milliseconds(text: str) -> int:
     if time.tzinfo is None:
         step = "write it like 2013-06-01T12:00Z"
         raise ConfigurationError("the time has no time zone", setting="--as-of", next_step=step)
-    return round(time.timestamp() * 1000)
+    return time

@@ -108,11 +108,11 @@ def test_a_second_run_needs_neither_airflow_nor_spark(first, warehouse) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["weather-by-origin", "JFK", "--as-of", "2013-12-30T12:30Z"], "2013-12-30 12:00 UTC"),
+        (["weather-by-origin", "JFK", "--as-of", "2013-12-30T12:30Z"], "2013-12-30T12:00:00.000Z"),
         (["weather-by-origin", "JFK", "--commit", "6", "--as-of", "2013-06-30T12:30Z"], "commit 6"),
         (["weather-by-origin", "JFK"], "holds nothing"),  # the year ends with tombstones
         (["delays", "EWR", "--as-of", "2014-01-01T02:30Z"], '"flights": 4'),
-        (["final-delays-store", "EWR"], "leaves after"),
+        (["final-delays-store", "EWR"], "leaves_at"),
     ],
 )
 def test_stores_can_be_looked_into(first, warehouse, arguments, expected) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hindstream.inspect import print_key
-from hindstream.store_entries import stores_of
-from statelib import ConfigurationError, Job, StreamsBuilder
+from hindstream.inspect import print_rows, print_stores
+from statelib import ConfigurationError, StreamsBuilder
 from statelib.config import Settings
 from statelib.operators.deduplicate import DeduplicateSpec
 from tests.surface.records import PARTITIONS, TYPES, surface_records
@@ -21,7 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOPOLOGY = surface()
-STORES = {store: node for sub in TOPOLOGY.sub_topologies for node in sub.processors for store in stores_of(node)}
+STORES = {
+    store.name: node
+    for sub in TOPOLOGY.sub_topologies
+    for node in sub.processors
+    for store in node.spec.state_stores()
+    if store.kind != "punctuation"
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +45,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     settings = Settings(warehouse=str(folder / "warehouse"), state_dir=str(folder / "local"))
 
-    def show(store: str, key: str, as_of: str | None = None, commit: int | None = None) -> str:
-        print_key(Job("surface", TOPOLOGY), store, key, as_of, commit, settings)
-        return " ".join(capsys.readouterr().out.split())
+    def show(store: str, key: str | None, as_of: str | None = None, commit: int | None = None, **how: Any) -> str:
+        print_rows("surface", store, key, as_of, commit, settings, **how)
+        return capsys.readouterr().out
 
     return show
 
@@ -60,11 +65,44 @@ def test_every_store_can_be_looked_into(shown, store: str) -> None:
 def test_a_table_shows_its_value_and_a_versioned_one_that_of_a_time(shown) -> None:
     names = [(value, time) for key, value, time in surface_records(3, 80)["names"] if key == "hot"]
     last, _ = names[-1]
-    assert shown("names", "hot") == "names holds nothing of hot there." or last["id"] in shown("names", "hot")
+    assert shown("names", "hot") == "names holds nothing of hot there.\n" or last["id"] in shown("names", "hot")
     prices = [(value, time) for key, value, time in surface_records(3, 80)["prices"] if key == "hot" and value]
     value, time = prices[-1]
     at = f"1970-01-01T00:00:00.{time:03d}Z"
     assert f'"id": "{value["id"]}"' in shown("prices", "hot", at)
+
+
+def test_a_history_has_all_versions(shown) -> None:
+    lines = shown("prices", "hot", history=True, output="csv").splitlines()
+    assert lines[0] == "key,value,valid_from,valid_to,is_tombstone,partition"
+    assert len(lines) > 3
+    starts = [line.rsplit(",", 4)[1] for line in lines[1:]]
+    assert starts == sorted(starts)
+    assert all(start.startswith("1970-01-01T00:00:00.") for start in starts)
+
+
+def test_rows_of_all_keys_have_a_limit_and_formats(shown) -> None:
+    store = next(name for name in STORES if "DISTINCT" in name)
+    every = [json.loads(line) for line in shown(store, None, output="json").splitlines()]
+    assert len(every) > 3
+    assert {"key", "window_start", "window_end", "value", "timestamp", "partition"} == set(every[0])
+    some = shown(store, None, limit=2)
+    assert "The first 2 rows" in some
+    assert len(some.splitlines()) == 8
+    assert "The first" not in shown(store, None, limit=len(every))
+    assert [json.loads(line) for line in shown(store, None, limit=2, output="json").splitlines()] == every[:2]
+    of_a_key = [json.loads(line) for line in shown(store, every[0]["key"], output="json").splitlines()]
+    assert of_a_key == [row for row in every if row["key"] == every[0]["key"]]
+
+
+def test_stores_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(warehouse=str(folder / "warehouse"), state_dir=str(folder / "local"))
+    print_stores("surface", None, settings, "json")
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert set(STORES) <= {row["store"] for row in listed}
+    assert {"store": "prices", "kind": "versioned", "partitions": 2, "columns": "key, value, timestamp"} in listed
+    print_stores("surface", 1, settings)
+    assert "as of commit 1" in capsys.readouterr().out
 
 
 def test_what_is_no_time_key_or_store_is_refused(shown) -> None:
@@ -87,5 +125,8 @@ def test_a_stateless_job_says_so(tmp_path: Path) -> None:
     pipeline = Pipeline(tmp_path, builder.build(), "pass")
     pipeline.archive("events", [("k", 1, 1)], (pa.string(), pa.int64()))
     pipeline.run()
+    settings = Settings(warehouse=str(tmp_path / "warehouse"), state_dir=tmp_path / "local")
     with pytest.raises(ConfigurationError, match="stateless"):
-        print_key(Job("pass", pipeline.topology), "s", "k", None, None, Settings(warehouse=str(tmp_path / "warehouse")))
+        print_rows("pass", "s", "k", None, None, settings)
+    with pytest.raises(ConfigurationError, match="stateless"):
+        print_stores("pass", None, settings)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hindstream.inspect import print_key
+from hindstream.inspect import print_rows
 from statelib import (
     BufferConfig,
-    Job,
     Materialized,
     SessionWindows,
     StreamsBuilder,
@@ -86,7 +85,7 @@ def test_sessions_can_be_inspected(tmp_path: Path, capsys: pytest.CaptureFixture
     pipeline.run()
     settings = load_settings({"warehouse": str(tmp_path / "warehouse"), "state_dir": tmp_path / "local"}, environ={})
     for time, shown in ((None, 2), ("1970-01-01T00:00:30Z", 1), ("1970-01-01T00:02:00Z", 0)):
-        print_key(Job("job", pipeline.topology), "visits", "a", time, None, settings)
+        print_rows("job", "visits", "a", time, None, settings)
         printed = capsys.readouterr().out
         assert printed.count('"clicks"') == shown
         assert ('{"clicks": 2, "last_page": 5}' in printed) == (shown > 0)

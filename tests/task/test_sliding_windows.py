@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hindstream.inspect import print_key
+from hindstream.inspect import print_rows
 from statelib import (
     BufferConfig,
-    Job,
     Materialized,
     SlidingWindows,
     StreamsBuilder,
@@ -96,5 +95,5 @@ def test_windows_can_be_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[
         ("1970-01-01T00:01:00Z", 2),
         ("1970-01-01T00:00:59Z", 1),
     ):
-        print_key(Job("job", pipeline.topology), "visits", "a", time, None, settings)
+        print_rows("job", "visits", "a", time, None, settings)
         assert capsys.readouterr().out.count('"clicks"') == shown
