@@ -6,7 +6,7 @@ stored state is the value. Bytes of a serde of the job's own cannot be read here
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.errors import ConfigurationError
 from statelib.json_serde import JsonSerde
@@ -56,6 +56,8 @@ def stored_aggregates(settings: Mapping[str, Any], schema: pa.Schema) -> Callabl
     """The same of a window or session store, whose rows are structs even of one column."""
     if "value_serde" in settings:
         return _by_serde(settings["value_serde"], schema.field("value").type)
+    if "row" not in schema.names:
+        return _not_described
     row = schema.field("row").type
     serde, results = serde_for(row), _results(settings.get("aggregator"))
     is_single = [field.name for field in row] == ["value"]
@@ -65,6 +67,14 @@ def stored_aggregates(settings: Mapping[str, Any], schema: pa.Schema) -> Callabl
         return results(rows.field(0) if is_single else rows)
 
     return values
+
+
+def _not_described(data: pa.Array) -> NoReturn:
+    del data
+    raise ConfigurationError(
+        "the description of the store does not say how its values are stored: an older release made it",
+        next_step="leave the column value out, or run one more slice of a topology that this release describes",
+    )
 
 
 def _by_serde(described: Mapping[str, Any], arrow_type: pa.DataType) -> Callable[[pa.Array], pa.Array]:

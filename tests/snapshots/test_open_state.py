@@ -12,7 +12,7 @@ import pytest
 from statelib import ConfigurationError, CorruptedDataError, JsonSerde, Materialized, StreamsBuilder, open_state
 from statelib.commits import JobLayout, Retention, maintain
 from statelib.serdes import serde_for
-from statelib.snapshots.stored_values import described_serde
+from statelib.snapshots.stored_values import described_serde, stored_aggregates
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -144,3 +144,9 @@ def test_serdes_are_known_by_what_they_say() -> None:
     assert described_serde(None, pa.string(), of="values") == serde_for(pa.string())
     with pytest.raises(ConfigurationError, match="a serde of the job's own.*leave these columns out"):
         described_serde({"serde": "mine", "type": "string"}, pa.string(), of="values")
+
+
+def test_a_description_without_rows_is_told_where_they_are_needed() -> None:
+    decode = stored_aggregates({}, pa.schema([("key", pa.string()), ("value", pa.int64())]))
+    with pytest.raises(ConfigurationError, match="does not say how its values are stored"):
+        decode(pa.array([b""]))
