@@ -15,10 +15,12 @@ from pyspark import TaskContext
 
 from spark_jobs import audit, commit, plan, publish, replay
 from spark_jobs.runs import find_plan, open_warehouse
+from spark_jobs.stage import _unforeseen
+from spark_jobs.task_work import stages_of
 from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors import ConfigurationError, InputError, InternalError, RetryableError
 from statelib.job import Job
 from tests.spark_jobs.orders import (
     DAY_MS,
@@ -158,11 +160,22 @@ def test_errors_arrive_as_the_worker_raised_them(
     assert len(list(marks.iterdir())) == attempts
 
 
-def test_a_fault_of_the_system_is_tried_again_and_named(settings: Settings, orders_job: Job, tmp_path: Path) -> None:
+def test_a_fault_of_the_host_is_named(settings: Settings, orders_job: Job, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     plan.run(orders_job, settings)
-    with pytest.raises(RetryableError, match="a task failed with NotADirectoryError"):
+    with pytest.raises(ConfigurationError, match=r"Not a directory.*/file.*move what is in its place away"):
         replay.run(orders_job, settings.model_copy(update={"state_dir": tmp_path / "file"}))
+
+
+def test_what_nobody_has_foreseen_is_a_fault_of_the_system_or_a_defect(settings: Settings, orders_job: Job) -> None:
+    planned = plan.run(orders_job, settings)
+    assert not isinstance(planned, plan.NothingToDo)
+    stages = stages_of(orders_job, planned, open_warehouse(settings), settings)
+    work, *_ = stages.works(stages.sub_topologies[0], [])
+    of_the_system = _unforeseen(ConnectionResetError("gone"), work)
+    assert isinstance(of_the_system, RetryableError)
+    assert "a task failed with ConnectionResetError: gone" in str(of_the_system)
+    assert isinstance(_unforeseen(ZeroDivisionError("ours"), work), InternalError)
 
 
 def test_a_failure_for_good_ends_the_other_tasks(settings: Settings, tmp_path: Path) -> None:
