@@ -212,7 +212,7 @@ REFUSALS = {
     "a sink's illegal name": (builder(lambda s: s.stream("a").to("b/c")), r"'b/c' is no name of a topic"),
     "no source": (builder(lambda _: None), r"no source.*StreamsBuilder.stream"),
     "final results that leave early": (eager_final_results, r"never emits early.*shut_down_when_full"),
-    "the job's topic for late records": (job_writing_to("sums-late"), r"late records or a changelog.*go to this topic.*another name"),
+    "the job's topic for late records": (job_writing_to("sums-late"), r"late records or a changelog.*another name"),
     "the job's quarantine topic": (job_writing_to("sums-quarantine"), r"quarantined.*another name"),
     "expectations about nothing": (
         lambda: Job("sums", builder(lambda streams: streams.stream("a").to("b"))(), {"c": (expect("x"),)}),  # type: ignore[arg-type]
