@@ -103,6 +103,8 @@ def run(job: Job, settings: Settings, stores: Sequence[str]) -> tuple[Commit, li
     """
     warehouse = open_warehouse(settings)
     holder = _holder(stores)
+    if not _is_done(_head(warehouse, job), job, stores):
+        preview(job, settings, stores)  # what cannot be done is said before the job is held
     take_hold(warehouse, job.name, holder, reason=f"migration of {', '.join(stores)}", now_ms=now_ms())
     step("migrate.held")
     publish(warehouse, job.name)
@@ -160,7 +162,6 @@ def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
 
 def _migrate(job: Job, settings: Settings, stores: Sequence[str], head: Commit, holder: str) -> Commit:
     """Makes the commit that has the migrated stores, by a run over no records."""
-    preview(job, settings, stores)
     warehouse = open_warehouse(settings)
     planned = make_plan(
         job,

@@ -95,7 +95,8 @@ def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[st
     assert isinstance(result, pipeline.SliceResult)
     with pytest.raises(ConfigurationError, match="nothing to migrate of s"):
         migrate.run(versioned, settings, ["s"])
-    migrate.take_back(versioned, settings, ["s"])  # runs have followed: it only lets the job go
+    assert read_hold(open_warehouse(settings), "rates") is None
+    migrate.take_back(versioned, settings, ["s"])  # runs have followed: there is nothing to take back
     assert head_of(settings) == 3
 
 
