@@ -72,7 +72,7 @@ def test_every_operator_says_something(whole: Result) -> None:
         (1, {"batch_records": 3, "memory_budget_bytes": 1}),
         (2, {"memory_budget_bytes": 1}),
         (7, {"batch_records": 3}),
-        (len(TIMES), {"memory_budget_bytes": 1}),
+        (12, {"batch_records": 1, "memory_budget_bytes": 1}),
     ],
     ids=lambda value: f"{value} slices" if isinstance(value, int) else str(value),
 )
