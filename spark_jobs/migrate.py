@@ -155,7 +155,7 @@ def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
     head = _head(warehouse, job)
     migrated = {migration.now.name for migration in head.evolution.migrations} if head.evolution else set()
     if migrated == set(stores):
-        head = rollback(warehouse, job.name, head.commit - 1, now_ms=now_ms(), supersede=True)
+        head = rollback(warehouse, job.name, head.commit - 1, now_ms=now_ms(), supersede=True, holder=_holder(stores))
     release_hold(warehouse, job.name, _holder(stores))
     return head
 

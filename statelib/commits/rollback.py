@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.commits.expiry import check_restorable
+from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, JobLayout, Runs, rolled_back, run_id
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
@@ -90,7 +91,9 @@ def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
     )
 
 
-def rollback(warehouse: Storage, job: str, to: int, *, now_ms: int, supersede: bool = False) -> Commit:
+def rollback(
+    warehouse: Storage, job: str, to: int, *, now_ms: int, supersede: bool = False, holder: str | None = None
+) -> Commit:
     """Makes commit ``to`` the head again, by a new commit, and publishes it. A repeat changes nothing.
 
     Args:
@@ -100,15 +103,17 @@ def rollback(warehouse: Storage, job: str, to: int, *, now_ms: int, supersede: b
         now_ms: The wall clock, for the commit's ``created_at_ms``.
         supersede: Whether to take the commit number of a run that is open: if it is still at work it ends with a
             `FencedError`.
+        holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
 
     Returns:
         The new commit, or the head if that is a rollback to ``to`` already.
 
     Raises:
-        ConfigurationError: See `preview_rollback`; or a run is open.
+        ConfigurationError: See `preview_rollback`; or a run is open, or somebody holds the job.
         CorruptedDataError: A file of the state is missing.
         FencedError: Another run was quicker to commit.
     """
+    check_free(warehouse, job, holder)
     log = CommitLog(warehouse, job)
     head = log.head()
     if head is not None and head.rolled_back_to is not None:

@@ -6,6 +6,7 @@ import pytest
 
 from statelib.commits.hold import read_hold, release_hold, take_hold
 from statelib.commits.plan import plan
+from statelib.commits.rollback import rollback
 from statelib.errors import ConfigurationError
 from statelib.manifests import Hold, Plan
 from statelib.steps import observed
@@ -40,6 +41,8 @@ def test_only_the_holder_plans(warehouse, events, run_slice) -> None:
     take_hold(warehouse, toy.job().name, "me", reason="migration", now_ms=5)
     with pytest.raises(ConfigurationError, match="held by me"):
         plan(toy.job(), warehouse, now_ms=6)
+    with pytest.raises(ConfigurationError, match="held by me"):
+        rollback(warehouse, toy.job().name, 1, now_ms=6)
     assert isinstance(plan(toy.job(), warehouse, now_ms=6, holder="me"), Plan)
     release_hold(warehouse, toy.job().name, "me")
     assert isinstance(plan(toy.job(), warehouse, now_ms=6), Plan)
