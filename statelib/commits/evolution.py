@@ -46,7 +46,15 @@ class Made:
     tasks: Mapping[int, int]
 
 
-def evolve(before: Made, now: Made, *, reset: Collection[str], migrate: Collection[str], job: str) -> Evolution:
+def evolve(
+    before: Made,
+    now: Made,
+    *,
+    reset: Collection[str],
+    migrate: Collection[str],
+    logged: Collection[str] = (),
+    job: str,
+) -> Evolution:
     """How the state of ``before`` is used by ``now``.
 
     Args:
@@ -54,6 +62,8 @@ def evolve(before: Made, now: Made, *, reset: Collection[str], migrate: Collecti
         now: What is to go on from it.
         reset: Names of stores that may begin empty if they cannot come along.
         migrate: Names of tables' stores that may be made anew of what they hold, if that is all it takes.
+        logged: Names of stores that have a changelog. They cannot be reset: the changelog would still have all that
+            they held.
         job: For errors.
 
     Raises:
@@ -81,6 +91,8 @@ def evolve(before: Made, now: Made, *, reset: Collection[str], migrate: Collecti
             nodes[kept.node] = store.node
             migrations.append(Migration(before=store, now=kept))
             changes.append(f"store {store.name} is migrated: {why}")
+        elif store.name in reset and store.name in logged:
+            lost[store.name] = f"{why}, and it has a changelog, so it cannot be reset"
         elif store.name in reset:
             dropped[store.sub_topology] = (*dropped.get(store.sub_topology, ()), *store.families)
             changes.append(f"store {store.name} is reset: {why}")
@@ -88,8 +100,9 @@ def evolve(before: Made, now: Made, *, reset: Collection[str], migrate: Collecti
             lost[store.name] = str(why)
     if lost:
         old = {store.name: store for store in before.topology.stores}
+        resets = [name for name in lost if name not in logged]
         migrates = [name for name in lost if name in stores and _can_migrate(old[name], before, stores[name], now)]
-        raise _refusal(lost, migrates, job)
+        raise _refusal(lost, migrates, resets, job)
     known = {store.name for store in before.topology.stores}
     changes += [f"store {name} is new and begins empty" for name in stores if name not in known]
     return Evolution(
@@ -101,20 +114,19 @@ def evolve(before: Made, now: Made, *, reset: Collection[str], migrate: Collecti
     )
 
 
-def _refusal(lost: Mapping[str, str], migrates: Sequence[str], job: str) -> ConfigurationError:
+def _refusal(lost: Mapping[str, str], migrates: Sequence[str], resets: Sequence[str], job: str) -> ConfigurationError:
     """Says which stores cannot come along, and what can be done."""
     shown = "; ".join(f"{name}: {why}" for name, why in list(lost.items())[:_SHOWN])
     more = f", and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    migrate = (
-        f"migrate (hindstream migrate plan), or with the next run by migrate_stores={','.join(migrates)}, "
-        if migrates
-        else ""
-    )
+    choices = ["go back to the former topology"]
+    if migrates:
+        choices.append(f"migrate (hindstream migrate plan, or the next run with migrate_stores={','.join(migrates)})")
+    if resets:
+        choices.append(f"let stores begin empty with reset_stores={','.join(resets)}")
     return ConfigurationError(
         f"the topology has changed so that the state does not fit it: store {shown}{more}",
         job=job,
-        next_step=f"go back to the former topology, {migrate}let the stores begin empty with"
-        f" reset_stores={','.join(lost)}, or give the job a new name: it then replays from the beginning",
+        next_step=f"{', '.join(choices)}, or give the job a new name: it then replays from the beginning",
     )
 
 

@@ -81,7 +81,7 @@ def _changelog_partitions(
             )
         if head is not None and topic not in known:
             raise ConfigurationError(
-                f"a changelog begins with its store, and this one has state of {head.commit} commits already",
+                f"a changelog begins with the job, which has made {head.commit} commits already",
                 job=job.name,
                 store=name,
                 next_step="leave it out of `changelogs`, or give the job a new name: it then replays all",

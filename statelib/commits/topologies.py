@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from statelib.commits.evolution import Made, evolve
-from statelib.commits.layout import Runs
+from statelib.commits.layout import Runs, changelog_topic
 from statelib.errors import ConfigurationError
 from statelib.steps import step
 
@@ -81,4 +81,12 @@ def follow_up(
             " it then replays from the beginning",
         )
     of_head = Counter(int(task_id.partition("_")[0]) for task_id in head.tasks)
-    return evolve(Made(before, of_head), Made(now, tasks), reset=reset_stores, migrate=migrate_stores, job=job)
+    topics = {place.rpartition("/")[0] for task in head.tasks.values() for place in task.position.sink_offsets}
+    return evolve(
+        Made(before, of_head),
+        Made(now, tasks),
+        reset=reset_stores,
+        migrate=migrate_stores,
+        logged=[store.name for store in before.stores if changelog_topic(job, store.name) in topics],
+        job=job,
+    )

@@ -244,7 +244,7 @@ def test_a_changelog_begins_with_the_job_and_goes_on_by_itself(tmp_path: Path) -
     with pytest.raises(ConfigurationError, match="no changelog: s"):
         rebuilt(plain, head_of(plain))
     late = Pipeline(tmp_path / "b", made(counts), changelogs=["s"])
-    with pytest.raises(ConfigurationError, match="a changelog begins with its store"):
+    with pytest.raises(ConfigurationError, match="a changelog begins with the job"):
         late.run(None)
 
 

@@ -219,6 +219,16 @@ def test_a_store_that_is_reset_begins_empty_and_the_others_go_on(tmp_path: Path)
     assert not isinstance(again, Plan) or again.evolution is None  # the setting may stay: there is nothing to reset
 
 
+def test_a_store_with_a_changelog_cannot_be_reset(tmp_path: Path) -> None:
+    """What is rebuilt from the changelog would have all that the store has given up."""
+    changed = Pipeline(tmp_path, shop_totals(), changelogs=["totals"])
+    changed.archive("sales", SALES, TYPES, partitions=2)
+    changed.run(CUT)
+    changed.topology = shop_totals(minutes=2)
+    with pytest.raises(ConfigurationError, match=r"totals: .*it has a changelog.*reset_stores=final-store, or"):
+        changed.run(reset_stores=["totals"])
+
+
 def test_a_removed_store_must_be_given_up(tmp_path: Path) -> None:
     def bare() -> Topology:
         builder = StreamsBuilder("job")
