@@ -15,16 +15,14 @@ from __future__ import annotations
 import logging
 import shutil
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs import audit, commit, replay
-from spark_jobs.plan import described
+from spark_jobs.plan import described, planner
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.checkpoint import Checkpoints
 from statelib.commits import CommitLog, JobLayout, NothingToDo, publish, release_hold, take_hold
-from statelib.commits import plan as make_plan
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
@@ -163,17 +161,8 @@ def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
 def _migrate(job: Job, settings: Settings, stores: Sequence[str], head: Commit, holder: str) -> Commit:
     """Makes the commit that has the migrated stores, by a run over no records."""
     warehouse = open_warehouse(settings)
-    planned = make_plan(
-        job,
-        warehouse,
-        now_ms=now_ms(),
-        end_offsets=head.source_offsets(),
-        semantics=settings.semantics,
-        describe=partial(described, job, settings),
-        reset_stores=settings.reset_stores,
-        migrate_stores=stores,
-        holder=holder,
-    )
+    plan_slice = planner(job, settings, warehouse)
+    planned = plan_slice(end_offsets=head.source_offsets(), migrate_stores=stores, holder=holder)
     if isinstance(planned, NothingToDo):
         raise _nothing(job, head, stores)
     step("migrate.planned")

@@ -13,11 +13,12 @@ from statelib.commits import plan as make_plan
 from statelib.task import describe_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from statelib.config import Settings
     from statelib.job import Job
     from statelib.manifests import Plan, TopologyDescription
+    from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
 _log = logging.getLogger(__name__)
@@ -38,18 +39,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
-    planned = make_plan(
-        job,
-        warehouse,
-        now_ms=now_ms(),
-        until_ms=settings.until_ms,
-        end_of_input=settings.end_of_input,
-        semantics=settings.semantics,
-        describe=partial(described, job, settings),
-        reset_stores=settings.reset_stores,
-        migrate_stores=settings.migrate_stores,
-        changelogs=settings.changelogs,
-    )
+    planned = planner(job, settings, warehouse)(until_ms=settings.until_ms, end_of_input=settings.end_of_input)
     if isinstance(planned, NothingToDo):
         _log.info("%s", planned)
     else:
@@ -59,6 +49,21 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
             _log.warning("%s: %s", job.name, planned.begun_anew)
         _log.info("%s: run %s will replay %d records", job.name, planned.run_id, planned.records)
     return planned
+
+
+def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., Plan | NothingToDo]:
+    """`statelib.commits.plan` with all that the job and the settings say of its state; the slice is left to say."""
+    return partial(
+        make_plan,
+        job,
+        warehouse,
+        now_ms=now_ms(),
+        semantics=settings.semantics,
+        describe=partial(described, job, settings),
+        reset_stores=settings.reset_stores,
+        migrate_stores=settings.migrate_stores,
+        changelogs=settings.changelogs,
+    )
 
 
 def described(job: Job, settings: Settings, archives: Mapping[str, TopicArchive]) -> TopologyDescription:

@@ -160,6 +160,21 @@ class Runs:
         data = self._storage.get_if_present(path)
         return None if data is None else Plan.decode(data, file=self._storage.uri(path))
 
+    def plan_of(self, commit: Commit) -> Plan:
+        """The plan of the run that made ``commit``.
+
+        Raises:
+            CorruptedDataError: It is missing.
+        """
+        plan = self.plan(commit.run_id)
+        if plan is None:
+            raise CorruptedDataError(
+                f"the plan of commit {commit.commit} is missing",
+                file=self._storage.uri(self.layout.plan(commit.run_id)),
+                next_step="restore the file from a copy of the warehouse",
+            )
+        return plan
+
     def staged(self, run_id: str) -> Staged | None:
         """What the run made."""
         path = self.layout.staged(run_id)

@@ -155,14 +155,7 @@ def _tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> 
 
 def _create(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -> TopicArchive:
     """Makes a sink's archive: columns as in its first file, partitions as planned."""
-    runs = Runs(warehouse, commit.job)
-    plan = runs.plan(commit.run_id)
-    if plan is None:
-        raise CorruptedDataError(
-            f"the plan of commit {commit.commit} is missing",
-            file=warehouse.uri(runs.layout.plan(commit.run_id)),
-            next_step="restore the file from a copy of the warehouse",
-        )
+    plan = Runs(warehouse, commit.job).plan_of(commit)
     root = topic_path(topic)
     path = f"{root}/{file.path}"
     try:

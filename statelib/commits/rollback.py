@@ -207,13 +207,7 @@ def _open_replay(warehouse: Storage, job: str, head: int) -> str | None:
 def _plan(warehouse: Storage, target: Commit, number: int, now_ms: int) -> Plan:
     """The stored plan of the rollback: that of an interrupted one, if it was the last try, or a new one."""
     runs = Runs(warehouse, target.job)
-    before = runs.plan(target.run_id)
-    if before is None:
-        raise CorruptedDataError(
-            f"the plan of commit {target.commit} is missing",
-            file=warehouse.uri(runs.layout.plan(target.run_id)),
-            next_step="restore the file from a copy of the warehouse",
-        )
+    before = runs.plan_of(target)
     while True:
         tries = list(runs.attempts(number))
         if tries and tries[-1].rolled_back_to == target.commit:
