@@ -6,6 +6,7 @@ whatever the portions in which the records come.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -72,9 +73,7 @@ def restore(
     """
     if store.kind not in _KINDS:
         raise ConfigurationError(f"a {store.kind} store has no changelog", store=store.name)
-    restoring = _KINDS[store.kind](store, schema, backend, clock_ms, semantics)
-    if isinstance(restoring, _Versions):
-        restoring.takes_late = takes_late
+    restoring = _KINDS[store.kind](_Target(store, _row(schema), backend, clock_ms, semantics, takes_late))
     count = 0
     for batch in records:
         if len(batch):
@@ -86,6 +85,18 @@ def restore(
     restoring.finish(write)
     backend.write(write)
     return count
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is restored, as `restore` is told."""
+
+    store: StoreDescription
+    row: pa.Schema
+    backend: Backend
+    clock_ms: int
+    semantics: Semantics
+    takes_late: bool
 
 
 class _Restoring(Protocol):
@@ -101,12 +112,9 @@ class _Restoring(Protocol):
 class _KeyValue:
     """Of each key the last value."""
 
-    def __init__(
-        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
-    ) -> None:
-        del clock_ms, semantics
-        self._store = KeyValueStore(backend, store.name)
-        self._row = _row(schema)
+    def __init__(self, target: _Target) -> None:
+        self._store = KeyValueStore(target.backend, target.store.name)
+        self._row = target.row
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         last = _last_of_each(keys)
@@ -121,23 +129,22 @@ class _KeyValue:
 class _Versions:
     """Each record a version, as the table's own writer puts it."""
 
-    def __init__(
-        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
-    ) -> None:
-        del schema, clock_ms
-        settings = store.settings
+    def __init__(self, target: _Target) -> None:
+        store, settings = target.store, target.store.settings
         versioned = VersionedStore(store.name, settings["history_retention_ms"], settings["segment_interval_ms"])
-        self._context = OperatorContext(store.node, backend, KeyTable(), NodeMetrics(), semantics=semantics)
+        self._context = OperatorContext(
+            store.node, target.backend, KeyTable(), NodeMetrics(), semantics=target.semantics
+        )
         self._store = versioned.open(self._context)
         self._writer = versioned.writer(self._context, needs_prior=False)
-        self.takes_late = False
+        self._takes_late = target.takes_late
         self._late: list[tuple[bytes, bytes | None, int]] = []
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         self._put_late()
         clock = np.maximum.accumulate(np.concatenate([[self._store.stream_time], timestamp]))[:-1]
         late = np.flatnonzero(timestamp < clock - self._store.history_retention_ms)
-        if self.takes_late and len(late):
+        if self._takes_late and len(late):
             columns = (keys.take(pa.array(late)).to_pylist(), values.take(pa.array(late)).to_pylist(), timestamp[late])
             self._late = list(zip(*columns[:2], columns[2].tolist(), strict=True))
         self._writer.put(Batch(KeyColumn(keys), None, values, timestamp, np.arange(len(timestamp))))
@@ -158,27 +165,30 @@ class _Versions:
 class _Windows:
     """Of each window the last aggregate."""
 
-    def __init__(
-        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
-    ) -> None:
-        self._name = store.name
-        self._clock_ms = clock_ms
-        self._row = _row(schema)
-        on_grid = store.settings["on_grid"]
-        retention_ms = store.settings["seen_ms"][semantics]
-        self._store = WindowStore(backend, store.name, retention_ms=retention_ms, on_grid=on_grid)
+    def __init__(self, target: _Target) -> None:
+        settings = target.store.settings
+        self._target = target
+        self._store = WindowStore(
+            target.backend,
+            target.store.name,
+            retention_ms=settings["seen_ms"][target.semantics],
+            on_grid=settings["on_grid"],
+        )
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         last = _last_of_each(keys)
         chosen = pa.array(last)
-        plain, bounds = _split(keys.take(chosen), _WINDOW_SUFFIX, self._name)
+        plain, bounds = _split(keys.take(chosen), _WINDOW_SUFFIX, self._target.store.name)
         start = bounds["start"].astype(np.int64)
         self._store.stream_time = max(self._store.stream_time, int(start.max()))
         is_there = np.zeros(len(start), dtype=np.bool_)
         there, _ = self._store.load(lambda some: plain.take(pa.array(some)), start)
         is_there[there] = True
         rows = values.take(chosen)
-        time, raw = np.where(np.asarray(rows.is_valid()), timestamp[last], NO_TIMESTAMP), _as_row(rows, self._row)
+        time, raw = (
+            np.where(np.asarray(rows.is_valid()), timestamp[last], NO_TIMESTAMP),
+            _as_row(rows, self._target.row),
+        )
         alive = np.flatnonzero(start > self._store.last_expired_start)
         changes = WindowChanges(
             lambda some: plain.take(pa.array(alive[some])),
@@ -187,28 +197,24 @@ class _Windows:
             lambda some: raw.take(pa.array(alive[some])),
             is_there[alive],
         )
-        self._store.store(changes, self._row, write)
+        self._store.store(changes, self._target.row, write)
 
     def finish(self, write: WriteBatch) -> None:
-        self._store.stream_time = max(self._store.stream_time, self._clock_ms)
-        self._store.expire(write)
+        _expire(self._store, self._target.clock_ms, write)
 
 
 class _Sessions:
     """Of each session the last aggregate."""
 
-    def __init__(
-        self, store: StoreDescription, schema: pa.Schema, backend: Backend, clock_ms: int, semantics: Semantics
-    ) -> None:
-        self._name = store.name
-        self._clock_ms = clock_ms
-        self._row = _row(schema)
-        self._store = SessionStore(backend, store.name, retention_ms=store.settings["seen_ms"][semantics])
+    def __init__(self, target: _Target) -> None:
+        self._target = target
+        retention_ms = target.store.settings["seen_ms"][target.semantics]
+        self._store = SessionStore(target.backend, target.store.name, retention_ms=retention_ms)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         del timestamp
         last = pa.array(_last_of_each(keys))
-        plain, bounds = _split(keys.take(last), _SESSION_SUFFIX, self._name)
+        plain, bounds = _split(keys.take(last), _SESSION_SUFFIX, self._target.store.name)
         start, end = (bounds[name].astype(np.int64) for name in ("start", "end"))
         rows = values.take(last)
         self._store.stream_time = max(self._store.stream_time, int(end.max()))
@@ -218,22 +224,27 @@ class _Sessions:
         self._store.store(
             SessionBounds(plain.filter(pa.array(gone)), start[gone], end[gone]),
             SessionBounds(plain.filter(pa.array(there)), start[there], end[there]),
-            _as_row(rows.filter(pa.array(there)), self._row),
-            self._row,
+            _as_row(rows.filter(pa.array(there)), self._target.row),
+            self._target.row,
             write,
         )
 
     def finish(self, write: WriteBatch) -> None:
-        self._store.stream_time = max(self._store.stream_time, self._clock_ms)
-        self._store.expire(write)
+        _expire(self._store, self._target.clock_ms, write)
 
 
-_KINDS: dict[str, Callable[[StoreDescription, pa.Schema, Backend, int, Semantics], _Restoring]] = {
+_KINDS: dict[str, Callable[[_Target], _Restoring]] = {
     "key-value": _KeyValue,
     "versioned": _Versions,
     "window": _Windows,
     "session": _Sessions,
 }
+
+
+def _expire(store: WindowStore | SessionStore, clock_ms: int, write: WriteBatch) -> None:
+    """Adds the removal of what the clock that the store had at last has expired."""
+    store.stream_time = max(store.stream_time, clock_ms)
+    store.expire(write)
 
 
 def _row(schema: pa.Schema) -> pa.Schema:
