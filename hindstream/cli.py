@@ -11,9 +11,22 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-import typer.core
 
-from statelib.errors import ConfigurationError, HindstreamError
+from hindstream.arguments import (
+    Assignments,
+    JobName,
+    JobReference,
+    RunId,
+    Seal,
+    Until,
+    Warehouse,
+    given_settings,
+    job_name,
+    sealed,
+)
+from hindstream.migrate_commands import migrate
+from hindstream.state_commands import state
+from statelib.errors import HindstreamError
 
 if TYPE_CHECKING:
     from statelib.config import Settings
@@ -30,17 +43,8 @@ app = typer.Typer(
 
 _FEW_ROWS = 20
 
-JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
-Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]
-Until = Annotated[str | None, typer.Option(help="End of the slice: ISO 8601 with time zone; none: all there is.")]
-Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see 'hindstream settings'.")
-]
-Seal = Annotated[
-    bool, typer.Option("--seal", help="Let everything go that still waits: the job is at its end after that.")
-]
-RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; none: the newest.")]
+app.add_typer(state)
+app.add_typer(migrate)
 
 
 @app.callback()
@@ -102,7 +106,7 @@ def run(
     from statelib.commits import NothingToDo  # noqa: PLC0415
     from statelib.job import load_job  # noqa: PLC0415
 
-    given = _settings(settings, warehouse=warehouse, until=until, end_of_input=_sealed(seal))
+    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
     result = run_slice(load_job(job), given)
     typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
 
@@ -127,7 +131,7 @@ def backfill(
     """
     from hindstream.backfill import run_backfill  # noqa: PLC0415
 
-    given = _settings(settings, warehouse=warehouse, end_of_input=_sealed(seal))
+    given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal))
     run_backfill(job, start, end, every, airflow_home, given)
 
 
@@ -139,7 +143,7 @@ def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = No
     """
     from hindstream.status import print_status  # noqa: PLC0415
 
-    print_status(_job_name(job), _settings(settings, warehouse=warehouse))
+    print_status(job_name(job), given_settings(settings, warehouse=warehouse))
 
 
 @app.command()
@@ -173,170 +177,12 @@ def inspect(
     """
     from hindstream.inspect import print_rows, print_stores  # noqa: PLC0415
 
-    name, given = _job_name(job), _settings(settings, warehouse=warehouse)
+    name, given = job_name(job), given_settings(settings, warehouse=warehouse)
     if store is None:
         print_stores(name, commit, given, output)
         return
     most = limit or (_FEW_ROWS if key is None else None)
     print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
-
-
-class _StateGroup(typer.core.TyperGroup):
-    """``hindstream state JOB`` is ``hindstream state list JOB``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts ``list`` before what is neither a command nor an option."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-state = typer.Typer(
-    name="state",
-    cls=_StateGroup,
-    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, or go back to one.\n\n"
-    "Example: hindstream state flight-delays --warehouse demo-warehouse",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(state)
-
-
-@state.command("list")
-def state_list(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
-    """List commits: size of the state, shared and unique bytes, and what maintenance would free.
-
-    Example: hindstream state flight-delays --warehouse demo-warehouse
-    """
-    from hindstream.state import print_commits  # noqa: PLC0415
-
-    print_commits(_job_name(job), _settings(settings, warehouse=warehouse))
-
-
-@state.command("verify")
-def state_verify(
-    job: JobName,
-    commit: Annotated[int | None, typer.Option(help="The commit; none: the newest.")] = None,
-    warehouse: Warehouse = None,
-    settings: Assignments = None,
-    *,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All commits, and all that the sinks hold of them.")
-    ] = False,
-) -> None:
-    """Read every byte of a commit: documents, state files, the sinks' files. Exit code 74 if anything is damaged.
-
-    Example: hindstream state verify flight-delays --all
-    """
-    from hindstream.state import print_verification  # noqa: PLC0415
-
-    if everything and commit is not None:
-        raise ConfigurationError("--all and --commit exclude each other", next_step="give one of them")
-    print_verification(_job_name(job), _settings(settings, warehouse=warehouse), commit, everything=everything)
-
-
-@state.command("rollback")
-def state_rollback(
-    job: JobName,
-    to: Annotated[int, typer.Option(help="The commit to go back to.")],
-    warehouse: Warehouse = None,
-    settings: Assignments = None,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken back.")] = False,
-    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
-) -> None:
-    """Make an earlier commit the head again, by a new commit; the records of those after it leave the sinks.
-
-    Example: hindstream state rollback flight-delays --to 6 --dry-run
-    """
-    from hindstream.state import roll_back  # noqa: PLC0415
-
-    given = _settings(settings, warehouse=warehouse)
-    roll_back(_job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede)
-
-
-migrate = typer.Typer(
-    name="migrate",
-    help="Make the store of a table anew: versioned, plain again, or with another retention.\n\n"
-    "Change the job's topology first; then plan, run, and if need be rollback.\n\n"
-    "Example: hindstream migrate plan jobs/rates.py:job --store rates",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(migrate)
-
-Stores = Annotated[list[str], typer.Option("--store", metavar="NAME", help="A store to migrate; may be repeated.")]
-
-
-@migrate.command("plan")
-def migrate_plan(job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None) -> None:
-    """Show what a migration would do; nothing is changed.
-
-    Example: hindstream migrate plan jobs/rates.py:job --store rates
-    """
-    from hindstream.migrate import print_plan  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
-
-    print_plan(load_job(job), _settings(settings, warehouse=warehouse), store)
-
-
-@migrate.command("run")
-def migrate_run(
-    job: JobReference,
-    store: Stores,
-    warehouse: Warehouse = None,
-    settings: Assignments = None,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
-    """Hold the job, make the stores anew in a commit of its own, compare latest values, let the job go.
-
-    Killed at any moment, the same command goes on.
-
-    Example: hindstream migrate run jobs/rates.py:job --store rates
-    """
-    from hindstream.migrate import run  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
-
-    run(load_job(job), _settings(settings, warehouse=warehouse), store, yes=yes)
-
-
-@migrate.command("verify")
-def migrate_verify(
-    job: JobName,
-    commit: Annotated[int | None, typer.Option(help="The commit of the migration; none: the newest.")] = None,
-    warehouse: Warehouse = None,
-    settings: Assignments = None,
-) -> None:
-    """Compare the latest values of the migrated stores with those before. Exit code 74 if any differs.
-
-    Example: hindstream migrate verify rates --commit 13
-    """
-    from hindstream.migrate import print_verified  # noqa: PLC0415
-    from spark_jobs.migrate import verify  # noqa: PLC0415
-    from spark_jobs.runs import open_warehouse  # noqa: PLC0415
-    from statelib.commits import CommitLog  # noqa: PLC0415
-
-    given, name = _settings(settings, warehouse=warehouse), _job_name(job)
-    log = CommitLog(open_warehouse(given), name)
-    print_verified(verify(name, given, log.read(commit or log.head_number())), name)
-
-
-@migrate.command("rollback")
-def migrate_rollback(
-    job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None
-) -> None:
-    """Take back a migration that is the newest commit or has not come so far, and let the job go.
-
-    Example: hindstream migrate rollback jobs/rates.py:job --store rates
-    """
-    from spark_jobs.migrate import take_back  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
-
-    loaded = load_job(job)
-    head = take_back(loaded, _settings(settings, warehouse=warehouse), store)
-    typer.echo(f"{loaded.name}: commit {head.commit} is the head.")
 
 
 @app.command()
@@ -348,7 +194,7 @@ def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: As
     from spark_jobs.runs import open_warehouse  # noqa: PLC0415
     from statelib.commits import release_hold  # noqa: PLC0415
 
-    release_hold(open_warehouse(_settings(settings, warehouse=warehouse)), _job_name(job), holder)
+    release_hold(open_warehouse(given_settings(settings, warehouse=warehouse)), job_name(job), holder)
 
 
 @app.command()
@@ -357,7 +203,7 @@ def settings(warehouse: Warehouse = None, until: Until = None, assignments: Assi
 
     Example: HINDSTREAM_SPARK_MASTER=local[4] hindstream settings
     """
-    typer.echo(_settings(assignments, warehouse=warehouse, until=until).explain())
+    typer.echo(given_settings(assignments, warehouse=warehouse, until=until).explain())
 
 
 @app.command()
@@ -373,7 +219,7 @@ def plan(
 
     Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
     """
-    given = _settings(settings, warehouse=warehouse, until=until, end_of_input=_sealed(seal))
+    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
     planned = _phase("plan", job, given, None)
     typer.echo(getattr(planned, "run_id", None) or str(planned))
 
@@ -384,7 +230,7 @@ def _phase_command(name: str, description: str) -> None:
     def command(
         job: JobReference, run_id: RunId = None, warehouse: Warehouse = None, settings: Assignments = None
     ) -> None:
-        _phase(name, job, _settings(settings, warehouse=warehouse), run_id)
+        _phase(name, job, given_settings(settings, warehouse=warehouse), run_id)
 
     app.command(name, help=f"{description}\n\nExample: hindstream {name} jobs/flights.py:job")(command)
 
@@ -401,41 +247,6 @@ def _phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:
     from statelib.job import load_job  # noqa: PLC0415
 
     return importlib.import_module(f"spark_jobs.{name}").run(load_job(job), settings, run_id)
-
-
-def _settings(assignments: list[str] | None, **given: str | None) -> Settings:
-    """The settings, those of the command line first.
-
-    Raises:
-        ConfigurationError: See `statelib.config.load_settings`; or ``--set`` without ``=``.
-    """
-    from statelib.config import load_settings  # noqa: PLC0415
-
-    values: dict[str, Any] = {}
-    for assignment in assignments or []:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise ConfigurationError("--set takes NAME=VALUE", setting=assignment, next_step=f"--set {name}=VALUE")
-        name, dot, inner = name.replace("-", "_").partition(".")
-        if dot:  # one entry of a mapping: --set spark_conf.spark.executor.memory=2g
-            values.setdefault(name, {})[inner] = value
-        else:
-            values[name] = value
-    return load_settings({**values, **{name: value for name, value in given.items() if value is not None}})
-
-
-def _sealed(seal: bool) -> str | None:  # noqa: FBT001
-    """The setting that ``--seal`` stands for."""
-    return "seal" if seal else None
-
-
-def _job_name(reference: str) -> str:
-    """The name of a job that is given by name or by where it is."""
-    if ":" not in reference and not reference.endswith(".py"):
-        return reference
-    from statelib.job import load_job  # noqa: PLC0415
-
-    return load_job(reference).name
 
 
 if __name__ == "__main__":

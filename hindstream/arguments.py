@@ -1,0 +1,59 @@
+"""Arguments that several commands have, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+
+JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
+Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]
+Until = Annotated[str | None, typer.Option(help="End of the slice: ISO 8601 with time zone; none: all there is.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see 'hindstream settings'.")
+]
+Seal = Annotated[
+    bool, typer.Option("--seal", help="Let everything go that still waits: the job is at its end after that.")
+]
+RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; none: the newest.")]
+
+
+def given_settings(assignments: list[str] | None, **given: str | None) -> Settings:
+    """The settings, those of the command line first.
+
+    Raises:
+        ConfigurationError: See `statelib.config.load_settings`; or ``--set`` without ``=``.
+    """
+    from statelib.config import load_settings  # noqa: PLC0415
+
+    values: dict[str, Any] = {}
+    for assignment in assignments or []:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigurationError("--set takes NAME=VALUE", setting=assignment, next_step=f"--set {name}=VALUE")
+        name, dot, inner = name.replace("-", "_").partition(".")
+        if dot:  # one entry of a mapping: --set spark_conf.spark.executor.memory=2g
+            values.setdefault(name, {})[inner] = value
+        else:
+            values[name] = value
+    return load_settings({**values, **{name: value for name, value in given.items() if value is not None}})
+
+
+def sealed(seal: bool) -> str | None:  # noqa: FBT001
+    """The setting that ``--seal`` stands for."""
+    return "seal" if seal else None
+
+
+def job_name(reference: str) -> str:
+    """The name of a job that is given by name or by where it is."""
+    if ":" not in reference and not reference.endswith(".py"):
+        return reference
+    from statelib.job import load_job  # noqa: PLC0415
+
+    return load_job(reference).name

@@ -1,0 +1,85 @@
+"""``hindstream state ...``: the commits of a job; see `hindstream.state`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from hindstream.arguments import Assignments, JobName, Warehouse, given_settings, job_name
+from statelib.errors import ConfigurationError
+
+
+class _StateGroup(typer.core.TyperGroup):
+    """``hindstream state JOB`` is ``hindstream state list JOB``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts ``list`` before what is neither a command nor an option."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+state = typer.Typer(
+    name="state",
+    cls=_StateGroup,
+    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, or go back to one.\n\n"
+    "Example: hindstream state flight-delays --warehouse demo-warehouse",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@state.command("list")
+def state_list(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """List commits: size of the state, shared and unique bytes, and what maintenance would free.
+
+    Example: hindstream state flight-delays --warehouse demo-warehouse
+    """
+    from hindstream.state import print_commits  # noqa: PLC0415
+
+    print_commits(job_name(job), given_settings(settings, warehouse=warehouse))
+
+
+@state.command("verify")
+def state_verify(
+    job: JobName,
+    commit: Annotated[int | None, typer.Option(help="The commit; none: the newest.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All commits, and all that the sinks hold of them.")
+    ] = False,
+) -> None:
+    """Read every byte of a commit: documents, state files, the sinks' files. Exit code 74 if anything is damaged.
+
+    Example: hindstream state verify flight-delays --all
+    """
+    from hindstream.state import print_verification  # noqa: PLC0415
+
+    if everything and commit is not None:
+        raise ConfigurationError("--all and --commit exclude each other", next_step="give one of them")
+    print_verification(job_name(job), given_settings(settings, warehouse=warehouse), commit, everything=everything)
+
+
+@state.command("rollback")
+def state_rollback(
+    job: JobName,
+    to: Annotated[int, typer.Option(help="The commit to go back to.")],
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken back.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
+) -> None:
+    """Make an earlier commit the head again, by a new commit; the records of those after it leave the sinks.
+
+    Example: hindstream state rollback flight-delays --to 6 --dry-run
+    """
+    from hindstream.state import roll_back  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    roll_back(job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede)
