@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from statelib.commits import (
@@ -23,6 +20,7 @@ from statelib.manifests import Plan, TopologyDescription
 from statelib.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy
+from tests.faults.killer import killer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,17 +35,13 @@ def drive(
 
     Appends the name of each step to ``root/steps``. With ``back_to`` it first rolls back to that commit.
     """
-    seen: Counter[str] = Counter()
 
-    def observe(name: str) -> None:
-        seen[name] += 1
+    def note(name: str) -> None:
         with (root / "steps").open("a") as log:
             log.write(f"{name}\n")
-        if (name, seen[name]) == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
 
     warehouse = Storage(str(root / "warehouse"))
-    with observed(observe):
+    with observed(killer(kill_at, note)):
         if back_to:
             rollback(warehouse, JOB, back_to, now_ms=1)
         else:

@@ -6,16 +6,15 @@ Four stages: deduplication over all partitions, windows, suppress and two sinks,
 from __future__ import annotations
 
 import multiprocessing
-import os
 import shutil
 import signal
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from statelib.steps import observed
+from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 from tests.task.test_run import TYPES, outputs, sales, topology
 
@@ -41,14 +40,7 @@ def pipeline(root: Path, attempt: str = "a") -> Pipeline:
 
 def drive(root: Path, cut: int, attempt: str, kill_at: tuple[str, int] | None) -> None:
     """Runs one slice, and kills this process when it comes to the n-th step of a name."""
-    seen: Counter[str] = Counter()
-
-    def observe(name: str) -> None:
-        seen[name] += 1
-        if (name, seen[name]) == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with observed(observe):
+    with observed(killer(kill_at)):
         pipeline(root, attempt).run(cut)
 
 
