@@ -14,37 +14,19 @@
 
 A run id is ``<commit number, 8 digits>-<try>``: a run whose audit failed stays as it is, and the next plan for the
 same commit number gets the next try. A rollback is a run with a plan and a commit and nothing in between.
-
-Documents are UTF-8 JSON with sorted keys. ``checksum`` is the SHA-256, in hex, of all else as JSON with sorted keys
-and no white space: a reader looks at it first, so a flipped bit is damage and never another offset. Then comes
-``format_version``: a document of a newer version is refused, never half understood. What the versions brought:
-
-* 1: read as what it was, held and without the ledgers' ``dropped``;
-* 2: ``end_of_input`` and the ledgers' ``dropped``;
-* 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed;
-* 4: ``semantics`` and ``evolution``, and the description of a topology; state files named by their run (``run_id``);
-  rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.documents import Data, Document
 from statelib.metrics import NodeMetrics
 from statelib.semantics import Semantics
 from statelib.topics.files import ArchiveFile
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-FORMAT_VERSION = 4
-_CHECKSUM_FROM_VERSION = 3
-_CHECKSUM = "checksum"
 _RUN_WAY_OUT = (
     "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
     " folder and run the slice again"
@@ -55,62 +37,7 @@ EndOfInput = Literal["hold", "seal"]
 ``seal``: it is let go, and the job is at its end (docs/decisions/0008-end-of-input.md)."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Document(_Data):
-    """A document of its own file, with a format version."""
-
-    kind: ClassVar[str]
-    way_out: ClassVar[str] = "restore the file from a copy of the warehouse"
-    """What to do where it is damaged."""
-    format_version: int = FORMAT_VERSION
-
-    def encode(self) -> bytes:
-        """The document's bytes; equal documents give equal bytes."""
-        raw = self.model_dump(mode="json")
-        if self.format_version >= _CHECKSUM_FROM_VERSION:
-            raw[_CHECKSUM] = json_checksum(raw)
-        return (json.dumps(raw, sort_keys=True, indent=1) + "\n").encode()
-
-    @classmethod
-    def decode(cls, data: bytes, *, file: str) -> Self:
-        """Reads the document.
-
-        Raises:
-            CorruptedDataError: The bytes are not such a document, or not those that were written.
-            ConfigurationError: A newer Hindstream wrote it.
-        """
-        try:
-            raw: Any = json.loads(data)
-        except ValueError as error:
-            raise cls._damaged(f"it is not JSON: {error}", file) from error
-        if not isinstance(raw, dict):
-            raise cls._damaged("it is not a JSON object", file)
-        found, version = raw.pop(_CHECKSUM, None), raw.get("format_version")
-        is_of_old = isinstance(version, int) and version < _CHECKSUM_FROM_VERSION
-        if found != (None if is_of_old else json_checksum(raw)):
-            raise cls._damaged("its checksum is not that of its content", file)
-        if isinstance(version, int) and version > FORMAT_VERSION:
-            what = f"the {cls.kind} has format version {version}, this Hindstream knows up to {FORMAT_VERSION}"
-            raise ConfigurationError(what, file=file, next_step="install the newer Hindstream that wrote it")
-        try:
-            return cls.model_validate(raw)
-        except ValidationError as error:
-            raise cls._damaged(str(error), file) from error
-
-    @classmethod
-    def _damaged(cls, why: str, file: str) -> CorruptedDataError:
-        return CorruptedDataError(f"the {cls.kind} is damaged: {why}", file=file, next_step=cls.way_out)
-
-
-def json_checksum(raw: Mapping[str, Any]) -> str:
-    """The checksum of a document's content; see the module's docstring."""
-    return hashlib.sha256(json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-class SourceRange(_Data):
+class SourceRange(Data):
     """The records of one source partition that a run replays: ``start_offset`` inclusive, ``end_offset`` exclusive."""
 
     topic: str
@@ -120,7 +47,7 @@ class SourceRange(_Data):
     records: int = Field(description="how many there are: holes (compaction, transaction markers) are not counted")
 
 
-class PlannedTask(_Data):
+class PlannedTask(Data):
     """One task (``<sub-topology>_<partition>``) and the source ranges that it takes up.
 
     A task's repartition sources are not listed: they are what the earlier stage of the same run makes.
@@ -132,7 +59,7 @@ class PlannedTask(_Data):
     sources: tuple[SourceRange, ...] = ()
 
 
-class SourceTopic(_Data):
+class SourceTopic(Data):
     """What the plan found of a source's archive."""
 
     topic: str
@@ -142,7 +69,7 @@ class SourceTopic(_Data):
     rollback: int = Field(default=0, description="commit number of its writer's last rollback that it shows; 0: none")
 
 
-class StoreDescription(_Data):
+class StoreDescription(Data):
     """A store of a topology: what it takes to read it without the code that wrote it."""
 
     name: str
@@ -158,7 +85,7 @@ class StoreDescription(_Data):
     )
 
 
-class NodeDescription(_Data):
+class NodeDescription(Data):
     """A node of a topology, as plain data."""
 
     name: str
@@ -167,7 +94,7 @@ class NodeDescription(_Data):
     settings: dict[str, Any]
 
 
-class TopologyDescription(_Document):
+class TopologyDescription(Document):
     """What a topology is made of: written once, before the first run of it."""
 
     kind: ClassVar[str] = "description of a topology"
@@ -176,14 +103,14 @@ class TopologyDescription(_Document):
     stores: tuple[StoreDescription, ...]
 
 
-class Migration(_Data):
+class Migration(Data):
     """A store that is made anew of what another store of its name holds: see `statelib.migration`."""
 
     before: StoreDescription
     now: StoreDescription
 
 
-class Evolution(_Data):
+class Evolution(Data):
     """How a run goes on from a state that another topology made: see `statelib.commits.evolution`.
 
     Attributes:
@@ -201,7 +128,7 @@ class Evolution(_Data):
     changes: tuple[str, ...]
 
 
-class Plan(_Document):
+class Plan(Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
     kind: ClassVar[str] = "plan"
@@ -227,7 +154,7 @@ class Plan(_Document):
         return sum({(s.topic, s.partition): s.records for task in self.tasks for s in task.sources}.values())
 
 
-class StateFile(_Data):
+class StateFile(Data):
     """One immutable file of a task's state: its name in RocksDB's directory, and its content."""
 
     name: str
@@ -241,7 +168,7 @@ class StateFile(_Data):
         return self.sha256 if self.run_id is None else f"{self.sha256}.{self.run_id}"
 
 
-class StateManifest(_Data):
+class StateManifest(Data):
     """All files of a task's state as of one commit."""
 
     files: tuple[StateFile, ...] = ()
@@ -252,7 +179,7 @@ class StateManifest(_Data):
         return sum(file.size_bytes for file in self.files)
 
 
-class TaskPosition(_Document):
+class TaskPosition(Document):
     """How far a task has come: stored in the task's RocksDB in the same write as its data, and in the commit.
 
     Attributes:
@@ -269,21 +196,21 @@ class TaskPosition(_Document):
     task_id: str
     commit: int
     fingerprint: str
-    source_offsets: dict[str, int] = {}
-    source_times: dict[str, int] = {}
+    source_offsets: dict[str, int] = Field(default_factory=dict)
+    source_times: dict[str, int] = Field(default_factory=dict)
     stream_time: int = -1
-    clocks: dict[str, dict[str, int]] = {}
-    sink_offsets: dict[str, int] = {}
+    clocks: dict[str, dict[str, int]] = Field(default_factory=dict)
+    sink_offsets: dict[str, int] = Field(default_factory=dict)
 
 
-class SinkFile(_Data):
+class SinkFile(Data):
     """A file that a task staged for a sink's topic archive."""
 
     topic: str
     file: ArchiveFile
 
 
-class RepartitionFile(_Data):
+class RepartitionFile(Data):
     """A file that a task staged for one partition of a repartition topic."""
 
     topic: str
@@ -294,14 +221,14 @@ class RepartitionFile(_Data):
     sha256: str | None = Field(default=None, description="of the file's bytes, in hex; None: not known (version 2)")
 
 
-class StoreSize(_Data):
+class StoreSize(Data):
     """How much a store held when the task ended; both figures are RocksDB's estimates."""
 
     size_bytes: int
     keys: int
 
 
-class TaskOutcome(_Data):
+class TaskOutcome(Data):
     """Everything that one attempt of a task made.
 
     ``metrics`` and ``position`` are the same for every attempt; ``seconds`` (by phase) and ``peak_memory_bytes`` not.
@@ -320,7 +247,7 @@ class TaskOutcome(_Data):
     host: str
 
 
-class Staged(_Document):
+class Staged(Document):
     """What a run made: the winning attempt of every task. Nothing of it is visible yet."""
 
     kind: ClassVar[str] = "staged result"
@@ -330,7 +257,7 @@ class Staged(_Document):
     seconds: float
 
 
-class AuditCheck(_Data):
+class AuditCheck(Data):
     """One expectation and what came of it."""
 
     topic: str
@@ -343,7 +270,7 @@ class AuditCheck(_Data):
     error: str | None = None
 
 
-class Audit(_Document):
+class Audit(Document):
     """What the checks said of a staged run. A run whose audit failed is quarantined: its files are never published."""
 
     kind: ClassVar[str] = "audit"
@@ -355,14 +282,14 @@ class Audit(_Document):
     seconds: float
 
 
-class CommittedTask(_Data):
+class CommittedTask(Data):
     """A task's state as of a commit."""
 
     state: StateManifest
     position: TaskPosition
 
 
-class Commit(_Document):
+class Commit(Document):
     """The numbered manifest that makes a run true. Number 1 is a job's first."""
 
     kind: ClassVar[str] = "commit"
@@ -399,7 +326,7 @@ class Commit(_Document):
         return offsets
 
 
-class Maintenance(_Document):
+class Maintenance(Document):
     """What maintenance has done for a job: the one document that is overwritten. Losing it costs work.
 
     Attributes:
@@ -418,7 +345,7 @@ class Maintenance(_Document):
     swept_through: int = 0
 
 
-class Rollback(_Document):
+class Rollback(Document):
     """What a topic's readers are told when records are taken back that its writer had published.
 
     It is there before the records go. The archive's application transaction `ROLLBACKS` is the number of the last one.
@@ -443,7 +370,7 @@ ROLLBACKS = "hindstream.rollbacks"
 """The application whose transaction in a sink's archive is the number of the last commit that took records back."""
 
 
-class Hold(_Document):
+class Hold(Document):
     """Who holds a job, so that nobody else plans a run of it: see `statelib.commits.hold`."""
 
     kind: ClassVar[str] = "hold"

@@ -25,8 +25,8 @@ from statelib.commits.expiry import expire_before, oldest_restorable, read_maint
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
+from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError
-from statelib.manifests import FORMAT_VERSION
 from statelib.steps import step
 
 if TYPE_CHECKING:

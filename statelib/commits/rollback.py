@@ -20,14 +20,14 @@ from statelib.commits.layout import CommitLog, JobLayout, Runs, rolled_back, run
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
+from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
-from statelib.manifests import FORMAT_VERSION, Plan
 from statelib.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import Commit
+    from statelib.manifests import Commit, Plan
     from statelib.storage import Storage
 
 
