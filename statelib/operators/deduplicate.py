@@ -23,6 +23,7 @@ from statelib.operators.deduplication_ids import DeduplicationIds
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import Entries
+from statelib.stores.deduplication_format_1 import upgrade
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Deduplicate:
     def __init__(self, spec: DeduplicateSpec, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
+        upgrade(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._store = DeduplicationStore(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._stream_time = NO_TIMESTAMP
         self._new_entries = 0  # since the last flush

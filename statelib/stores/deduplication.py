@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from statelib.errors import ConfigurationError
 from statelib.kernels.key_filter import KeyFilter, hashes_of
 from statelib.kernels.key_table import KeyTable
 from statelib.stores.backend import Rows
@@ -34,9 +35,9 @@ from statelib.stores.deduplication_codec import (
     encode_keys,
     encode_segment,
     encode_values,
-    refuse_format_1,
     segment_width_ms,
 )
+from statelib.stores.deduplication_format_1 import is_format_1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +89,7 @@ class DeduplicationStore:
         interval_ms: The deduplication interval.
 
     Raises:
-        ConfigurationError: The store was written in format 1.
+        ConfigurationError: The store has format 1 (`statelib.stores.deduplication_format_1`).
         CorruptedDataError: Its segments cannot be read.
     """
 
@@ -102,8 +103,12 @@ class DeduplicationStore:
             decode_segment(key, name): _Segment(decode_count(value, name))
             for key, value in backend.scan(self._by_segment)
         }
-        if not self._segments and not backend.is_empty(self._entries):
-            refuse_format_1(name)
+        if is_format_1(backend, name):
+            raise ConfigurationError(
+                "the state of a deduplication has format 1",
+                store=name,
+                next_step="let the job replay a slice: it brings its state to the format of today",
+            )
 
     @staticmethod
     def families(name: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ Family ``<store>.segments``, the segments that have entries, and how many::
 
     key    segment i64        value  count i64
 
-Format 2; format 1 had the id alone as the key, an index of the entries by time in ``<store>.index``, and no segments.
+This is format 2; `statelib.stores.deduplication_format_1` has the one before.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def encode_values(entries: Entries) -> Column:
     return packed(rows)
 
 
-def decode_values(raws: Sequence[bytes], store: str) -> Entries:
-    """The inverse of `encode_values`.
+def decode_values(raws: Sequence[bytes], store: str, *, version: int = FORMAT_VERSION) -> Entries:
+    """The inverse of `encode_values`, which writes today's ``version``.
 
     Raises:
         ConfigurationError: An entry is of a later format.
@@ -154,19 +154,10 @@ def decode_values(raws: Sequence[bytes], store: str) -> Entries:
     if not set(map(len, raws)) <= {_VALUE.itemsize}:
         _refuse(next(raw for raw in raws if len(raw) != _VALUE.itemsize), store)
     rows = np.frombuffer(b"".join(raws), _VALUE)
-    others = np.flatnonzero(rows["version"] != FORMAT_VERSION)
+    others = np.flatnonzero(rows["version"] != version)
     if len(others):
         _refuse(raws[others[0]], store)
     return Entries(*(rows[name].astype(np.int64) for name in _COLUMNS))
-
-
-def refuse_format_1(store: str) -> None:
-    """Raises the error of a store that has entries but no segments."""
-    raise ConfigurationError(
-        f"the state of a deduplication has format 1, this Hindstream reads format {FORMAT_VERSION}",
-        store=store,
-        next_step="start the job over, under another name or with an empty state, or use the version that wrote it",
-    )
 
 
 def _refuse(raw: bytes, store: str) -> None:

@@ -59,9 +59,9 @@ FORMATS = {
     ),
     "statelib.row_format": Format((1,), "tests/serdes/test_row_format.py::test_another_format_is_refused"),
     "statelib.stores.deduplication_codec": Format(
-        (2,),
+        (1, 2),
         f"{_STORES}/test_deduplication.py::test_other_bytes_are_refused",
-        f"{_STORES}/test_deduplication.py::test_format_1_has_to_start_over",
+        f"{_STORES}/test_deduplication_format_1.py::test_it_becomes_what_today_writes",
     ),
     "statelib.stores.join_buffer": Format(
         (1,), "tests/operators/test_join_buffer.py::test_an_unknown_format_is_refused"

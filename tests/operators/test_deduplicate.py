@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from statelib.errors import ConfigurationError
 from statelib.operators import deduplicate
 from statelib.operators.deduplicate import DeduplicateSpec, Kind
 from statelib.operators.mapping import mapper
+from statelib.stores.backend import WriteBatch
+from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from tests.operators.task import Record, Task
 from tests.reference.deduplicate import Deduplication
@@ -135,6 +138,15 @@ def test_merged_topics_have_their_own_offsets() -> None:
     records = [Record("k", None, 5, 7, source=0), Record("k", None, 5, 7, source=1), Record("k", None, 5, 7, source=0)]
     (result,) = task("by_key", 10).run(records)
     assert result.sequence.tolist() == [0, 2]
+
+
+def test_what_format_1_forwarded_is_known() -> None:
+    backend, write = MemoryBackend(), WriteBatch()
+    write.put("dedup.entries", b"a", struct.pack(">Bqqhi", 1, 3, 7, 0, 0))
+    write.put("dedup.index", struct.pack(">q", 3) + b"a", b"")
+    backend.write(write)
+    (result,) = task("by_key", 10, backend=backend).run([Record(key, None, 9, 8 + row) for row, key in enumerate("ab")])
+    assert result.sequence.tolist() == [1]
 
 
 @pytest.mark.parametrize("stored", [3, 3_000])

@@ -105,16 +105,6 @@ def test_other_bytes_are_refused(value: bytes, error: type[Exception]) -> None:
         DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES).fetch(b"id")
 
 
-def test_format_1_has_to_start_over() -> None:
-    backend = MemoryBackend()
-    write = WriteBatch()
-    write.put("d.entries", b"id", b"\x01" + GOLDEN_VALUE[1:])
-    write.put("d.index", b"\0" * 8 + b"id", b"")
-    backend.write(write)
-    with pytest.raises(ConfigurationError, match=r"format 1.*\n?.*start the job over"):
-        DeduplicationStore(backend, "d", interval_ms=TEN_MINUTES)
-
-
 @pytest.mark.parametrize("decode", [decode_segment, decode_count])
 def test_segments_of_another_length_are_refused(decode) -> None:
     assert decode(encode_segment(5), "d") == decode(encode_count(5), "d") == 5
