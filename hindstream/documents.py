@@ -40,7 +40,8 @@ class RunDocuments:
         if self.taken_back_by is not None:
             return f"rolled back by {self.taken_back_by}"
         if self.plan.rolled_back_to is not None:
-            return f"rollback to {self.plan.rolled_back_to}" + ("" if self.commit is not None else ", not done")
+            what = "rebuilt from" if self.plan.rebuilds else "rollback to"
+            return f"{what} {self.plan.rolled_back_to}" + ("" if self.commit is not None else ", not done")
         if self.commit is not None:
             return "committed"
         if self.audit is not None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hindstream.numbers import bytes_text, count_text, time_text
+from spark_jobs import rebuild
 from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
@@ -91,10 +92,13 @@ def print_verification(job: str, settings: Settings, commit: int | None, *, ever
     checked = f"{count_text(found.files)} files, {bytes_text(found.size_bytes)}"
     commits = f"{len(found.commits)} commits" if len(found.commits) > 1 else f"commit {found.commits[0]}"
     if found.damages:
+        way_out = found.way_out
+        if rebuild.is_possible(job, settings):
+            way_out += f"; or make the newest state anew of its changelogs: hindstream state rebuild {job}"
         raise CorruptedDataError(
             f"{len(found.damages)} of the files of {commits} are damaged or missing",
             job=job,
-            next_step=found.way_out,
+            next_step=way_out,
         )
     typer.echo(f"{commits}: {checked}, every byte is as it was written.")
 
@@ -125,8 +129,39 @@ def _print_preview(preview: RollbackPreview, *, supersede: bool) -> None:
         typer.echo(f"  {topic}: {count_text(gone.rows)} records in {count_text(gone.files)} files go.")
     typer.echo(f"To come as far again, {count_text(preview.records)} records have to be replayed.")
     if preview.open_run is not None:
-        what = "loses its commit number" if supersede else "is in the way: wait for it, or give --supersede"
-        typer.echo(f"Run {preview.open_run} is open and {what}.")
+        typer.echo(_in_the_way(preview.open_run, supersede=supersede))
+
+
+def rebuild_state(job: str, settings: Settings, *, everything: bool, yes: bool, dry_run: bool, supersede: bool) -> None:
+    """Prints which tasks' states are made anew of their changelogs, asks, and does it.
+
+    Raises:
+        HindstreamError: See `statelib.task.rebuilt_head`.
+    """
+    preview = rebuild.preview(job, settings, everything=everything)
+    for damages in preview.damages.values():
+        for damage in damages:
+            typer.echo(f"{damage.file}: {damage.what} ({damage.where})")
+    for task_id, stores in preview.changelogs.items():
+        ends = ", ".join(f"{store} up to offset {end}" for store, end in stores.items()) or "nothing: it has no stores"
+        typer.echo(f"Task {task_id} is made anew of the changelogs of {ends}.")
+    if not preview.changelogs:
+        typer.echo(f"Every state file of commit {preview.head} is whole: nothing is to be made anew.")
+    elif preview.open_run is not None:
+        typer.echo(_in_the_way(preview.open_run, supersede=supersede))
+    if dry_run:
+        typer.echo("Nothing was changed.")
+        return
+    if preview.changelogs and not yes and not typer.confirm("Rebuild?", err=True):
+        raise typer.Exit(1)
+    made = rebuild.rebuild(job, settings, everything=everything, supersede=supersede)
+    if made.commit > preview.head:
+        typer.echo(f"{job}: commit {made.commit} is the head: commit {preview.head}, its state made anew.")
+
+
+def _in_the_way(open_run: str, *, supersede: bool) -> str:
+    what = "loses its commit number" if supersede else "is in the way: wait for it, or give --supersede"
+    return f"Run {open_run} is open and {what}."
 
 
 def _files(commit: Commit) -> dict[str, int]:
@@ -141,8 +176,14 @@ def _files(commit: Commit) -> dict[str, int]:
 def _remark(commit: Commit, taken_back_by: int | None, *, is_head: bool) -> str:
     parts: Iterable[str] = (
         "head" if is_head else "",
-        f"rollback to {commit.rolled_back_to}" if commit.rolled_back_to is not None else "",
+        _came_again(commit),
         f"rolled back by {taken_back_by}" if taken_back_by is not None else "",
         "sealed" if commit.end_of_input == "seal" else "",
     )
     return ", ".join(filter(None, parts))
+
+
+def _came_again(commit: Commit) -> str:
+    if commit.rolled_back_to is None:
+        return ""
+    return ("rebuilt from" if commit.rebuilds else "rollback to") + f" {commit.rolled_back_to}"

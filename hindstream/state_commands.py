@@ -24,7 +24,8 @@ class _StateGroup(typer.core.TyperGroup):
 state = typer.Typer(
     name="state",
     cls=_StateGroup,
-    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, or go back to one.\n\n"
+    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, go back to one, or rebuild"
+    " the newest.\n\n"
     "Example: hindstream state flight-delays --warehouse demo-warehouse",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -83,3 +84,24 @@ def state_rollback(
 
     given = given_settings(settings, warehouse=warehouse)
     roll_back(job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede)
+
+
+@state.command("rebuild")
+def state_rebuild(
+    job: JobName,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Rebuild what is whole, too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rebuilt.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
+) -> None:
+    """Make the newest state anew of the stores' changelogs where its files are damaged, by a new commit.
+
+    Example: hindstream state rebuild flight-delays --dry-run
+    """
+    from hindstream.state import rebuild_state  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    rebuild_state(job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede)

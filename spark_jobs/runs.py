@@ -47,7 +47,7 @@ def find_replay(warehouse: Storage, job: str, run_id: str | None) -> Plan:
     """
     plan = find_plan(warehouse, job, run_id)
     if plan.rolled_back_to is not None:
-        what = f"the run is a rollback to commit {plan.rolled_back_to}: it replays nothing"
+        what = f"the run is a rollback to commit {plan.rolled_back_to}, or a rebuild of it: it replays nothing"
         raise ConfigurationError(what, job=job, run=plan.run_id, next_step="plan the next run: hindstream plan")
     return plan
 

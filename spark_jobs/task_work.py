@@ -22,7 +22,12 @@ def stages_of(job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> S
         ConfigurationError: The plan is of another topology than the job's.
     """
     previous = CommitLog(warehouse, job.name).read(plan.commit - 1) if plan.commit > 1 else None
-    task_settings = TaskSettings(
+    return Stages(job.topology, plan, previous, warehouse, task_settings(warehouse, settings))
+
+
+def task_settings(warehouse: Storage, settings: Settings) -> TaskSettings:
+    """What is the same for all tasks."""
+    return TaskSettings(
         warehouse=warehouse.uri(""),
         state_dir=str(Path(settings.state_dir).absolute()),
         storage_options=settings.store_options,
@@ -33,4 +38,3 @@ def stages_of(job: Job, plan: Plan, warehouse: Storage, settings: Settings) -> S
         on_late_record=settings.on_late_record,
         parallel_transfers=settings.parallel_transfers,
     )
-    return Stages(job.topology, plan, previous, warehouse, task_settings)

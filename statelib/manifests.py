@@ -149,6 +149,11 @@ class Plan(Document):
     begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
 
     @property
+    def rebuilds(self) -> bool:
+        """Whether it makes the state of the commit before it anew (`statelib.task.rebuilt_head`): a rollback to it."""
+        return self.rolled_back_to == self.commit - 1
+
+    @property
     def records(self) -> int:
         """Records to replay over all source partitions (holes not counted), however many tasks read them."""
         return sum({(s.topic, s.partition): s.records for task in self.tasks for s in task.sources}.values())
@@ -313,6 +318,11 @@ class Commit(Document):
         default=None,
         description="a rollback: state and positions are those of this commit, the records of those after it are gone",
     )
+
+    @property
+    def rebuilds(self) -> bool:
+        """See `Plan.rebuilds`."""
+        return self.rolled_back_to == self.commit - 1
 
     def source_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to replay, by source topic and partition."""

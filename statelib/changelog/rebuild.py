@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statelib.manifests import Commit, StoreDescription
     from statelib.storage import Storage
     from statelib.stores.backend import Backend
+    from statelib.topics.archive import TopicArchive
 
 
 def rebuild(warehouse: Storage, commit: Commit, task_id: str, backend: Backend) -> dict[str, int]:
@@ -38,6 +39,12 @@ def rebuild(warehouse: Storage, commit: Commit, task_id: str, backend: Backend) 
             taken the commit back, and with it its part of the changelogs.
         CorruptedDataError: A changelog does not go as far as the commit.
     """
+    logged = logged_stores(warehouse, commit, task_id)
+    return {store.name: _rebuild(warehouse, commit, task_id, store, backend) for store in logged}
+
+
+def logged_stores(warehouse: Storage, commit: Commit, task_id: str) -> tuple[StoreDescription, ...]:
+    """The stores of a task, all of which can be rebuilt as of a commit. Args and errors as of `rebuild`."""
     _check_standing(warehouse, commit)
     described = Runs(warehouse, commit.job).topology(commit.fingerprint)
     if described is None:
@@ -47,17 +54,21 @@ def rebuild(warehouse: Storage, commit: Commit, task_id: str, backend: Backend) 
             next_step="run the job once more with this release, which writes it",
         )
     sub, _, partition = task_id.partition("_")
-    stores = [store for store in described.stores if store.sub_topology == int(sub)]
+    stores = tuple(store for store in described.stores if store.sub_topology == int(sub))
     offsets = commit.tasks[task_id].position.sink_offsets
-    silent = [store.name for store in stores if f"{changelog_topic(commit.job, store.name)}/{partition}" not in offsets]
+    ends = {store.name: offsets.get(f"{changelog_topic(commit.job, store.name)}/{partition}") for store in stores}
+    silent = [name for name, end in ends.items() if end is None]
     if silent:
         raise ConfigurationError(
             f"a store of the task has no changelog: {', '.join(silent)}",
             job=commit.job,
             task=task_id,
-            next_step="restore the state from a copy of the warehouse, roll back to an earlier commit, or replay",
+            next_step="restore the state's files from a copy of the warehouse, go back to a commit that is whole"
+            f" (hindstream state verify {commit.job} names it), or give the job a new name: it then replays all",
         )
-    return {store.name: _rebuild(warehouse, commit, task_id, store, backend) for store in stores}
+    for name, end in ends.items():
+        _open(warehouse, changelog_topic(commit.job, name), int(partition), end or 0)
+    return stores
 
 
 def _check_standing(warehouse: Storage, commit: Commit) -> None:
@@ -94,8 +105,20 @@ def changelog_records(warehouse: Storage, topic: str, partition: int, end: int) 
     Raises:
         CorruptedDataError: It does not go that far.
     """
-    if end == 0:
+    archive = _open(warehouse, topic, partition, end)
+    if archive is None:
         return
+    for batch in archive.reader(partition, 0, end):
+        yield pa.RecordBatch.from_arrays(
+            [batch.column("key"), batch.column("value"), batch.column("timestamp").cast(pa.int64())],
+            ["key", "value", "timestamp"],
+        )
+
+
+def _open(warehouse: Storage, topic: str, partition: int, end: int) -> TopicArchive | None:
+    """The archive of a changelog that goes as far as ``end``; None: there is nothing to be read."""
+    if end == 0:
+        return None
     archive = open_archive_if_present(warehouse, topic)
     if archive is None or archive.end_offsets()[partition] < end:
         raise CorruptedDataError(
@@ -105,8 +128,4 @@ def changelog_records(warehouse: Storage, topic: str, partition: int, end: int) 
             file=warehouse.uri(f"topics/{topic}"),
             next_step="publish the commit (hindstream publish), or restore the archive from a copy",
         )
-    for batch in archive.reader(partition, 0, end):
-        yield pa.RecordBatch.from_arrays(
-            [batch.column("key"), batch.column("value"), batch.column("timestamp").cast(pa.int64())],
-            ["key", "value", "timestamp"],
-        )
+    return archive

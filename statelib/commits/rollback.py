@@ -27,7 +27,7 @@ from statelib.steps import step
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import Commit, Plan
+    from statelib.manifests import Commit, CommittedTask, Plan
     from statelib.storage import Storage
 
 
@@ -87,7 +87,7 @@ def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
         commits=tuple(commit.commit for commit in taken),
         topics=topics,
         records=sum(plan.records for plan in plans),
-        open_run=_open_replay(warehouse, job, head),
+        open_run=open_replay(warehouse, job, head),
     )
 
 
@@ -122,25 +122,57 @@ def rollback(
             return head
     number = head.commit if head else 0
     _check_target(warehouse, log, to, number)
-    open_run = _open_replay(warehouse, job, number)
+    check_no_replay_open(warehouse, job, number, supersede=supersede)
+    target = log.read(to)
+    plan = plan_again(warehouse, target, number + 1, now_ms)
+    _check_target(warehouse, log, to, number)  # now that the plan is there: see the module's docstring
+    return commit_again(warehouse, target, plan, target.tasks, now_ms=now_ms)
+
+
+def check_no_replay_open(warehouse: Storage, job: str, head: int, *, supersede: bool) -> None:
+    """Makes sure that no replay loses its commit number to what follows ``head``, unless it may (``supersede``).
+
+    Raises:
+        ConfigurationError: One would.
+    """
+    open_run = open_replay(warehouse, job, head)
     if open_run is not None and not supersede:
         raise ConfigurationError(
-            "a run is open, and would lose its commit number to the rollback",
+            "a run is open, and would lose its commit number",
             job=job,
             run=open_run,
             next_step="let it end; or, if nobody is at work on it or it shall not count, give --supersede",
         )
-    target = log.read(to)
-    plan = _plan(warehouse, target, number + 1, now_ms)
-    _check_target(warehouse, log, to, number)  # now that the plan is there: see the module's docstring
+
+
+def commit_again(
+    warehouse: Storage, target: Commit, plan: Plan, tasks: Mapping[str, CommittedTask], *, now_ms: int
+) -> Commit:
+    """Makes the commit of ``plan``, a rollback to ``target``, and publishes it.
+
+    Args:
+        warehouse: Root of all durable data.
+        target: The commit whose state and positions come again.
+        plan: The stored plan: see `plan_again`.
+        tasks: The same state, in the same files or in others.
+        now_ms: The wall clock, for the commit's ``created_at_ms``.
+
+    Returns:
+        The commit that is there now.
+
+    Raises:
+        FencedError: Another run was quicker to commit.
+    """
+    log = CommitLog(warehouse, target.job)
     new = target.model_copy(
         update={
             "format_version": FORMAT_VERSION,
             "commit": plan.commit,
             "run_id": plan.run_id,
+            "tasks": tasks,
             "sinks": (),
             "created_at_ms": now_ms,
-            "rolled_back_to": to,
+            "rolled_back_to": target.commit,
             "evolution": None,
         }
     )
@@ -149,14 +181,14 @@ def rollback(
         standing = log.read(plan.commit)
         if standing.run_id != plan.run_id:
             raise FencedError(
-                f"run {standing.run_id} has made commit {plan.commit} before the rollback, which has changed nothing",
-                job=job,
-                next_step="look at what there is now, and roll back again: hindstream state",
+                f"run {standing.run_id} has made commit {plan.commit} before this one, which has changed nothing",
+                job=target.job,
+                next_step="look at what there is now, and give the command again: hindstream state",
             )
         new = standing
     step("rollback.created")
     log.advise_head(new.commit)
-    publish(warehouse, job)
+    publish(warehouse, target.job)
     return new
 
 
@@ -199,12 +231,12 @@ def _check_target(warehouse: Storage, log: CommitLog, to: int, head: int) -> Non
             )
 
 
-def _open_replay(warehouse: Storage, job: str, head: int) -> str | None:
+def open_replay(warehouse: Storage, job: str, head: int) -> str | None:
     """A run that may yet be committed and is no rollback."""
     return open_run_after(warehouse, job, head, rollbacks=False)
 
 
-def _plan(warehouse: Storage, target: Commit, number: int, now_ms: int) -> Plan:
+def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> Plan:
     """The stored plan of the rollback: that of an interrupted one, if it was the last try, or a new one."""
     runs = Runs(warehouse, target.job)
     before = runs.plan_of(target)

@@ -125,6 +125,15 @@ def verify(
     )
 
 
+def damaged_states(warehouse: Storage, commit: Commit, at_once: int = 4) -> dict[str, tuple[Damage, ...]]:
+    """What is wrong with the state files of a commit, by task; tasks whose state is whole are not there."""
+    damaged: dict[str, list[Damage]] = {}
+    files = {file.path: task_id for task_id in commit.tasks for file in _state_files_of(commit, task_id)}
+    for path, damage in _damaged(warehouse, list(_state_files(commit)), at_once).items():
+        damaged.setdefault(files[path], []).append(damage)
+    return {task_id: tuple(damages) for task_id, damages in damaged.items()}
+
+
 def _read(warehouse: Storage, log: CommitLog, numbers: range) -> tuple[list[Commit], list[Damage]]:
     """The commits whose documents are whole, and what is wrong with the others'."""
     commits: list[Commit] = []
@@ -138,10 +147,14 @@ def _read(warehouse: Storage, log: CommitLog, numbers: range) -> tuple[list[Comm
 
 
 def _state_files(commit: Commit) -> Iterator[_File]:
-    for task_id, task in sorted(commit.tasks.items()):
-        for file in task.state.files:
-            path = f"{JobLayout(commit.job).state(task_id)}/{file.stored_name}"
-            yield _File(path, file.size_bytes, file.sha256, f"state of task {task_id}, commit {commit.commit}")
+    for task_id in sorted(commit.tasks):
+        yield from _state_files_of(commit, task_id)
+
+
+def _state_files_of(commit: Commit, task_id: str) -> Iterator[_File]:
+    for file in commit.tasks[task_id].state.files:
+        path = f"{JobLayout(commit.job).state(task_id)}/{file.stored_name}"
+        yield _File(path, file.size_bytes, file.sha256, f"state of task {task_id}, commit {commit.commit}")
 
 
 def _sink_files(commit: Commit) -> Iterator[_File]:

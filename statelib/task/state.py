@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 POSITION_FAMILY = "position"
 """The family that holds the task's position: one key, written in the same batch as the data."""
 
-_POSITION_KEY = b"position"
+POSITION_KEY = b"position"
 _ROCKSDB_SHARE = 4  # of the task's memory budget, one part in four is RocksDB's own, the others the working sets'
 
 
@@ -71,7 +71,7 @@ class TaskState:
 
     def commit(self, write: WriteBatch, position: TaskPosition) -> StateManifest:
         """Writes data and position together, and uploads what is new of the state's files."""
-        write.put(POSITION_FAMILY, _POSITION_KEY, position.encode())
+        write.put(POSITION_FAMILY, POSITION_KEY, position.encode())
         self.backend.write(write)
         if self._rocksdb is None:
             return StateManifest()
@@ -119,7 +119,7 @@ class TaskState:
                 self._checkpoints.restore(self._work.restore.state, path)
             rocksdb = RocksDbBackend(path, memory_bytes=self._rocksdb_bytes, compacts_itself=False, families=families)
         except CorruptedDataError as error:
-            raise self.damaged(error) from error
+            raise self.damaged(self._with_way_out(error)) from error
         evolution = self._work.evolution
         if evolution is not None:
             rocksdb.drop(evolution.dropped_families.get(self._work.sub_topology.index, ()))
@@ -127,6 +127,15 @@ class TaskState:
                 if migration.now.sub_topology == self._work.sub_topology.index:
                     self._migrate(migration, rocksdb)
         return rocksdb
+
+    def _with_way_out(self, error: CorruptedDataError) -> CorruptedDataError:
+        """The same error; if every store has a changelog, with the command that makes the state anew."""
+        work, offsets = self._work, self._work.restore.position.sink_offsets if self._work.restore else {}
+        topics = [changelog_topic(work.job, store.name) for store in work.sub_topology.stores]
+        if not all(f"{topic}/{work.planned.partition}" in offsets for topic in topics):
+            return error
+        rebuild = f"make the state anew of its changelogs: hindstream state rebuild {work.job}"
+        return CorruptedDataError(error.what, **error.place, next_step=f"{error.next_step}; or {rebuild}")
 
     def _migrate(self, migration: Migration, rocksdb: RocksDbBackend) -> None:
         """Makes a store anew: of its changelog, or where it has none of what it holds."""
@@ -150,7 +159,7 @@ class TaskState:
 
     def _stored_position(self) -> bytes | None:
         try:
-            return self.backend.get(POSITION_FAMILY, _POSITION_KEY)
+            return self.backend.get(POSITION_FAMILY, POSITION_KEY)
         except CorruptedDataError as error:
             raise self.damaged(error) from error
 
@@ -182,11 +191,13 @@ class TaskState:
         if self._rocksdb is not None:
             where = f"{self._prefix} (position)"
             if stored is None or TaskPosition.decode(stored, file=where) != committed:
-                raise CorruptedDataError(
-                    f"the state's position is not that of commit {committed.commit}",
-                    task=work.planned.task_id,
-                    file=self._prefix,
-                    next_step="hindstream inspect --commit N to find the last good commit",
+                raise self._with_way_out(
+                    CorruptedDataError(
+                        f"the state's position is not that of commit {committed.commit}",
+                        task=work.planned.task_id,
+                        file=self._prefix,
+                        next_step=f"go back to an earlier commit: hindstream state rollback {work.job}",
+                    )
                 )
         if work.evolution is None:
             return committed

@@ -7,9 +7,11 @@ import pytest
 from hindstream.documents import load_runs
 from statelib.commits import CommitLog, commit, plan, publish, record_audit, rollback, stage
 from statelib.storage import Storage
+from tests.changelog.test_rebuild import SALES, TYPES, made, totals
 from tests.command import hindstream
 from tests.commits import toy
 from tests.commits.toy import DAY
+from tests.task.pipeline import Pipeline
 
 
 @pytest.fixture
@@ -95,3 +97,21 @@ def test_rollback(three_commits, warehouse, tmp_path):
         "committed", "rolled back by 4", "rolled back by 4", "rollback to 1", "committed",
     ]  # fmt: skip
     assert "rolled back by 4" in hindstream("status", "counting", cwd=tmp_path).stdout
+
+
+def test_rebuild(tmp_path):
+    pipeline = Pipeline(tmp_path, made(totals), changelogs=["s"])
+    pipeline.archive("sales", SALES, TYPES)
+    pipeline.run(None)
+    before, head = pipeline.state(), CommitLog(pipeline.warehouse, "job").head()
+    lost = next(file for file in head.tasks["0_0"].state.files if file.name.endswith(".sst"))
+    pipeline.warehouse.delete(f"jobs/job/state/0_0/{lost.stored_name}")
+    assert "changelogs: hindstream state rebuild job" in state(tmp_path, "verify", "job", code=74)
+    told = state(tmp_path, "rebuild", "job", "--dry-run")
+    assert "is missing (state of task 0_0, commit 1)" in told
+    assert "Task 0_0 is made anew of the changelogs of s up to offset " in told
+    assert told.endswith("Nothing was changed.\n")
+    assert "commit 2 is the head: commit 1, its state made anew" in state(tmp_path, "rebuild", "job", "--yes")
+    assert pipeline.state() == before
+    assert [run.status for run in load_runs(pipeline.warehouse, "job")] == ["committed", "rebuilt from 1"]
+    assert "nothing is to be made anew" in state(tmp_path, "rebuild", "job", "--yes")

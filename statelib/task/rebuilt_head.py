@@ -1,0 +1,188 @@
+"""Makes the newest state anew of its changelogs: the way out where its files are damaged and no older one will do.
+
+The new commit is a rollback to the head itself (`statelib.commits.rollback`), which takes nothing back: the same
+positions, the same state, in other files. So it is planned, fenced and published as one, and killed at any instant and
+given again it ends as if it had not been. Tasks whose files are whole keep them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statelib.changelog import rebuild
+from statelib.changelog.rebuild import logged_stores
+from statelib.checkpoint import Checkpoints
+from statelib.checkpoint.local_errors import local_errors
+from statelib.commits.hold import check_free
+from statelib.commits.layout import CommitLog, JobLayout, changelog_topic
+from statelib.commits.leftovers import attempt_name
+from statelib.commits.publish import publish
+from statelib.commits.rollback import check_no_replay_open, commit_again, open_replay, plan_again
+from statelib.commits.verify import Damage, damaged_states
+from statelib.errors import ConfigurationError
+from statelib.manifests import CommittedTask
+from statelib.stores.backend import WriteBatch
+from statelib.stores.rocksdb import RocksDbBackend
+from statelib.task.state import POSITION_FAMILY, POSITION_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.manifests import Commit, Plan, StateManifest
+    from statelib.storage import Storage
+    from statelib.task.work import TaskSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildPreview:
+    """What a rebuild would do.
+
+    Attributes:
+        head: The newest commit, whose state is made anew.
+        damages: What is wrong with state files, by task.
+        changelogs: By task that is made anew and store, the offset up to which its changelog is read.
+        open_run: A run that would lose its commit number; None: there is none.
+    """
+
+    head: int
+    damages: Mapping[str, tuple[Damage, ...]]
+    changelogs: Mapping[str, Mapping[str, int]]
+    open_run: str | None
+
+
+def preview_rebuild(warehouse: Storage, job: str, *, everything: bool = False, at_once: int = 4) -> RebuildPreview:
+    """What `rebuild_head` would do. Reads every state file of the head; changes nothing.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job's name.
+        everything: Rebuild the tasks whose files are whole, too.
+        at_once: How many files are read at a time.
+
+    Raises:
+        ConfigurationError: The job has no commits, or is held by somebody; or a store of a task that would have to be
+            made anew has no changelog.
+        CorruptedDataError: A changelog does not go as far as the commit.
+    """
+    check_free(warehouse, job, None)
+    head = _head(warehouse, job)
+    damages = damaged_states(warehouse, head, at_once)
+    return RebuildPreview(
+        head=head.commit,
+        damages=damages,
+        changelogs={task_id: _ends(warehouse, head, task_id) for task_id in _wanted(head, damages, everything)},
+        open_run=open_replay(warehouse, job, head.commit),
+    )
+
+
+def rebuild_head(
+    warehouse: Storage,
+    job: str,
+    settings: TaskSettings,
+    *,
+    attempt: str,
+    now_ms: int,
+    everything: bool = False,
+    supersede: bool = False,
+) -> Commit:
+    """Makes a commit with the head's state, rebuilt where its files are damaged, and publishes it.
+
+    One task is rebuilt after the other, in this process. A repeat changes nothing.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job's name.
+        settings: Where to work, and in how much memory.
+        attempt: Names the working directories: unique among all attempts at this.
+        now_ms: The wall clock, for the commit's ``created_at_ms``.
+        everything: Rebuild the tasks whose files are whole, too, but for those that the head itself has rebuilt.
+        supersede: Whether to take the commit number of a run that is open: if it is still at work it ends with a
+            `FencedError`.
+
+    Returns:
+        The new commit; or the head, if nothing had to be done.
+
+    Raises:
+        ConfigurationError: See `preview_rebuild`; or a run is open.
+        CorruptedDataError: A changelog is damaged, or does not go as far as the commit.
+        FencedError: Another run was quicker to commit.
+    """
+    check_free(warehouse, job, None)
+    head = _head(warehouse, job)
+    publish(warehouse, job)  # its changelogs are read as published; and no commit follows an unpublished rollback
+    damages = damaged_states(warehouse, head, settings.parallel_transfers)
+    wanted = _wanted(head, damages, everything)
+    if not wanted:
+        return head
+    check_no_replay_open(warehouse, job, head.commit, supersede=supersede)
+    for task_id in wanted:
+        logged_stores(warehouse, head, task_id)
+    plan = plan_again(warehouse, head, head.commit + 1, now_ms)
+    rebuilt = {task_id: _rebuilt(warehouse, head, task_id, settings, plan, attempt) for task_id in wanted}
+    return commit_again(warehouse, head, plan, {**head.tasks, **rebuilt}, now_ms=now_ms)
+
+
+def _head(warehouse: Storage, job: str) -> Commit:
+    head = CommitLog(warehouse, job).head()
+    if head is None:
+        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
+    return head
+
+
+def _wanted(head: Commit, damages: Mapping[str, tuple[Damage, ...]], everything: bool) -> list[str]:  # noqa: FBT001
+    """The tasks to make anew."""
+    if not everything:
+        return sorted(damages)
+    return sorted(
+        task_id
+        for task_id, task in head.tasks.items()
+        if task_id in damages or not all(head.rebuilds and file.run_id == head.run_id for file in task.state.files)
+    )
+
+
+def _ends(warehouse: Storage, head: Commit, task_id: str) -> dict[str, int]:
+    offsets, partition = head.tasks[task_id].position.sink_offsets, task_id.partition("_")[2]
+    return {
+        store.name: offsets[f"{changelog_topic(head.job, store.name)}/{partition}"]
+        for store in logged_stores(warehouse, head, task_id)
+    }
+
+
+def _rebuilt(
+    warehouse: Storage, head: Commit, task_id: str, settings: TaskSettings, plan: Plan, attempt: str
+) -> CommittedTask:
+    """A task of ``head``, its state in files of the run of ``plan``."""
+    local, position = Path(settings.state_dir), head.tasks[task_id].position
+    directory = local / "attempts" / head.job / attempt_name(head.job, plan.run_id, task_id, attempt)
+    prefix = JobLayout(head.job).state(task_id)
+    checkpoints = Checkpoints(
+        warehouse, prefix, local / "cache" / head.job / task_id, at_once=settings.parallel_transfers
+    )
+    with local_errors("make a working directory for the state", directory):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+    try:
+        families = [family for store in logged_stores(warehouse, head, task_id) for family in store.families]
+        backend = RocksDbBackend(
+            directory / "db", memory_bytes=settings.memory_budget_bytes, families=[POSITION_FAMILY, *families]
+        )
+        try:
+            rebuild(warehouse, head, task_id, backend)
+            write = WriteBatch()
+            write.put(POSITION_FAMILY, POSITION_KEY, position.encode())
+            backend.write(write)
+            state = _saved(backend, directory / "snapshot", checkpoints, plan)
+        finally:
+            backend.close()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return CommittedTask(state=state, position=position)
+
+
+def _saved(backend: RocksDbBackend, snapshot: Path, checkpoints: Checkpoints, plan: Plan) -> StateManifest:
+    backend.flush()
+    backend.checkpoint(snapshot)
+    return checkpoints.save(snapshot, None, run_id=plan.run_id)
