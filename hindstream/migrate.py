@@ -14,7 +14,6 @@ from hindstream.numbers import count_text, time_text
 from spark_jobs import migrate
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
-from statelib.errors import CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +25,7 @@ if TYPE_CHECKING:
 
 def print_plan(job: Job, settings: Settings, stores: Sequence[str]) -> None:
     """Prints what migrating ``stores`` would do."""
-    found = migrate.preview(job, settings, stores)
-    typer.echo(f"{job.name} goes on from commit {found.head}:")
-    for change in found.evolution.changes:
-        typer.echo(f"  {change}.")
-    for store, records in found.changelogs.items():
-        source = "what it holds" if records is None else f"its changelog of {count_text(records)} records"
-        typer.echo(f"Store {store} is made anew of {source}.")
+    typer.echo("\n".join(migrate.preview(job, settings, stores).lines()))
     typer.echo("Nothing was changed.")
 
 
@@ -69,13 +62,4 @@ def print_verified(found: Sequence[Verified], job: str) -> None:
         counts = (compared.equal, compared.by_order, compared.differences, compared.versions)
         table.add_row(part.store, part.task_id, *map(count_text, counts), time_text(compared.oldest_ms))
     Console(file=sys.stdout).print(table)
-    wrong = [part for part in found if part.comparison.differences]
-    if wrong:
-        keys = ", ".join(key for part in wrong for key in part.comparison.different)
-        raise CorruptedDataError(
-            f"latest values are not what they were before: keys (hex) {keys}",
-            job=job,
-            store=wrong[0].store,
-            task=wrong[0].task_id,
-            next_step=f"hindstream migrate rollback JOB --store {wrong[0].store}",
-        )
+    migrate.check_equal(job, found)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
 from spark_jobs.runs import now_ms, open_warehouse, retention
+from statelib.checkpoint.scratch import remove_dead
 from statelib.commits import maintain
+from statelib.commits.local_state import readers_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained:  # noqa: ARG001
-    """Expires old checkpoints and what dead runs left behind.
+    """Expires old checkpoints, and what dead runs and, on this host, dead readers left behind.
 
     Raises:
         HindstreamError: See `statelib.commits.maintain`.
@@ -30,6 +33,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
         _log.info("%s: removed %d files (%d bytes)", job.name, done.deleted_files, done.deleted_bytes)
     if done.skipped:
         _log.info("%s: %s", job.name, done.skipped)
+    remove_dead(readers_folder(Path(settings.state_dir), job.name))
     return done
 
 

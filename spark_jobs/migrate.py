@@ -1,36 +1,40 @@
 """Migrates stores of tables, step by step: the manual procedure of KIP-889 on a job that is replayed.
 
-1. *stop*: the job is held (`statelib.commits.hold`), and no run of it is open.
-2. *plan*: a run over no records whose topology has the stores as they shall be.
-3. *replay, audit, commit, publish*: the run makes the stores anew (`statelib.migration`) and becomes a commit.
-4. *verify*: of each key the latest value is what it was.
-5. *restart*: the job is let go.
+1. *plan*: says what would be done.
+2. *hold*: the job is held (`statelib.commits.hold`), and no run of it is open ("stop the application").
+3. *clean*: every host has of the job's state what the newest commit names, and nothing else ("delete all local state").
+4. *restore*: a run over no records whose topology has the stores as they shall be makes them anew
+   (`statelib.migration`) and becomes a commit.
+5. *verify*: of each key the latest value is what it was.
+6. *release*: the job is let go ("restart").
 
-Each step may be killed and is done again by the next call; what has been done already is found to be so. Until the
-commit nothing is visible, and after it a rollback takes it back.
+`run` does them in order, an Airflow DAG as tasks (`dags.migration`). Each step may be killed and is done again by the
+next call; what has been done already is found to be so. Until the commit nothing is visible, and after it a rollback
+takes it back.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs import audit, commit, replay
+from spark_jobs.hosts import on_every_host
 from spark_jobs.plan import described, planner
 from spark_jobs.runs import now_ms, open_warehouse
-from statelib.checkpoint import Checkpoints
-from statelib.commits import CommitLog, JobLayout, NothingToDo, publish, release_hold, take_hold
+from statelib.commits import CommitLog, NothingToDo, check_free, publish, read_hold, release_hold, take_hold
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic
+from statelib.commits.local_state import LocalState, clean_local_state
 from statelib.commits.rollback import rollback
 from statelib.commits.topologies import follow_up
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.migration import Comparison, compare_latest
+from statelib.snapshots.restored import RestoredTasks
 from statelib.steps import step
-from statelib.stores.rocksdb import RocksDbBackend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,14 +52,30 @@ class MigrationPreview:
     """What a migration would do.
 
     Attributes:
+        job: The job's name.
         head: The commit that it goes on from.
         evolution: All that becomes of the state.
         changelogs: By store, how many records its changelog has; None: it has none, and what it holds is taken.
+        is_done: Whether ``head`` has the migrated stores already; what is left is to verify that and let the job go.
     """
 
+    job: str
     head: int
     evolution: Evolution
     changelogs: dict[str, int | None]
+    is_done: bool = False
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        if self.is_done:
+            return [f"{self.job}: commit {self.head} has the migrated stores already; they are only verified again."]
+        lines = [f"{self.job} goes on from commit {self.head}:", *(f"  {what}." for what in self.evolution.changes)]
+        for migration in self.evolution.migrations:
+            store, records = migration.now, self.changelogs[migration.now.name]
+            settings = "".join(f", {name} {value}" for name, value in sorted(store.settings.items()))
+            source = "what it holds" if records is None else f"its changelog of {records:,} records"
+            lines.append(f"Store {store.name} ({store.kind}{settings}) is made anew of {source}.")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +95,8 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> MigrationPre
     """
     warehouse = open_warehouse(settings)
     head = _head(warehouse, job)
+    if (made := _made(head, job, stores)) is not None:
+        return MigrationPreview(job.name, head.commit, made, {}, is_done=True)
     if head.fingerprint == job.topology.fingerprint:
         raise _nothing(job, head, stores)
     archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
@@ -85,13 +107,12 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> MigrationPre
     )
     if {migration.now.name for migration in evolution.migrations} != set(stores):
         raise _nothing(job, head, stores)
-    return MigrationPreview(
-        head.commit, evolution, {migration.now.name: _logged(head, migration) for migration in evolution.migrations}
-    )
+    changelogs = {migration.now.name: _logged(head, migration) for migration in evolution.migrations}
+    return MigrationPreview(job.name, head.commit, evolution, changelogs)
 
 
 def run(job: Job, settings: Settings, stores: Sequence[str]) -> tuple[Commit, list[Verified]]:
-    """Migrates ``stores``, verifies that, and lets the job go; goes on with what a killed call has left.
+    """All steps; goes on with what a killed call has left. A job whose latest values differ stays held.
 
     Returns:
         The commit that has the migrated stores, and what the comparison found.
@@ -99,21 +120,72 @@ def run(job: Job, settings: Settings, stores: Sequence[str]) -> tuple[Commit, li
     Raises:
         HindstreamError: That of the step that failed.
     """
-    warehouse = open_warehouse(settings)
-    holder = _holder(stores)
-    if not _is_done(_head(warehouse, job), job, stores):
-        preview(job, settings, stores)  # what cannot be done is said before the job is held
-    take_hold(warehouse, job.name, holder, reason=f"migration of {', '.join(stores)}", now_ms=now_ms())
-    step("migrate.held")
-    publish(warehouse, job.name)
-    head = _head(warehouse, job)
-    made = head if _is_done(head, job, stores) else _migrate(job, settings, stores, head, holder)
-    publish(warehouse, job.name)
-    step("migrate.published")
+    hold(job, settings, stores)
+    clean(job.name, settings)
+    made = restore(job, settings, stores)
     found = verify(job.name, settings, made)
-    step("migrate.verified")
-    release_hold(warehouse, job.name, holder)
+    if not any(part.comparison.differences for part in found):
+        release(job.name, settings, stores)
     return made, found
+
+
+def hold(job: Job, settings: Settings, stores: Sequence[str], *, approved: Evolution | None = None) -> None:
+    """Holds the job; what cannot be done is said before that.
+
+    Args:
+        job: The job.
+        settings: See `Settings`.
+        stores: Those to be migrated.
+        approved: What somebody has agreed to (`MigrationPreview.evolution`); None: whatever there is.
+
+    Raises:
+        ConfigurationError: Somebody else holds it, a run is open, there is nothing to migrate, it cannot be done, or
+            it is not what was approved.
+    """
+    warehouse = open_warehouse(settings)
+    check_free(warehouse, job.name, _holder(stores))
+    found = preview(job, settings, stores)
+    if approved is not None and found.evolution != approved:
+        what = f"what would be done is no longer what was approved: {' '.join(found.lines())}"
+        raise ConfigurationError(what, job=job.name, next_step="plan and approve it again")
+    take_hold(warehouse, job.name, _holder(stores), reason=f"migration of {', '.join(stores)}", now_ms=now_ms())
+    step("migrate.held")
+
+
+def clean(job: str, settings: Settings) -> list[tuple[str, LocalState]]:
+    """Removes all local state from all hosts that the newest commit does not name (`clean_local_state`).
+
+    Returns:
+        (host, what was there): this one, and on a cluster one for each slot of each executor.
+
+    Raises:
+        HindstreamError: See `on_every_host` and `clean_local_state`.
+    """
+    head = CommitLog(open_warehouse(settings), job).head()
+    if head is None:
+        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
+    found = on_every_host(settings, partial(clean_local_state, Path(settings.state_dir).absolute(), head))
+    step("migrate.cleaned")
+    return found
+
+
+def restore(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
+    """Makes the commit that has the migrated stores, by a run over no records, unless the head is that commit.
+
+    Raises:
+        ConfigurationError: This migration does not hold the job.
+        HindstreamError: That of the phase that failed.
+    """
+    warehouse = open_warehouse(settings)
+    publish(warehouse, job.name)
+    made = _head(warehouse, job)
+    if _made(made, job, stores) is None:
+        if not _holds(warehouse, job, stores):
+            raise ConfigurationError("the migration does not hold the job", job=job.name, next_step="hold it first")
+        made = _migrate(job, settings, stores, made)
+        publish(warehouse, job.name)
+    step("migrate.published")
+    return made
 
 
 def verify(job: str, settings: Settings, made: Commit) -> list[Verified]:
@@ -125,19 +197,51 @@ def verify(job: str, settings: Settings, made: Commit) -> list[Verified]:
     warehouse = open_warehouse(settings)
     if made.evolution is None or not made.evolution.migrations:
         raise ConfigurationError("the commit has migrated no store", job=job, commit=made.commit)
-    before = CommitLog(warehouse, job).read(made.commit - 1)
+    state_dir = Path(settings.state_dir)
+    before = RestoredTasks(warehouse, CommitLog(warehouse, job).read(made.commit - 1), state_dir)
+    now = RestoredTasks(warehouse, made, state_dir)
     found: list[Verified] = []
-    for migration in made.evolution.migrations:
-        for task_id in made.tasks:
-            if task_id.partition("_")[0] == str(migration.now.sub_topology):
-                states = [_opened(warehouse, settings, commit, task_id) for commit in (before, made)]
-                try:
-                    found.append(Verified(migration.now.name, task_id, compare_latest(migration, *states)))
-                finally:
-                    for state in states:
-                        state.close()
-    shutil.rmtree(_scratch(settings, job), ignore_errors=True)
+    try:
+        for migration in made.evolution.migrations:
+            for task_id in made.tasks:
+                if task_id.partition("_")[0] == str(migration.now.sub_topology):
+                    with (
+                        before.open(task_id, migration.before.families) as old,
+                        now.open(task_id, migration.now.families) as new,
+                    ):
+                        found.append(Verified(migration.now.name, task_id, compare_latest(migration, old, new)))
+    finally:
+        before.close()
+        now.close()
+    step("migrate.verified")
     return found
+
+
+def check_equal(job: str, found: Sequence[Verified]) -> None:
+    """Makes sure that no latest value differs.
+
+    Raises:
+        CorruptedDataError: Some do; the error names the first.
+    """
+    wrong = [part for part in found if part.comparison.differences]
+    if wrong:
+        keys = ", ".join(key for part in wrong for key in part.comparison.different)
+        raise CorruptedDataError(
+            f"latest values are not what they were before: keys (hex) {keys}",
+            job=job,
+            store=wrong[0].store,
+            task=wrong[0].task_id,
+            next_step=f"the job stays held; hindstream migrate rollback JOB --store {wrong[0].store}",
+        )
+
+
+def release(job: str, settings: Settings, stores: Sequence[str]) -> None:
+    """Lets the job go, if this migration holds it.
+
+    Raises:
+        ConfigurationError: Somebody else holds it.
+    """
+    release_hold(open_warehouse(settings), job, _holder(stores))
 
 
 def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
@@ -154,15 +258,14 @@ def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
     migrated = {migration.now.name for migration in head.evolution.migrations} if head.evolution else set()
     if migrated == set(stores):
         head = rollback(warehouse, job.name, head.commit - 1, now_ms=now_ms(), supersede=True, holder=_holder(stores))
-    release_hold(warehouse, job.name, _holder(stores))
+    release(job.name, settings, stores)
     return head
 
 
-def _migrate(job: Job, settings: Settings, stores: Sequence[str], head: Commit, holder: str) -> Commit:
+def _migrate(job: Job, settings: Settings, stores: Sequence[str], head: Commit) -> Commit:
     """Makes the commit that has the migrated stores, by a run over no records."""
-    warehouse = open_warehouse(settings)
-    plan_slice = planner(job, settings, warehouse)
-    planned = plan_slice(end_offsets=head.source_offsets(), migrate_stores=stores, holder=holder)
+    plan_slice = planner(job, settings, open_warehouse(settings))
+    planned = plan_slice(end_offsets=head.source_offsets(), migrate_stores=stores, holder=_holder(stores))
     if isinstance(planned, NothingToDo):
         raise _nothing(job, head, stores)
     step("migrate.planned")
@@ -176,6 +279,11 @@ def _holder(stores: Sequence[str]) -> str:
     return f"migration-of-{'-'.join(sorted(stores))}"
 
 
+def _holds(warehouse: Storage, job: Job, stores: Sequence[str]) -> bool:
+    standing = read_hold(warehouse, job.name)
+    return standing is not None and standing.holder == _holder(stores)
+
+
 def _head(warehouse: Storage, job: Job) -> Commit:
     head = CommitLog(warehouse, job.name).head()
     if head is None:
@@ -183,10 +291,12 @@ def _head(warehouse: Storage, job: Job) -> Commit:
     return head
 
 
-def _is_done(head: Commit, job: Job, stores: Sequence[str]) -> bool:
-    migrations = head.evolution.migrations if head.evolution else ()
-    names = {migration.now.name for migration in migrations}
-    return head.fingerprint == job.topology.fingerprint and names == set(stores)
+def _made(head: Commit, job: Job, stores: Sequence[str]) -> Evolution | None:
+    """How the head has migrated the stores; None: it has not."""
+    evolution = head.evolution if head.fingerprint == job.topology.fingerprint else None
+    if evolution is None or {migration.now.name for migration in evolution.migrations} != set(stores):
+        return None
+    return evolution
 
 
 def _nothing(job: Job, head: Commit, stores: Sequence[str]) -> ConfigurationError:
@@ -203,17 +313,3 @@ def _logged(head: Commit, migration: Migration) -> int | None:
     places = [task.position.sink_offsets for task in head.tasks.values()]
     found = [end for ends in places for place, end in ends.items() if place.rpartition("/")[0] == topic]
     return sum(found) if found else None
-
-
-def _scratch(settings: Settings, job: str) -> Path:
-    return Path(settings.state_dir) / "verify" / job
-
-
-def _opened(warehouse: Storage, settings: Settings, commit: Commit, task_id: str) -> RocksDbBackend:
-    """A task's state as of a commit, read-only, in a folder of its own."""
-    directory = _scratch(settings, commit.job) / str(commit.commit) / task_id
-    shutil.rmtree(directory, ignore_errors=True)
-    cache = Path(settings.state_dir) / "cache" / commit.job / task_id
-    checkpoints = Checkpoints(warehouse, JobLayout(commit.job).state(task_id), cache)
-    checkpoints.restore(commit.tasks[task_id].state, directory)
-    return RocksDbBackend(directory, create=False, read_only=True)

@@ -75,6 +75,11 @@ def spark_log(state_dir: Path) -> Path:
     return Path(state_dir).absolute() / "spark.log"
 
 
+def is_local(master: str) -> bool:
+    """Whether Spark's tasks run in the driver's process."""
+    return _LOCAL.fullmatch(master) is not None
+
+
 def task_max_failures(spark: SparkSession) -> int:
     """How many attempts Spark makes at a task: ``local[n]`` one, ``local[n,f]`` f, a cluster as configured."""
     local = _LOCAL.fullmatch(str(spark.sparkContext.master))

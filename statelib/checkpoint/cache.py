@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from statelib.storage.digests import sha256_of_file
@@ -126,6 +127,26 @@ class FileCache:
         for entry in self._folder.iterdir() if self._folder.exists() else ():
             if entry.name not in kept:
                 entry.unlink(missing_ok=True)
+
+    def clean(self, wanted: Collection[str]) -> tuple[int, int]:
+        """Reads every file, and removes those that are not in ``wanted`` or not what their name says.
+
+        Returns:
+            How many files are left, and how many were removed.
+        """
+        left = removed = 0
+        for entry in sorted(self._folder.iterdir()) if self._folder.exists() else ():
+            with suppress(FileNotFoundError):  # other attempts clear the cache as well
+                before = identity(entry)
+                if entry.name in wanted and sha256_of_file(entry) == entry.name:
+                    left += 1
+                    if before is not None and before == identity(entry):
+                        self._verified[entry.name] = before
+                else:
+                    entry.unlink()
+                    removed += 1
+        self.write_down()
+        return left, removed
 
     def write_down(self) -> None:
         """Records what has been verified, beside what was before and is still here."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from contextlib import contextmanager
 from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
+from statelib.checkpoint.scratch import ScratchFolder
 from statelib.commits import JobLayout, check_restorable
+from statelib.commits.local_state import readers_folder
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.stores.rocksdb import RocksDbBackend
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
 
 _MEMORY_BYTES = 32 << 20
-_numbers = count()
 
 
 class RestoredTasks:
@@ -37,7 +36,8 @@ class RestoredTasks:
     def __init__(self, warehouse: Storage, commit: Commit, state_dir: Path) -> None:
         self._warehouse = warehouse
         self._commit = commit
-        self._folder = _new_folder(state_dir / "inspect" / commit.job)
+        self._folder = ScratchFolder(readers_folder(state_dir, commit.job))
+        self._numbers = count()
         self._cache = state_dir / "cache" / commit.job
         self._there: dict[str, Path] = {}
         self._lock = Lock()
@@ -71,7 +71,7 @@ class RestoredTasks:
         with self._lock:
             self._closed = True
             self._there.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.close()
 
     def _checkpoints(self, task_id: str) -> Checkpoints:
         return Checkpoints(self._warehouse, JobLayout(self._commit.job).state(task_id), self._cache / task_id)
@@ -81,7 +81,7 @@ class RestoredTasks:
             if self._closed:
                 raise ConfigurationError("the snapshot of a state is closed", job=self._commit.job)
             if task_id not in self._there:
-                directory = _new_folder(self._folder) / task_id
+                directory = self._folder.path / f"{next(self._numbers)}" / task_id
                 try:
                     self._checkpoints(task_id).restore(self._commit.tasks[task_id].state, directory)
                 except CorruptedDataError:
@@ -89,14 +89,3 @@ class RestoredTasks:
                     raise
                 self._there[task_id] = directory
             return self._there[task_id]
-
-
-def _new_folder(parent: Path) -> Path:
-    """A folder that nobody else has, or has had."""
-    while True:
-        folder = parent / f"{os.getpid()}-{next(_numbers)}"
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:  # of a process that was killed, and had the same number
-            continue
-        return folder

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from statelib.changelog import changelog_records
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
-from statelib.commits.layout import JobLayout, changelog_topic, parse_run_id
+from statelib.commits.layout import JobLayout, changelog_topic
+from statelib.commits.local_state import remove_dead_attempts
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.migration import contents, migrate_store
@@ -57,7 +58,7 @@ class TaskState:
         self._rocksdb_bytes = work.settings.memory_budget_bytes // _ROCKSDB_SHARE
         self.working_set_bytes = work.settings.memory_budget_bytes - self._rocksdb_bytes
         """Past this the working sets are spilled."""
-        _remove_dead(attempts, before_commit=work.commit)
+        remove_dead_attempts(attempts, before_commit=work.commit)
         with local_errors("make a working directory for the state", self._directory):
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory.mkdir(parents=True)
@@ -203,12 +204,3 @@ class TaskState:
             return committed
         clocks = {now: committed.clocks[was] for now, was in work.evolution.nodes.items() if was in committed.clocks}
         return committed.model_copy(update={"clocks": clocks})
-
-
-def _remove_dead(attempts: Path, *, before_commit: int) -> None:
-    """Removes what killed attempts at earlier commits have left on this host: they can no longer win."""
-    for directory in attempts.glob("*"):
-        run_id = directory.name.rsplit(".", 3)[1:2]  # of job, run id, task, attempt
-        run = parse_run_id(*run_id) if run_id else None
-        if run is not None and run[0] < before_commit:
-            shutil.rmtree(directory, ignore_errors=True)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
-from hindstream.migrate import print_plan, print_verified
+from hindstream.migrate import print_plan, print_verified, run
 from spark_jobs import migrate, pipeline
 from spark_jobs.runs import open_warehouse
-from statelib import Job, Materialized, Stores, StreamsBuilder
+from statelib import Job, Materialized, Stores, StreamsBuilder, open_state
 from statelib.commits import CommitLog, read_hold
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import topic_path
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.steps import observed
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.spark_jobs.orders import make_settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from statelib.config import Settings
@@ -74,6 +74,22 @@ def records_out(settings: Settings) -> list[object]:
     return [archive.reader(partition).read_all().to_pylist() for partition in range(archive.partitions)]
 
 
+def falsify_changelog(settings: Settings) -> None:
+    """As if somebody had restored the archive of the changelog from another job: each value is another one."""
+    warehouse, topic = open_warehouse(settings), "rates-s-changelog"
+    archive = open_archive(warehouse, topic)
+    records = pa.concat_tables([archive.reader(p).read_all().select(["key", "value", "timestamp"]) for p in (0, 1)])
+    rmtree(Path(settings.warehouse) / topic_path(topic))
+    false = records.set_column(1, "value", pa.array([b"\0" * 8] * len(records)))
+    archive = TopicArchive.ensure(warehouse.uri(topic_path(topic)), topic_schema(pa.binary(), pa.binary()), 2)
+    append(archive, false, attempt="b", app_id="rates", app_version=1)
+
+
+def stored(settings: Settings) -> dict[str, int]:
+    with open_state(settings.warehouse, "rates", "s", state_dir=settings.state_dir) as store:
+        return {row["key"]: row["value"] for row in store.read().to_pylist()}
+
+
 @pytest.mark.spark
 def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     settings, versioned = migrated_from, rates(5)
@@ -106,6 +122,7 @@ def test_killed_at_each_step_it_goes_on(migrated_from: Settings) -> None:
     steps = [
         "hold.created",
         "migrate.held",
+        "migrate.cleaned",
         "migrate.planned",
         "migrate.audited",
         "commit.created",
@@ -137,6 +154,38 @@ def test_taken_back_the_job_goes_on_as_before(migrated_from: Settings) -> None:
     result = pipeline.run_slice(rates(None), settings)
     assert isinstance(result, pipeline.SliceResult)
     assert result.commit.commit == 4
+
+
+@pytest.mark.spark
+def test_what_was_not_approved_is_not_done(migrated_from: Settings) -> None:
+    settings = migrated_from
+    approved = migrate.preview(rates(5), settings, ["s"]).evolution
+    with pytest.raises(ConfigurationError, match="no longer what was approved"):
+        migrate.hold(rates(6), settings, ["s"], approved=approved)
+    assert read_hold(open_warehouse(settings), "rates") is None
+    with pytest.raises(ConfigurationError, match="does not hold the job"):
+        migrate.restore(rates(5), settings, ["s"])
+    migrate.hold(rates(5), settings, ["s"], approved=approved)
+    migrate.take_back(rates(5), settings, ["s"])
+    assert (head_of(settings), read_hold(open_warehouse(settings), "rates")) == (1, None)
+
+
+@pytest.mark.spark
+def test_a_job_whose_latest_values_differ_stays_held(
+    migrated_from: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = migrated_from
+    before = stored(settings)
+    falsify_changelog(settings)
+    with pytest.raises(CorruptedDataError, match=r"latest values.*hindstream migrate rollback JOB --store s"):
+        run(rates(5), settings, ["s"], yes=True)
+    assert "history from" in capsys.readouterr().out
+    assert stored(settings) != before
+    with pytest.raises(ConfigurationError, match="held by migration-of-s"):
+        pipeline.run_slice(rates(5), settings)
+    assert migrate.take_back(rates(5), settings, ["s"]).rolled_back_to == 1
+    assert stored(settings) == before
+    assert read_hold(open_warehouse(settings), "rates") is None
 
 
 @pytest.mark.spark
