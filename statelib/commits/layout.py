@@ -265,7 +265,13 @@ class CommitLog:
             yield self.read(n)
 
     def create(self, commit: Commit) -> bool:
-        """Makes ``commit`` true, unless there is one of its number; says whether this call did it."""
+        """Makes ``commit`` true, unless there is one of its number; says whether this call did it.
+
+        What it rests on is on the disk before it is, also where drivers that were killed have made the names.
+        """
+        sinks = {topic_path(sink.topic) for sink in commit.sinks}
+        for directory in (self.layout.run(commit.run_id), f"{self.layout.root}/state", *sorted(sinks)):
+            self._storage.sync(directory)
         return self._storage.put_if_absent(self.layout.commit(commit.commit), commit.encode())
 
     def advise_head(self, n: int) -> None:

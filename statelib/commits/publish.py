@@ -62,7 +62,11 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
     if last == 0:
         return ()
     newest = log.read(last)
+    warehouse.sync(f"{log.layout.root}/commits")  # no reader may know of a commit that a power cut takes back
     archives = {topic: open_archive_if_present(warehouse, topic) for topic in _topics(log, newest)}
+    for archive in archives.values():
+        if archive is not None:
+            archive.sync()
     done = {topic: (archive.last_transaction(job) or 0) if archive else 0 for topic, archive in archives.items()}
     first = min(done.values(), default=last) + 1
     taken_back = rolled_back(newest if n == last else log.read(n) for n in range(first, number + 1))

@@ -23,7 +23,7 @@ def write_file(path: Path, fill: Callable[[Path], object], *, replace: bool) -> 
         replace: Whether to take the place of a file that is there.
 
     Returns:
-        Whether the file is this one: False if there was one that may not be replaced.
+        Whether the file is this one: False if there was one that may not be replaced, whose name is on the disk too.
 
     Raises:
         OSError: As the file system says.
@@ -32,14 +32,14 @@ def write_file(path: Path, fill: Callable[[Path], object], *, replace: bool) -> 
     unfinished = path.with_name(f"{path.name}#{os.getpid()}{threading.get_ident()}")
     try:
         fill(unfinished)
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(unfinished)
         if replace:
             unfinished.replace(path)
         else:
             try:
                 os.link(unfinished, path)
             except FileExistsError:
+                sync_directory(path.parent)  # who made it may have been killed before that
                 return False
     finally:
         unfinished.unlink(missing_ok=True)
@@ -56,10 +56,18 @@ def make_directories(directory: Path) -> None:
     sync_directory(directory.parent)
 
 
-def sync_directory(directory: Path) -> None:
-    """Brings a directory's entries to the disk."""
-    handle = os.open(directory, os.O_RDONLY)
+def sync_file(path: Path) -> None:
+    """Brings a file's content to the disk; nothing happens if there is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sync_directory(directory: Path) -> None:
+    """Brings a directory's entries to the disk."""
+    sync_file(directory)

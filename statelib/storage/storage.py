@@ -15,6 +15,7 @@ import hashlib
 import io
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from obstore.store import LocalStore, MemoryStore, from_url
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.storage.digests import sha256_of_file
 from statelib.storage.errors import ObjectNotFoundError, mapped_errors
-from statelib.storage.local_files import make_directories, write_file
+from statelib.storage.local_files import make_directories, sync_directory, sync_file, write_file
 from statelib.storage.streams import Output, RangedInput
 from statelib.storage_options import obstore_arguments
 
@@ -235,14 +236,30 @@ class Storage:
         """Removes objects; one that is not there is no error."""
         keys = [self._key(path) for path in ([paths] if isinstance(paths, str) else paths)]
         with self._errors("delete", paths if isinstance(paths, str) else ""):
-            if not isinstance(self._store, LocalStore):
+            if self._directory is None:
                 obstore.delete(self._store, keys)
                 return
             for key in keys:
-                try:
+                with suppress(FileNotFoundError):
                     obstore.delete(self._store, key)
-                except FileNotFoundError:
-                    continue
+            for folder in {(self._directory / key).parent for key in keys}:  # else a power cut brings them back
+                sync_file(folder)
+
+    def sync(self, directory: str) -> None:
+        """Makes the names in a directory, and those above it, outlive a power cut; in an object store they do anyway.
+
+        Who writes here does so itself. But a process may be killed before a name that it made is on the disk, and
+        another find it and build upon it.
+        """
+        local = self.local_path(directory)
+        if local is None or self._directory is None:
+            return
+        with self._errors("sync", directory):
+            for folder in (local, *local.parents):
+                if folder.is_dir():
+                    sync_directory(folder)
+                if folder == self._directory:
+                    return
 
     def upload(self, local_path: Path, path: str) -> None:
         """Copies a local file to ``path`` in bounded memory, in place of an object that is there."""
@@ -330,7 +347,8 @@ class Storage:
 
     def _open(self) -> ObjectStore:
         if self._directory is not None:
-            return LocalStore(self._directory, mkdir=True)
+            make_directories(self._directory)
+            return LocalStore(self._directory)
         if self.root_uri.startswith("memory:"):
             return MemoryStore()
         return from_url(self.root_uri, **obstore_arguments(self.options))

@@ -55,6 +55,7 @@ def append(
     """
     newest = archive.refresh()
     if newest.has_committed(app_id, app_version):
+        newest.sync()
         return False
     if limits is None:
         limits = FileLimits(row_group_bytes=min(FileLimits().row_group_bytes, _MEMORY_BYTES // newest.partitions))

@@ -109,7 +109,8 @@ class TopicArchive:
         columns = topic_schema(schema.field("key").type, schema.field("value").type)
         table_schema = DeltaSchema.from_arrow(columns.append(pa.field("partition", pa.int32(), metadata=metadata)))
         name = topic or uri.rstrip("/").rsplit("/", 1)[-1]
-        Storage(uri, options)  # makes the directory, and refuses what no store understands
+        log = DeltaLog(uri, options or {})
+        log.make_directory()  # and refuses what no store understands
         try:
             create_table_with_add_actions(
                 uri,
@@ -129,7 +130,8 @@ class TopicArchive:
             if cls.open_if_present(uri, options=options) is not None:
                 step = "open it, or choose another place"
                 raise ConfigurationError("there is a table already", file=uri, next_step=step) from None
-            raise DeltaLog(uri, options or {}).store_error("create the topic archive", error) from None
+            raise log.store_error("create the topic archive", error) from None
+        log.sync(0)
         return cls.open(uri, options=options)
 
     @classmethod
@@ -178,6 +180,7 @@ class TopicArchive:
                 archive = cls.create(uri, schema, partitions, topic=topic, options=options)
             except ConfigurationError:
                 archive = cls.open(uri, options=options)  # somebody else was quicker
+                archive.sync()
         archive.check_shape(schema, partitions)
         return archive
 
@@ -200,6 +203,14 @@ class TopicArchive:
     def refresh(self) -> Self:
         """The newest version."""
         return type(self).open(self.uri, options=self._options)
+
+    def sync(self) -> None:
+        """Makes this version outlive a power cut, where it is on a local disk: who committed it may have been killed.
+
+        Raises:
+            RetryableError: The disk is full, or fails.
+        """
+        self._log.sync(self.version)
 
     def files(self, partition: int, start_offset: int = 0, end_offset: int | None = None) -> list[ArchiveFile]:
         """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
@@ -350,6 +361,7 @@ class TopicArchive:
         newest = self
         for _ in range(_COMMIT_TRIES):
             if newest.has_committed(*transactions[0]):
+                newest.sync()
                 return newest
             wanted = actions(newest)
             gone = [action.path for action in wanted if isinstance(action, RemoveAction)]
@@ -361,7 +373,7 @@ class TopicArchive:
                     table.schema(),
                     partition_by=["partition"],
                     commit_properties=changed(table, newest._files, files, gone, transactions),
-                    post_commithook_properties=_after_commit(table),
+                    post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
                 )
             except CommitFailedError as error:
                 lost = error
@@ -372,6 +384,9 @@ class TopicArchive:
                 if not newest.has_committed(*transactions[0]):
                     break
             else:
+                self._log.sync(table.version() + 1)
+                if _has_checkpoint(table, table.version() + 1):
+                    self._log.clean_up()
                 return None
         raise self._log.store_error("commit to the topic archive", lost or RuntimeError())
 
@@ -404,14 +419,10 @@ class TopicArchive:
                 raise CorruptedDataError(what, topic=self.topic, file=self.storage.uri(file.path), next_step=step)
 
 
-def _after_commit(table: DeltaTable) -> PostCommitHookProperties:
-    """What follows the next commit: a checkpoint of the log where it is due, and only then a look for what has expired.
-
-    That look lists the whole log. It is for naught in between: what the last checkpoint does not replace has to stay.
-    """
+def _has_checkpoint(table: DeltaTable, version: int) -> bool:
+    """Whether delta-rs has made a checkpoint of the log with the commit of ``version``."""
     interval = int(table.metadata().configuration.get(_INTERVAL_KEY, _LOG_CHECKPOINT_INTERVAL))
-    is_due = (table.version() + 2) % interval == 0  # delta-rs counts version 0
-    return PostCommitHookProperties(cleanup_expired_logs=None if is_due else False)
+    return (version + 1) % interval == 0  # it counts version 0
 
 
 def _check_follows(archive: TopicArchive, files: Sequence[ArchiveFile]) -> None:

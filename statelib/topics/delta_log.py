@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError, RetryableError
 from statelib.storage import Storage, reason_without_secrets
+from statelib.storage.errors import mapped_errors
+from statelib.storage.local_files import make_directories, sync_file
 from statelib.topics.file_index import FileIndex
 
 if TYPE_CHECKING:
@@ -93,6 +95,37 @@ class DeltaLog:
             what = "does not say of the topic and its files what was committed"
             raise self._damage(what, table.version(), lambda table: self._checked(table)[1])
         return table, files
+
+    def make_directory(self) -> None:
+        """Makes the log's directory, on the disk, where it is a local one."""
+        storage = Storage(self.uri, self.options)
+        local = storage.local_path("_delta_log")
+        if local is not None:
+            with mapped_errors("create", storage.uri("_delta_log"), self.options):
+                make_directories(local)
+
+    def sync(self, version: int) -> None:
+        """Brings a version's entry, and a checkpoint of it, to the local disk, which delta-rs leaves to chance.
+
+        Raises:
+            RetryableError: The disk is full, or fails.
+        """
+        storage = Storage(self.uri, self.options)
+        folder = storage.local_path("_delta_log")
+        if folder is None:
+            return
+        with mapped_errors("write", storage.uri("_delta_log"), self.options):
+            for path in (*folder.glob(f"{version:020d}.*"), folder / "_last_checkpoint"):
+                sync_file(path)
+        storage.sync("_delta_log")
+
+    def clean_up(self) -> None:
+        """Removes entries that have expired and that a checkpoint replaces: only when that is on the disk.
+
+        It lists the whole log, for naught between two checkpoints. What it fails to do the next one does.
+        """
+        with suppress(DeltaError, OSError), _no_panic():
+            self._open(None).cleanup_metadata()
 
     def last_transaction(self, table: DeltaTable, app_id: str) -> int | None:
         """The version that an application committed last; None: none.

@@ -60,7 +60,7 @@ class Pipeline:
     ) -> None:
         self.name = name
         self.topology = topology
-        self._attempt = attempt
+        self.attempt = attempt
         warehouse = warehouse or str(directory / "warehouse")
         self._settings = TaskSettings(warehouse, str(directory / "state"), **settings)
         self.warehouse = Storage(warehouse, self._settings.storage_options)
@@ -134,7 +134,7 @@ class Pipeline:
         log = CommitLog(self.warehouse, self.name)
         previous = log.read(planned.commit - 1) if planned.commit > 1 else None
         stages = Stages(self.topology, planned, previous, self.warehouse, self._settings)
-        return replay_here(stages, planned, attempt=f"{self._attempt}{next(_attempts)}", clock=time.perf_counter)
+        return replay_here(stages, planned, attempt=f"{self.attempt}{next(_attempts)}", clock=time.perf_counter)
 
     def state(self) -> dict[str, dict[str, list[tuple[bytes, bytes]]]]:
         """All that the stores hold as of the last commit, by task and family; restored as the next slice would."""
