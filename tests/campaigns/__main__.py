@@ -15,6 +15,7 @@ import pytest
 
 import tests.campaigns
 from tests.faults import object_store, storage_verbs
+from tests.faults.campaign import runner
 from tests.storage.s3 import s3_server
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "properties": properties,
     "invariance": invariance,
     "store": store,
+    "faults": runner.main,
 }
 
 

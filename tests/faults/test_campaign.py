@@ -1,0 +1,48 @@
+"""A case or some of each fault of the campaign; `tests.faults.campaign` runs any number."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.calls import SUPPORTED
+from tests.faults.campaign import runner
+from tests.faults.campaign.case import Case, Fault, Outcome
+from tests.faults.subject import Difference
+
+pytestmark = pytest.mark.skipif(not SUPPORTED, reason="system calls are followed on Linux and x86-64 only")
+
+CASES = [
+    "kill:next/commit.created:1",
+    *(f"power:cut:{seed}" for seed in (7, 36, 45)),  # these lost records before the log of a topic was synced
+]
+
+
+def test_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
+    assert runner.main(["--case", *CASES]) == 0, capfd.readouterr().out
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert "0 lost records, 0 duplicated records, 0 differing bytes; 0 other failures" in last
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome(difference=Difference(lost=1)), Outcome(difference=Difference(differing_bytes=3)), Outcome(wrong="hangs")],
+)
+def test_a_failure_is_shown_with_what_it_takes_to_see_it_again(
+    outcome: Outcome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = runner.Row(Fault("kill", "", lambda *_: [], lambda *_: outcome))
+    row.add(Case("kill", "first/plan.created", 2), outcome)
+    assert "./dev campaign faults --case 'kill:first/plan.created:2'" in capsys.readouterr().out
+    assert row.failures == 1
+
+
+def test_lost_duplicated_and_differing_are_counted() -> None:
+    row = runner.Row(Fault("kill", "", lambda *_: [], lambda *_: Outcome()))
+    for outcome in (Outcome(recovered=1), Outcome(difference=Difference(2, 1, 7)), Outcome(refused=1)):
+        row.add(Case("kill", "", 0), outcome)
+    assert row.figures == (3, 3, 1, 1, 2, 1, 7, 0)
+
+
+def test_a_case_has_a_name() -> None:
+    case = Case("kill", "first/plan.created", 2)
+    assert Case.parse(str(case)) == case
