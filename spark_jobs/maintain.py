@@ -1,4 +1,4 @@
-"""Sixth phase: removes what nobody can need any more."""
+"""Sixth phase: removes what nobody can need any more, and merges small files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
-from spark_jobs.runs import now_ms, open_warehouse, retention
+from spark_jobs.runs import file_policy, now_ms, open_warehouse, retention
 from statelib.checkpoint.scratch import remove_dead
 from statelib.commits import maintain
 from statelib.commits.local_state import readers_folder
@@ -23,12 +23,16 @@ _log = logging.getLogger(__name__)
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained:  # noqa: ARG001
-    """Expires old checkpoints, and what dead runs and, on this host, dead readers left behind.
+    """Expires old checkpoints, and what dead runs and, on this host, dead readers left behind; merges small files.
 
     Raises:
         HindstreamError: See `statelib.commits.maintain`.
     """
-    done = maintain(open_warehouse(settings), job.name, retention(settings), now_ms=now_ms())
+    done = maintain(
+        open_warehouse(settings), job.name, retention(settings), now_ms=now_ms(), files=file_policy(settings)
+    )
+    if done.merged_files:
+        _log.info("%s: merged %d files of topics into %d", job.name, done.merged_files, done.merged_into)
     if done.deleted_files:
         _log.info("%s: removed %d files (%d bytes)", job.name, done.deleted_files, done.deleted_bytes)
     if done.skipped:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+import uuid
 from typing import TYPE_CHECKING
 
-from statelib.commits import CommitLog, Retention, Runs
+from statelib.commits import CommitLog, FilePolicy, Retention, Runs
 from statelib.errors import ConfigurationError
 from statelib.storage import Storage
 
@@ -55,6 +56,15 @@ def find_replay(warehouse: Storage, job: str, run_id: str | None) -> Plan:
 def retention(settings: Settings) -> Retention:
     """How long states stay restorable."""
     return Retention(settings.keep_commits, settings.keep_state_for_ms)
+
+
+def file_policy(settings: Settings) -> FilePolicy:
+    """When small files of topics are merged."""
+    return FilePolicy(
+        attempt=uuid.uuid4().hex[:16],
+        target_bytes=settings.target_file_bytes,
+        keep_replaced_ms=settings.keep_replaced_files_for_ms,
+    )
 
 
 def now_ms() -> int:

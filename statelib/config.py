@@ -210,6 +210,16 @@ class Settings(BaseSettings):
         ge=timedelta(0),
         description="states that were the newest within this time stay restorable too: 7d, 36h, 90min or ISO 8601",
     )
+    target_file_bytes: ByteSize = Field(
+        default=ByteSize(128 * 2**20),
+        ge=2**12,
+        description="maintenance merges smaller files of the topics that the job writes, up to about this size",
+    )
+    keep_replaced_files_for: Annotated[timedelta, BeforeValidator(_duration)] = Field(
+        default=timedelta(days=7),
+        ge=timedelta(0),
+        description="files that were merged stay so long for readers who have begun, and for Delta's time travel",
+    )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
@@ -217,6 +227,11 @@ class Settings(BaseSettings):
     def keep_state_for_ms(self) -> int | None:
         """``keep_state_for`` in milliseconds."""
         return None if self.keep_state_for is None else self.keep_state_for // timedelta(milliseconds=1)
+
+    @property
+    def keep_replaced_files_for_ms(self) -> int:
+        """``keep_replaced_files_for`` in milliseconds."""
+        return self.keep_replaced_files_for // timedelta(milliseconds=1)
 
     @property
     def until_ms(self) -> int | None:

@@ -380,6 +380,45 @@ ROLLBACKS = "hindstream.rollbacks"
 """The application whose transaction in a sink's archive is the number of the last commit that took records back."""
 
 
+class Rewrite(Document):
+    """Files of a topic that are put in the place of others: see `statelib.commits.rewrites`.
+
+    Attributes:
+        topic: The topic.
+        job: The job that writes it.
+        rewrite: Its number; a topic's first is 1.
+        replaced: The files that leave, as the topic's log described them.
+        files: Those that come.
+        created_at_ms: When that was.
+    """
+
+    kind: ClassVar[str] = "rewrite of files"
+    topic: str
+    job: str
+    rewrite: int
+    replaced: tuple[ArchiveFile, ...]
+    files: tuple[ArchiveFile, ...]
+    created_at_ms: int
+
+
+REWRITES = "hindstream.rewrites"
+"""The application whose transaction in a sink's archive is the number of the last rewrite of its files."""
+
+
+class Rewriting(Document):
+    """How far the files of the topics that a job writes have been looked at. Overwritten; losing it costs work.
+
+    Attributes:
+        looked_through: The oldest restorable commit when they were looked at last.
+        reclaimed: By topic, the rewrite up to which the files that were replaced are deleted.
+    """
+
+    kind: ClassVar[str] = "record of rewrites"
+    way_out: ClassVar[str] = "delete it: maintenance then looks at all files once more"
+    looked_through: int = 0
+    reclaimed: dict[str, int] = Field(default_factory=dict)
+
+
 class Hold(Document):
     """Who holds a job, so that nobody else plans a run of it: see `statelib.commits.hold`."""
 

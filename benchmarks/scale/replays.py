@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.scale.processes import read_bytes
-from statelib.commits import CommitLog, NothingToDo, Retention, commit, maintain, plan, publish, record_audit, stage
+from statelib.commits import (
+    CommitLog,
+    FilePolicy,
+    NothingToDo,
+    Retention,
+    commit,
+    maintain,
+    plan,
+    publish,
+    record_audit,
+    stage,
+)
 from statelib.config import load_settings
 from statelib.manifests import Audit, Staged
 from statelib.storage import Storage
@@ -107,7 +118,8 @@ class Replays:
         with _timed("publish", phases):
             publish(warehouse, name)
         with _timed("maintain", phases):
-            maintain(warehouse, name, Retention(self._job_settings().keep_commits), now_ms=0)
+            retention, files = Retention(self._job_settings().keep_commits), FilePolicy(attempt="maintenance")
+            maintain(warehouse, name, retention, now_ms=0, files=files)
         if self._is_audited:
             with _timed("report", phases):
                 self._report(planned)

@@ -14,12 +14,14 @@ from statelib.commits.leftovers import attempt_name
 from statelib.commits.maintain import Maintained, Retention, maintain
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import Published, publish, published_through
+from statelib.commits.rewriting import FilePolicy
 from statelib.commits.rollback import RollbackPreview, preview_rollback, rollback
 from statelib.commits.stage import read_staged, stage
 from statelib.commits.verify import Verification, verify
 
 __all__ = [
     "CommitLog",
+    "FilePolicy",
     "JobDefinition",
     "JobLayout",
     "LedgerRow",

@@ -14,7 +14,9 @@
     jobs/<job>/maintenance.json            what has been swept
     jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
+    jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting`
     topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.manifests.Rollback`
+    topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewrites`
 
 A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could
 create its own, long overtaken, under a number that is free again. What is expired is what a commit points to.
@@ -57,6 +59,11 @@ def topic_path(topic: str) -> str:
 def rollback_path(topic: str, commit: int) -> str:
     """What a topic's readers are told of its writer's rollback with this commit number."""
     return f"{topic_path(topic)}/_rollbacks/{commit:020d}.json"
+
+
+def rewrite_path(topic: str, n: int) -> str:
+    """Rewrite ``n`` of a topic's files."""
+    return f"{topic_path(topic)}/_rewrites/{n:020d}.json"
 
 
 def quarantine_topic(job: str) -> str:
@@ -104,6 +111,11 @@ class JobLayout:
     def maintenance(self) -> str:
         """What has been swept."""
         return f"{self.root}/maintenance.json"
+
+    @property
+    def rewriting(self) -> str:
+        """How far the files of the topics that the job writes have been looked at."""
+        return f"{self.root}/rewrites.json"
 
     @property
     def hold(self) -> str:

@@ -12,7 +12,8 @@ between its decision and its deletes:
 - State files of the older layout, named by content alone, may be stored again by a run of an older Hindstream: they
   only go while no run is open.
 
-docs/decisions/0014-state-files-of-a-run.md has the proof.
+docs/decisions/0014-state-files-of-a-run.md has the proof. Then it merges small files of the job's topics
+(`statelib.commits.rewriting`).
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from statelib.commits.expiry import expire_before, oldest_restorable, read_maint
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
+from statelib.commits.rewriting import FilePolicy, Rewritten, rewrite_files
 from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from statelib.manifests import Commit
     from statelib.storage import Storage, StoredObject
 
 
@@ -57,26 +60,41 @@ class Maintained:
         deleted_files: How many files went.
         deleted_bytes: How large they were.
         skipped: What could not be done yet, for a person; None: everything was done.
+        merged_files: How many files of topics were merged.
+        merged_into: Into how many.
     """
 
     oldest_restorable: int
     deleted_files: int
     deleted_bytes: int
     skipped: str | None = None
+    merged_files: int = 0
+    merged_into: int = 0
 
 
-def maintain(warehouse: Storage, job: str, retention: Retention, *, now_ms: int, dry_run: bool = False) -> Maintained:
-    """Expires old checkpoints and what dead runs left behind.
+def maintain(
+    warehouse: Storage,
+    job: str,
+    retention: Retention,
+    *,
+    now_ms: int,
+    files: FilePolicy | None = None,
+    dry_run: bool = False,
+) -> Maintained:
+    """Expires old checkpoints and what dead runs left behind, and merges small files of the job's topics.
 
     Args:
         warehouse: Root of all durable data.
         job: The job's name.
         retention: What stays.
         now_ms: The wall clock.
-        dry_run: Only says what would be done.
+        files: When files of topics are merged; None: they stay as they are.
+        dry_run: Only says what would be deleted of states and runs.
 
     Raises:
-        ConfigurationError: ``retention`` keeps less than 1 commit.
+        ConfigurationError: ``retention`` keeps less than 1 commit; or see `rewrite_files`.
+        CorruptedDataError: A file or document is missing or damaged.
+        InputError: A file of a topic is missing or damaged.
     """
     if retention.commits < 1:
         raise ConfigurationError("the head's state cannot expire", setting="keep_commits", next_step="keep at least 1")
@@ -92,11 +110,17 @@ def maintain(warehouse: Storage, job: str, retention: Retention, *, now_ms: int,
     work = _Maintenance(warehouse, log, oldest, dry_run=dry_run)
     swept, skipped = work.sweep_state(head)
     deleted = [*swept, *work.clean_runs(head)]
+    rewritten = Rewritten()
+    if files is not None and not dry_run:
+        rewritten = rewrite_files(warehouse, job, work.kept(), oldest, files, now_ms=now_ms)
+        deleted += rewritten.deleted
     return Maintained(
         oldest_restorable=oldest,
         deleted_files=len(deleted),
         deleted_bytes=sum(entry.size_bytes for entry in deleted),
         skipped=skipped,
+        merged_files=rewritten.replaced,
+        merged_into=rewritten.files,
     )
 
 
@@ -119,8 +143,7 @@ class _Maintenance:
         head = self._log.head_number()  # after the mark: a rollback that has not seen the mark is here, or is planned
         folder = f"{self._log.layout.root}/state"
         stored = self._warehouse.list(folder)
-        kept = [*range(self._oldest, head + 1), *self._wanted_by_rollbacks(head)]
-        states = ({task_id: task.state for task_id, task in self._log.read(n).tasks.items()} for n in kept)
+        states = ({task_id: task.state for task_id, task in commit.tasks.items()} for commit in self.kept(head))
         unneeded = unneeded_files(stored, states, folder, head=head)
         skipped = None
         if any(map(is_named_by_content, unneeded)):
@@ -147,6 +170,12 @@ class _Maintenance:
         self._delete(leftovers)
         self._note(cleaned_through=max(cleaned, min(self._oldest - 1, head)))
         return leftovers
+
+    def kept(self, head: int | None = None) -> Iterator[Commit]:
+        """The commits that can be gone back to, up to ``head`` (None: the newest); the mark says so of the others."""
+        head = self._log.head_number() if head is None else head
+        for n in (*self._wanted_by_rollbacks(head), *range(self._oldest, head + 1)):
+            yield self._log.read(n)
 
     def _wanted_by_rollbacks(self, head: int) -> list[int]:
         """Commits before the oldest to keep that an open rollback goes back to: it may have come before the mark."""

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 from statelib.checkpoint.transfers import in_parallel
 from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.layout import CommitLog, JobLayout, rolled_back, topic_path
+from statelib.commits.rewrites import rewrite_of, standing_files
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.storage import ObjectNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from statelib.manifests import Commit
     from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,11 @@ def verify(
     for made in commits:
         if made.commit >= oldest:
             files |= {file.path: file for file in _state_files(made)}
-        if made.commit not in taken_back:
-            files |= {file.path: file for file in _sink_files(made)}
+    for topic, sunk in _by_topic(made for made in commits if made.commit not in taken_back).items():
+        try:
+            files |= {file.path: file for file in _sink_files(warehouse, topic, sunk)}
+        except CorruptedDataError as error:  # of the topic's log, or of a rewrite's document
+            damages.append(Damage(str(error.place["file"]), error.what, f"topic {topic}"))
     bad = _damaged(warehouse, list(files.values()), at_once)
     damages += bad.values()
     whole = _newest_whole(warehouse, log, range(oldest, head + 1), set(files) - set(bad), set(bad)) if damages else None
@@ -157,11 +162,21 @@ def _state_files_of(commit: Commit, task_id: str) -> Iterator[_File]:
         yield _File(path, file.size_bytes, file.sha256, f"state of task {task_id}, commit {commit.commit}")
 
 
-def _sink_files(commit: Commit) -> Iterator[_File]:
-    for sink in commit.sinks:
-        path = f"{topic_path(sink.topic)}/{sink.file.path}"
-        where = f"topic {sink.topic}, partition {sink.file.partition}, commit {commit.commit}"
-        yield _File(path, sink.file.size_bytes, sink.file.sha256, where)
+def _by_topic(commits: Iterable[Commit]) -> dict[str, dict[str, tuple[ArchiveFile, int]]]:
+    """By topic and path, what commits have written, and the commit."""
+    found: dict[str, dict[str, tuple[ArchiveFile, int]]] = {}
+    for commit in commits:
+        for sink in commit.sinks:
+            found.setdefault(sink.topic, {})[sink.file.path] = sink.file, commit.commit
+    return found
+
+
+def _sink_files(warehouse: Storage, topic: str, sunk: Mapping[str, tuple[ArchiveFile, int]]) -> Iterator[_File]:
+    """The files that have the records now: those that were written, or what they have been merged into."""
+    for file in standing_files(warehouse, topic, [file for file, _ in sunk.values()]):
+        by = f"commit {sunk[file.path][1]}" if file.path in sunk else f"rewrite {rewrite_of(file.path)}"
+        where = f"topic {topic}, partition {file.partition}, {by}"
+        yield _File(f"{topic_path(topic)}/{file.path}", file.size_bytes, file.sha256, where)
 
 
 def _damaged(warehouse: Storage, files: list[_File], at_once: int) -> dict[str, Damage]:

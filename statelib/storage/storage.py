@@ -232,6 +232,13 @@ class Storage:
             ]
         return sorted(objects, key=lambda entry: entry.path)
 
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The directories right below the directory ``prefix`` (`""`: the root) that hold objects, ordered by path."""
+        with self._errors("list", prefix):
+            folder = self._key(prefix) if prefix else self._prefix or None
+            found = obstore.list_with_delimiter(self._store, folder)["common_prefixes"]
+        return tuple(sorted(path.rstrip("/").removeprefix(self._prefix) for path in found))
+
     def delete(self, paths: str | Sequence[str]) -> None:
         """Removes objects; one that is not there is no error."""
         keys = [self._key(path) for path in ([paths] if isinstance(paths, str) else paths)]

@@ -21,13 +21,14 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.storage import Storage
+from statelib.topics.actions import added, check_follows, removed
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from deltalake import DeltaTable
 
@@ -222,6 +223,13 @@ class TopicArchive:
         self._check_partition(partition)
         return self._files.reaching(partition, timestamp_ms)
 
+    def present(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
+        """Those of ``files`` that are part of the topic, as its log describes them, by partition and offset."""
+        paths: dict[int, set[str]] = {}
+        for file in files:
+            paths.setdefault(file.partition, set()).add(file.path)
+        return [file for p, wanted in sorted(paths.items()) for file in self.files(p) if file.path in wanted]
+
     def start_offsets(self) -> dict[int, int]:
         """By partition, the first offset that the archive holds; where it holds none, 0."""
         return {partition: self._files.start_offset(partition) for partition in range(self.partitions)}
@@ -270,10 +278,14 @@ class TopicArchive:
             batch_rows=batch_rows,
         )
 
-    def writer(self, partition: int, *, attempt: str, limits: FileLimits | None = None) -> PartitionWriter:
+    def writer(
+        self, partition: int, *, attempt: str, limits: FileLimits | None = None, has_headers: bool = False
+    ) -> PartitionWriter:
         """Writes files for one partition, to be committed later; see `PartitionWriter`."""
         self._check_partition(partition)
-        return PartitionWriter(self.storage, self.schema, partition, attempt=attempt, limits=limits)
+        return PartitionWriter(
+            self.storage, self.schema, partition, attempt=attempt, limits=limits, has_headers=has_headers
+        )
 
     def commit(
         self, files: Sequence[ArchiveFile], *, app_id: str, app_version: int, modification_time_ms: int = 0
@@ -299,18 +311,11 @@ class TopicArchive:
             CorruptedDataError: A file is not there, or not as it was written.
             RetryableError: The store did not answer, or there are too many writers at once.
         """
-        self._check_present(files)
-        adds: list[AddAction | RemoveAction] = [
-            AddAction(
-                file.path, file.size_bytes, {"partition": str(file.partition)}, modification_time_ms, True,
-                file.delta_statistics,
-            )
-            for file in files
-        ]  # fmt: skip
 
         def actions(newest: Self) -> list[AddAction | RemoveAction]:
-            _check_follows(newest, files)
-            return adds
+            newest._check_present(files)
+            check_follows(newest, files)
+            return [added(file, modification_time_ms) for file in files]
 
         standing = self._transact(actions, [(app_id, app_version)], files)
         return standing is None or standing._holds(files)  # noqa: SLF001 - of this class
@@ -332,17 +337,51 @@ class TopicArchive:
         Raises:
             RetryableError: The store did not answer, or there are too many writers at once.
         """
-        paths = {file.path for file in files}
 
         def actions(newest: Self) -> list[AddAction | RemoveAction]:
-            return [
-                RemoveAction(file.path, True, deletion_time_ms, file.size_bytes, {"partition": str(file.partition)})
-                for partition in sorted({file.partition for file in files})
-                for file in newest.files(partition)
-                if file.path in paths
-            ]
+            return [removed(file, deletion_time_ms) for file in newest.present(files)]
 
         self._transact(actions, [(app_id, app_version), (marker, app_version)])
+
+    def replace(
+        self,
+        gone: Sequence[ArchiveFile],
+        files: Sequence[ArchiveFile],
+        transactions: Sequence[tuple[str, int]],
+        *,
+        time_ms: int,
+        drops_records: bool = False,
+    ) -> None:
+        """Puts files in the place of others, once: in one Delta commit; nothing is deleted.
+
+        Nothing changes if the first of ``transactions`` (application and version) or a later version has been committed
+        already.
+
+        Args:
+            gone: Those that leave.
+            files: Those with their records, at the same offsets.
+            transactions: What the commit carries.
+            time_ms: What the log says of when that was.
+            drops_records: Whether records are left out; else the log says that no data has changed.
+
+        Raises:
+            ConfigurationError: One of ``gone`` is not part of the topic.
+            CorruptedDataError: One of ``files`` is not there, or not as it was written.
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+
+        def actions(newest: Self) -> list[AddAction | RemoveAction]:
+            newest._check_present(files)
+            if len(newest.present(gone)) < len(gone):
+                what = "files of the topic that were to be merged are no longer part of it"
+                step = "let nobody but its job change the topic"
+                raise ConfigurationError(what, topic=newest.topic, file=newest.uri, next_step=step)
+            return [
+                *(removed(file, time_ms, is_data=drops_records) for file in gone),
+                *(added(file, time_ms, is_data=drops_records) for file in files),
+            ]
+
+        self._transact(actions, transactions, files)
 
     def _transact(
         self,
@@ -423,21 +462,6 @@ def _has_checkpoint(table: DeltaTable, version: int) -> bool:
     """Whether delta-rs has made a checkpoint of the log with the commit of ``version``."""
     interval = int(table.metadata().configuration.get(_INTERVAL_KEY, _LOG_CHECKPOINT_INTERVAL))
     return (version + 1) % interval == 0  # it counts version 0
-
-
-def _check_follows(archive: TopicArchive, files: Sequence[ArchiveFile]) -> None:
-    """Checks that in each partition the files come after what is there and after each other."""
-    ends = archive.end_offsets()
-    for file in sorted(files, key=lambda file: file.first_offset):
-        if file.first_offset < ends[file.partition]:
-            raise ConfigurationError(
-                f"the topic has offsets up to {ends[file.partition] - 1} already: somebody else writes to it",
-                topic=archive.topic,
-                partition=file.partition,
-                offset=file.first_offset,
-                next_step="let each job write to topics of its own",
-            )
-        ends[file.partition] = file.last_offset + 1
 
 
 def _check_format(schema: pa.Schema, uri: str) -> None:

@@ -62,6 +62,7 @@ class PartitionWriter:
         partition: The Kafka partition.
         attempt: Unique to this attempt at this partition; letters, digits and ``._-``.
         limits: See `FileLimits`.
+        has_headers: Whether files have the column from their first row group on, so that none has to end for it.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class PartitionWriter:
         *,
         attempt: str,
         limits: FileLimits | None = None,
+        has_headers: bool = False,
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9._-]+", attempt):
             raise ConfigurationError(f"{attempt!r} cannot be part of a file name", setting="attempt")
@@ -80,6 +82,7 @@ class PartitionWriter:
         self._partition = partition
         self._attempt = attempt
         self._limits = limits or FileLimits()
+        self._has_headers = has_headers
         self._block_rows = min(_BLOCK_ROWS, self._limits.row_group_rows)
         self._last_offset = -1
         self._pending = schema.empty_table()
@@ -173,7 +176,7 @@ class PartitionWriter:
             return
         # One chunk a column: pages break where chunks do, and chunks are as the caller happened to hand them over.
         records = pa.concat_tables(self._row_group).combine_chunks()
-        has_headers = records[HEADERS_COLUMN].null_count < records.num_rows
+        has_headers = self._has_headers or records[HEADERS_COLUMN].null_count < records.num_rows
         if self._file is not None and has_headers and not self._file.has_headers:
             self._end_file()
         if self._file is None:

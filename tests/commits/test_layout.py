@@ -19,6 +19,8 @@ from statelib.manifests import (
     NodeDescription,
     Plan,
     PlannedTask,
+    Rewrite,
+    Rewriting,
     Rollback,
     SourceRange,
     StateFile,
@@ -28,6 +30,7 @@ from statelib.manifests import (
     TopologyDescription,
 )
 from statelib.storage import Storage
+from statelib.topics.files import ArchiveFile
 
 
 def a_commit(n: int) -> Commit:
@@ -218,6 +221,28 @@ def test_document_bytes():
     assert b"".join(notice.encode().split()) == (
         b'{"checksum":"2b015dee79f93588113925ca9a0c53298ebda053a4870a1b1100393dcd386f0c",'
         b'"commit":5,"end_offsets":{"0":7},"format_version":4,"job":"j","rolled_back_to":2,"topic":"t"}'
+    )
+    small = ArchiveFile(
+        path="partition=0/00-a.parquet", partition=0, rows=1, size_bytes=2, first_offset=3, last_offset=3,
+        min_timestamp_ms=None, max_timestamp_ms=None,
+    )  # fmt: skip
+    rewrite = Rewrite(topic="t", job="j", rewrite=4, replaced=(small, small), files=(small,), created_at_ms=9)
+    file_json = (
+        b'{"first_offset":3,"last_offset":3,"max_timestamp_ms":null,"min_timestamp_ms":null,"null_keys":null,'
+        b'"null_values":null,"partition":0,"path":"partition=0/00-a.parquet","rows":1,"sha256":null,"size_bytes":2}'
+    )
+    assert b"".join(rewrite.encode().split()) == (
+        b'{"checksum":"f97ff7a3ace12e22f736caf922a31fc2b8f867880e2c586c5bbb33c87834eb0a","created_at_ms":9,"files":['
+        + file_json
+        + b'],"format_version":4,"job":"j","replaced":['
+        + file_json
+        + b","
+        + file_json
+        + b'],"rewrite":4,"topic":"t"}'
+    )
+    assert b"".join(Rewriting(looked_through=8, reclaimed={"t": 3}).encode().split()) == (
+        b'{"checksum":"2fe47b74336182db498048ccc7db40881118a651675d12cc01e1e1e1948c6c64","format_version":4,"looked_through":8,'
+        b'"reclaimed":{"t":3}}'
     )
     node = NodeDescription(name="N", sub_topology=0, parents=("A",), settings={"node": "processor"})
     store = StoreDescription(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits import (
+    FilePolicy,
     Retention,
     Runs,
     commit,
@@ -60,4 +61,5 @@ def _run(warehouse: Storage, scratch: Path, until_ms: int, attempt: str, keep: i
             record_audit(warehouse, planned, toy.passed(planned))
         commit(warehouse, planned, now_ms=1)
     publish(warehouse, JOB)
-    maintain(warehouse, JOB, Retention(keep), now_ms=0)
+    files = FilePolicy(attempt, target_bytes=1_900, keep_replaced_ms=0, every_commits=1)  # of two slices
+    maintain(warehouse, JOB, Retention(keep), now_ms=0, files=files)

@@ -18,6 +18,7 @@ import pytest
 
 from statelib.commits import CommitLog, plan
 from statelib.commits.archives import open_archive
+from statelib.commits.rewrites import standing_files
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.test_hold import STEPS as HOLD
@@ -46,6 +47,14 @@ SECOND_SLICE = [
     "maintain.before-delete",
     "maintain.deleted",
     "maintain.noted",
+    "rewrite.written",
+    "rewrite.before-create",
+    "rewrite.created",
+    "rewrite.before-commit",
+    "rewrite.committed",
+    "rewrite.before-delete",
+    "rewrite.deleted",
+    "rewrite.noted",
 ]
 ROLLBACK_ONLY = [
     "rollback.before-plan",
@@ -79,6 +88,7 @@ def outcome(root: Path) -> dict[str, Any]:
     history = list(CommitLog(warehouse, JOB).history())
     sinks = open_archive(warehouse, "counts")
     visible = {f"topics/counts/{file.path}" for p in range(sinks.partitions) for file in sinks.files(p)}
+    committed = standing_files(warehouse, "counts", [sink.file for made in history for sink in made.sinks])
     needed = {
         f"jobs/{JOB}/state/{task_id}/{file.stored_name}"
         for task_id, task in history[0].tasks.items()
@@ -98,7 +108,7 @@ def outcome(root: Path) -> dict[str, Any]:
         "state": toy.counts_as_of(warehouse, history[0], root / "looked-at"),
         "published through": sinks.last_transaction(JOB),
         "published rows": [sinks.reader(p).read_all().to_pylist() for p in range(sinks.partitions)],
-        "committed, not published": {f"topics/counts/{s.file.path}" for made in history for s in made.sinks} - visible,
+        "committed, not published": {f"topics/counts/{file.path}" for file in committed} - visible,
         "left in the topic": {entry.path for entry in warehouse.list("topics/counts") if "=" in entry.path} - visible,
         "left in the state": {entry.path for entry in warehouse.list(f"jobs/{JOB}/state")} - needed,
     }

@@ -71,6 +71,15 @@ def test_list_is_ordered_and_does_not_mistake_a_name_for_a_folder(storage):
     assert [entry.path for entry in storage.list("b")] == ["b/2"]
 
 
+def test_folders_are_those_right_below(storage):
+    for path in ("b/x/1", "b/y/deep/2", "b/3", "bb/z/4", "a"):
+        storage.put(path, b"1")
+    assert storage.folders("b") == ("b/x", "b/y")
+    assert storage.folders() == ("b", "bb")
+    assert storage.folders("none") == storage.folders("b/x") == ()
+    assert storage.within("b").folders() == ("x", "y")
+
+
 def test_list_from_a_path_on(storage):
     for path in ("t/p=0/007-a", "t/p=0/007-b", "t/p=0/010-a", "t/p=1/008-a", "u/1"):
         storage.put(path, b"1")
