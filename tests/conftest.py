@@ -40,6 +40,12 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files with the slowest tests come first, so that no worker is left with one when the others are done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("airflow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local Spark for this process; its own warehouse and scratch folders, UTC, no user interface."""

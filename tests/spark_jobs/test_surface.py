@@ -41,7 +41,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("threads", [1, 4])
 def test_any_number_of_threads_gives_the_same(tmp_path: Path, expected: dict[str, list[Any]], threads: int) -> None:
     pipeline = filled(tmp_path)
     command = [sys.executable, "-m", "tests.spark_replay", str(tmp_path / "warehouse"), str(tmp_path / "on-spark")]
