@@ -92,7 +92,10 @@ def _rebuild(warehouse: Storage, commit: Commit, task_id: str, store: StoreDescr
         decode_schema(store.arrow_schema),
         changelog_records(warehouse, topic, partition, end),
         backend,
-        clock_ms=position.clocks.get(store.node, {}).get("store_time", NO_TIMESTAMP),
+        clock_ms=position.stream_time
+        if store.kind == "deduplication"
+        else position.clocks.get(store.node, {}).get("store_time", NO_TIMESTAMP),
+        clocks=position.clocks.get(store.node),
         semantics=commit.semantics or "kip",
         takes_late=commit.semantics
         != "kafka-4.3",  # it may have been a plain store; as shipped, refused ones are logged

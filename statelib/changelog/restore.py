@@ -14,7 +14,11 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import spans_of
 from statelib.batch import NO_TIMESTAMP, Batch
+from statelib.changelog.last_of_each import last_of_each
+from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
+from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.kernels.key_table import KeyTable
 from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
@@ -24,12 +28,14 @@ from statelib.operators.table_writer import VersionedStore
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import cut, unpacked
+from statelib.stores.deduplication import Changes, DeduplicationStore
+from statelib.stores.deduplication_codec import decode_values
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.window import WindowChanges, WindowStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -49,6 +55,7 @@ def restore(
     backend: Backend,
     *,
     clock_ms: int = NO_TIMESTAMP,
+    clocks: Mapping[str, int] | None = None,
     semantics: Semantics = "kip",
     takes_late: bool = False,
 ) -> int:
@@ -59,7 +66,9 @@ def restore(
         schema: Its types (`StoreDescription.arrow_schema`, decoded).
         records: The changelog from its beginning, in order: key (binary), value (binary, null), timestamp (int64 ms).
         backend: Where the store is.
-        clock_ms: Of windows and sessions: the store's clock as of the end; `NO_TIMESTAMP`: it has none.
+        clock_ms: Of windows, sessions and deduplications: the clock that the store goes by, as of the end;
+            `NO_TIMESTAMP`: it has none.
+        clocks: Those of the node that writes the store, as of the end.
         semantics: Those of the job.
         takes_late: Whether a versioned store takes a record that is older than its retention too, if it is its key's
             latest: among records of a plain store, or in another order than they were put.
@@ -73,7 +82,7 @@ def restore(
     """
     if store.kind not in _KINDS:
         raise ConfigurationError(f"a {store.kind} store has no changelog", store=store.name)
-    restoring = _KINDS[store.kind](_Target(store, _row(schema), backend, clock_ms, semantics, takes_late))
+    restoring = _KINDS[store.kind](Target(store, schema, backend, clock_ms, clocks or {}, semantics, takes_late))
     count = 0
     for batch in records:
         if len(batch):
@@ -88,15 +97,23 @@ def restore(
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """What is restored, as `restore` is told."""
 
     store: StoreDescription
-    row: pa.Schema
+    schema: pa.Schema
     backend: Backend
     clock_ms: int
+    clocks: Mapping[str, int]
     semantics: Semantics
     takes_late: bool
+
+    @property
+    def row(self) -> pa.Schema:
+        """The columns of a stored row: those of the aggregation, else the value alone."""
+        if "row" in self.schema.names:
+            return pa.schema(list(self.schema.field("row").type))
+        return pa.schema([("value", self.schema.field("value").type)])
 
 
 class _Restoring(Protocol):
@@ -112,12 +129,12 @@ class _Restoring(Protocol):
 class _KeyValue:
     """Of each key the last value."""
 
-    def __init__(self, target: _Target) -> None:
+    def __init__(self, target: Target) -> None:
         self._store = KeyValueStore(target.backend, target.store.name)
         self._row = target.row
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        last = _last_of_each(keys)
+        last = last_of_each(keys)
         chosen = pa.array(last)
         rows = KeyValueRows(timestamp[last], values.take(chosen))
         self._store.store(keys.take(chosen).to_pylist(), rows, self._row, write)
@@ -129,7 +146,7 @@ class _KeyValue:
 class _Versions:
     """Each record a version, as the table's own writer puts it."""
 
-    def __init__(self, target: _Target) -> None:
+    def __init__(self, target: Target) -> None:
         store, settings = target.store, target.store.settings
         versioned = VersionedStore(store.name, settings["history_retention_ms"], settings["segment_interval_ms"])
         self._context = OperatorContext(
@@ -165,7 +182,7 @@ class _Versions:
 class _Windows:
     """Of each window the last aggregate."""
 
-    def __init__(self, target: _Target) -> None:
+    def __init__(self, target: Target) -> None:
         settings = target.store.settings
         self._target = target
         self._store = WindowStore(
@@ -176,7 +193,7 @@ class _Windows:
         )
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        last = _last_of_each(keys)
+        last = last_of_each(keys)
         chosen = pa.array(last)
         plain, bounds = _split(keys.take(chosen), _WINDOW_SUFFIX, self._target.store.name)
         start = bounds["start"].astype(np.int64)
@@ -206,14 +223,14 @@ class _Windows:
 class _Sessions:
     """Of each session the last aggregate."""
 
-    def __init__(self, target: _Target) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
         retention_ms = target.store.settings["seen_ms"][target.semantics]
         self._store = SessionStore(target.backend, target.store.name, retention_ms=retention_ms)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         del timestamp
-        last = pa.array(_last_of_each(keys))
+        last = pa.array(last_of_each(keys))
         plain, bounds = _split(keys.take(last), _SESSION_SUFFIX, self._target.store.name)
         start, end = (bounds[name].astype(np.int64) for name in ("start", "end"))
         rows = values.take(last)
@@ -233,11 +250,41 @@ class _Sessions:
         _expire(self._store, self._target.clock_ms, write)
 
 
-_KINDS: dict[str, Callable[[_Target], _Restoring]] = {
+class _Deduplication:
+    """Of each id the last entry that the store keeps at the clock that it had at last."""
+
+    def __init__(self, target: Target) -> None:
+        self._name = target.store.name
+        interval_ms = target.store.settings["interval_ms"]
+        self._store = DeduplicationStore(target.backend, self._name, interval_ms=interval_ms)
+        self._clock_ms = target.clock_ms
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        alive = np.flatnonzero(timestamp >= self._store.kept_from(self._clock_ms))
+        if not len(alive):
+            return
+        last = alive[last_of_each(keys.take(pa.array(alive)))]
+        ids = keys.take(pa.array(last))
+        entries = decode_values(values.take(pa.array(last)).to_pylist(), self._name)
+        stored_ms = np.full(len(last), NO_ENTRY)
+        there, before = self._store.load(ids, since_ms=0)
+        stored_ms[there] = before.timestamp
+        codes = np.arange(len(last))
+        changes = Changes(codes, entries.timestamp, stored_ms, lambda some: ids.take(pa.array(some)), entries.take)
+        self._store.store(changes, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        del write
+
+
+_KINDS: dict[str, Callable[[Target], _Restoring]] = {
     "key-value": _KeyValue,
     "versioned": _Versions,
     "window": _Windows,
     "session": _Sessions,
+    "deduplication": _Deduplication,
+    "suppression-buffer": RestoringSuppression,
+    "join-buffer": RestoringJoinBuffer,
 }
 
 
@@ -247,26 +294,11 @@ def _expire(store: WindowStore | SessionStore, clock_ms: int, write: WriteBatch)
     store.expire(write)
 
 
-def _row(schema: pa.Schema) -> pa.Schema:
-    """The columns of a stored row: those of the aggregation, else the value alone."""
-    if "row" in schema.names:
-        return pa.schema(list(schema.field("row").type))
-    return pa.schema([("value", schema.field("value").type)])
-
-
 def _as_row(values: pa.Array, row: pa.Schema) -> pa.Array:
     """The bytes of rows as windows have them, given the bytes of the values that are logged."""
     decoded = stored_rows(serde_for(stored_type(row)).deserialize(values), row)
     masked = pa.StructArray.from_arrays(decoded.flatten(), fields=list(row), mask=values.is_null())
     return serde_for(masked.type).serialize(masked)
-
-
-def _last_of_each(keys: Column) -> NDArray[np.int64]:
-    """int64, ascending: the place of the last record of each key."""
-    codes = KeyTable().encode(keys)
-    _, from_end = np.unique(codes[::-1], return_index=True)
-    last: NDArray[np.int64] = np.sort(len(codes) - 1 - from_end)
-    return last
 
 
 def _split(keys: Column, suffix: np.dtype[Any], store: str) -> tuple[Column, NDArray[Any]]:

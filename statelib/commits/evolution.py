@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.errors import ConfigurationError
 from statelib.manifests import Evolution, Migration
+from statelib.schema_text import decode_schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -189,9 +190,17 @@ def _other_content(old: StoreDescription, before: Made, new: StoreDescription, n
     ):
         if was != is_:
             return f"{what} was {was} and is {is_}"
-    if old.arrow_schema != new.arrow_schema:
+    if _types(old, new) != _types(new, old):
         return "the types of its keys or values are others"
     return None if keys_before == keys_now else "the keys of the records that come to it are made otherwise"
+
+
+def _types(store: StoreDescription, other: StoreDescription) -> object:
+    """A store's types; without those of its rows if ``other``, of an older release, does not tell them."""
+    if store.kind not in {"suppression-buffer", "join-buffer"}:
+        return store.arrow_schema
+    schema, known = decode_schema(store.arrow_schema), decode_schema(other.arrow_schema)
+    return [(field.name, field.type) for field in schema if field.name != "row" or "row" in known.names]
 
 
 def _differences(was: Any, is_: Any, what: str) -> Iterator[str]:

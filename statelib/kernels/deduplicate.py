@@ -16,7 +16,7 @@ NO_ENTRY = np.iinfo(np.int64).min
 """The timestamp of an id that has no entry: it is older than any interval."""
 
 
-@compiled(i64(*6 * [Int64s], i64, *3 * [Int64sOut], BoolsOut))
+@compiled(i64(*6 * [Int64s], i64, *3 * [Int64sOut], *2 * [BoolsOut]))
 def deduplicate(
     codes: NDArray[np.int64],
     timestamps: NDArray[np.int64],
@@ -29,6 +29,7 @@ def deduplicate(
     entry_places: NDArray[np.int64],
     entry_offsets: NDArray[np.int64],
     forwarded: NDArray[np.bool_],
+    set_entry: NDArray[np.bool_],
 ) -> int:
     """Decides for each record, in order, whether it is forwarded, and keeps the entries up to date.
 
@@ -44,6 +45,7 @@ def deduplicate(
         entry_places: By code, where that record came from.
         entry_offsets: By code, its offset there.
         forwarded: The decisions, written.
+        set_entry: Written: whether the record has set its id's entry; empty: nobody asks.
 
     Returns:
         How often an entry was set.
@@ -65,6 +67,8 @@ def deduplicate(
             entry_places[code] = places[row]
             entry_offsets[code] = offsets[row]
             new_entries += 1
+            if len(set_entry):
+                set_entry[i] = True
     return new_entries
 
 

@@ -28,6 +28,7 @@ from statelib.kernels.suppression_layout import (
     Heap,
     Inputs,
     Policies,
+    Puts,
     Slots,
 )
 
@@ -129,14 +130,14 @@ def _put(
     heap: Any,
     free: Any,
     state: Any,
-) -> None:
-    """Takes up one record, in the slot of its key."""
+) -> int:
+    """Takes up one record, in the slot of its key, whose number it gives."""
     tag = _tag(record.key_code, record.start, record.end)
     place = _find(tag, record.key_code, record.start, record.end, slots, places)
     time = record.time
     known = places[place] != EMPTY
     if known:
-        number = places[place] & _SLOT_MASK
+        number: int = places[place] & _SLOT_MASK
         slot = slots[number]
         state.replaced += 1
         state.bytes -= slot.bytes
@@ -159,6 +160,7 @@ def _put(
     if not known or time != slot.time:
         slot.time = time
         sift(slot.heap_index, time, number, slots, heap, state.records, data, offsets, policy.suffix_words)
+    return number
 
 
 @helper
@@ -180,7 +182,7 @@ def _take_out_oldest(
 
 @compiled(
     several(i64, 2)(
-        Inputs, i64, Policies, Bytes, Int64s, Slots, Int64sOut, Heap, Int64sOut, Figures, Slots, Int64sOut
+        Inputs, i64, Policies, Bytes, Int64s, Slots, Int64sOut, Heap, Int64sOut, Figures, Slots, Int64sOut, Puts
     )
 )  # fmt: skip
 def run(
@@ -196,6 +198,7 @@ def run(
     figures: Any,
     left: Any,
     triggers: NDArray[np.int64],
+    puts: Any,
 ) -> tuple[int, int]:
     """Puts records into the buffer, one after the other, and after each takes out what has to leave.
 
@@ -212,6 +215,7 @@ def run(
         figures: `FIGURES`, one element.
         left: Out, `SLOT`: room for all records and all slots.
         triggers: Out, int64: for each that left, the record of the batch that made it leave.
+        puts: Out, `PUT`, as many as records; empty: nobody asks.
 
     Returns:
         How many left; and the record that exceeded a bound of a strict buffer, where it stopped, else `NO_ROW`.
@@ -221,7 +225,10 @@ def run(
     gone = i64(0)
     for row in range(len(inputs)):
         state.stream_time = max(state.stream_time, inputs[row].timestamp)
-        _put(inputs[row], first_row + row, policy, data, offsets, slots, places, heap, free, state)
+        number = _put(inputs[row], first_row + row, policy, data, offsets, slots, places, heap, free, state)
+        if len(puts):
+            puts[row].time = slots[number].time
+            puts[row].first_row = slots[number].first_row
         state.max_records = max(state.max_records, state.records + state.spilled_records)
         state.max_bytes = max(state.max_bytes, state.bytes + state.spilled_bytes)
         while state.records > 0:

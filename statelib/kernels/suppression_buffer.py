@@ -21,6 +21,7 @@ from statelib.kernels.suppression_layout import (
     NO_LIMIT,
     NO_ROW,
     POLICY,
+    PUT,
     SLOT,
     buffer_keys,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _FIRST_SLOTS = 1 << 10
 _SPARSE_FROM = 8  # slots a record
+_NOBODY_ASKS = np.empty(0, dtype=PUT)
 
 
 def policy(
@@ -176,7 +178,7 @@ class SuppressionBuffer:
         return self._slots
 
     def put(
-        self, inputs: NDArray[Any], first_row: int, keys: KeyTable
+        self, inputs: NDArray[Any], first_row: int, keys: KeyTable, puts: NDArray[Any] = _NOBODY_ASKS
     ) -> tuple[NDArray[Any], NDArray[np.int64], int | None]:
         """Takes up records in order.
 
@@ -184,6 +186,7 @@ class SuppressionBuffer:
             inputs: `INPUT`.
             first_row: Row number of the first one; the others follow.
             keys: The dictionary of their keys.
+            puts: Written, `PUT` as many as records: what each has put. Empty: nobody asks.
 
         Returns:
             What leaves, in order (`SLOT`); int64, for each the record that made it leave; and the record that exceeded
@@ -198,7 +201,7 @@ class SuppressionBuffer:
         left, triggers = np.empty(room, dtype=SLOT), np.empty(room, dtype=np.int64)
         gone, failed = run(
             inputs, first_row, self._policy, keys.data, keys.offsets, self._slots, self._places, self._heap, self._free,
-            self._figures, left, triggers,
+            self._figures, left, triggers, puts,
         )  # fmt: skip
         return left[:gone], triggers[:gone], None if failed == NO_ROW else failed
 

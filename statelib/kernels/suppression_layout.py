@@ -89,8 +89,15 @@ INPUT = np.dtype(
     ]
 )
 
+PUT = np.dtype(
+    [
+        ("time", np.int64),  # the buffer time that the record's key had after it
+        ("first_row", np.int64),  # as the slot's
+    ]
+)
 
 Slots, Heap, Figures, Policies, Inputs = (records_of(dtype) for dtype in (SLOT, HEAP, FIGURES, POLICY, INPUT))
+Puts = records_of(PUT)
 
 
 def buffer_keys(

@@ -11,8 +11,13 @@ logs the key, the value alone, and the value's timestamp (KIP-889: the form is t
               | key bytes | end i64, ms      | start i64, ms |
               +-----------+------------------+---------------+
 
-The layouts are Kafka's (``WindowKeySchema``, ``SessionKeySchema``) and have no version of their own: others read them.
-The bytes of keys and values are those of the stores (`statelib.serdes`).
+What waits in buffers is in `statelib.operators.suppress_changelog` and `statelib.operators.join_buffer_changelog`.
+
+A deduplication, which Kafka Streams never had, logs each entry that it sets: the id's bytes, the entry as the store has
+it (`statelib.stores.deduplication_codec`), the forwarded record's timestamp. What expires is not logged, as in windows.
+
+The layouts of windows and sessions are Kafka's (``WindowKeySchema``, ``SessionKeySchema``) and have no version of their
+own: others read them. The bytes of keys and values are those of the stores (`statelib.serdes`).
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from statelib.stores.byte_columns import Column
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
+"""Of records without headers; where a store's have some, there is a fourth column, ``headers``."""
 
 
 class Changelog:
@@ -42,19 +48,31 @@ class Changelog:
         """How many records there have been."""
         self._collected: list[pa.RecordBatch] = []
 
-    def add(self, keys: Column | pa.DictionaryArray, values: pa.Array, timestamp: NDArray[np.int64]) -> None:
+    def add(
+        self,
+        keys: Column | pa.DictionaryArray,
+        values: pa.Array,
+        timestamp: NDArray[np.int64],
+        headers: pa.Array | None = None,
+    ) -> None:
         """Takes puts.
 
         Args:
             keys: Their bytes.
             values: Of any type, null for deletions; written by its serde.
             timestamp: int64, ms.
+            headers: Those of the records; of a store that has any: always.
         """
         if isinstance(keys, pa.DictionaryArray):
             keys = keys.dictionary_decode()
         self.added += len(timestamp)
         columns = [keys.cast(pa.binary()), serde_for(values.type).serialize(values).cast(pa.binary())]
-        self._collected.append(pa.RecordBatch.from_arrays([*columns, pa.array(timestamp)], schema=SCHEMA))
+        columns.append(pa.array(timestamp))
+        if headers is None:
+            self._collected.append(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
+        else:
+            with_headers = SCHEMA.append(pa.field("headers", headers.type))
+            self._collected.append(pa.RecordBatch.from_arrays([*columns, headers], schema=with_headers))
 
     def drain(self) -> pa.RecordBatch:
         """What was collected since the last call."""

@@ -22,7 +22,7 @@ from statelib.kernels.deduplicate import NO_ENTRY, deduplicate, first_seen
 from statelib.operators.deduplication_ids import DeduplicationIds
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.stores.deduplication import Changes, DeduplicationStore
-from statelib.stores.deduplication_codec import Entries
+from statelib.stores.deduplication_codec import Entries, encode_values
 from statelib.stores.deduplication_format_1 import upgrade
 from statelib.stores.spec import StoreSpec, settings_of
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.changelog import Changelog
     from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper
     from statelib.serdes import Serde
@@ -94,7 +95,8 @@ class DeduplicateSpec:
     def state_stores(self) -> Sequence[StoreSpec]:
         """The store's."""
         settings = {**settings_of(self.describe()), "kind": self.kind}
-        return (StoreSpec(self.store, "deduplication", DeduplicationStore.families(self.store), settings),)
+        families = DeduplicationStore.families(self.store)
+        return (StoreSpec(self.store, "deduplication", families, settings, logs=True),)
 
 
 class Deduplicate:
@@ -110,6 +112,7 @@ class Deduplicate:
         self._new_ids = 0  # of the last batch
         self._ids = DeduplicationIds(spec, context)
         self._working_set = _WorkingSet()
+        self._changelog = context.changelogs.get(spec.store)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The records that are no duplicates."""
@@ -122,6 +125,7 @@ class Deduplicate:
             since_ms = self._store.kept_from(int(uptake.stream_time[0]))
             self._working_set.look_up(codes, self._ids, self._store, since_ms)
         forwarded = np.empty(len(batch), dtype=np.bool_)
+        logged = np.zeros(len(batch) if self._changelog is not None else 0, dtype=np.bool_)
         self._new_entries += deduplicate(
             codes,
             batch.timestamp,
@@ -132,7 +136,10 @@ class Deduplicate:
             self._spec.interval_ms,
             *self._working_set.columns,
             forwarded,
+            logged,
         )
+        if self._changelog is not None:
+            self._log(self._changelog, codes, np.flatnonzero(logged), batch, uptake)
         self._forget_expired()
         metrics = self._context.metrics
         null, kept = int((codes == NULL_KEY).sum()), int(forwarded.sum())
@@ -142,6 +149,15 @@ class Deduplicate:
         metrics.account("forwarded", kept - null)
         metrics.account("duplicate", len(batch) - kept)
         return batch.filter(forwarded)
+
+    def _log(
+        self, changelog: Changelog, codes: NDArray[np.int64], logged: NDArray[np.int64], batch: Batch, uptake: Uptake
+    ) -> None:
+        """Logs the entries that the records ``logged`` have set."""
+        rows, timestamp = batch.sequence[logged] - uptake.first_sequence, batch.timestamp[logged]
+        source, partition = (column[rows].astype(np.int64) for column in (uptake.source, uptake.partition))
+        entries = Entries(timestamp, uptake.offset[rows], source, partition)
+        changelog.add(self._ids.take(codes[logged]), encode_values(entries), timestamp)
 
     def flush(self, write: WriteBatch) -> None:
         """Removes what the store does not keep any more, and writes those new entries that it does."""

@@ -21,9 +21,11 @@ import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.key_column import KeyColumn
+from statelib.operators.join_buffer_changelog import log_keys, log_values
 from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
 from statelib.serdes import serde_for
+from statelib.stores.byte_columns import empty_values
 from statelib.stores.join_buffer import JoinBufferStore, WaitingRow
 from statelib.stores.spec import StoreSpec, settings_of
 
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 
     from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.operators.changelog import Changelog
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
 
 _TIME, _ARRIVALS = "buffer_time", "arrivals"
 """Clocks: the largest timestamp of the records that have waited, and how many they were."""
@@ -62,7 +66,7 @@ class JoinBuffer:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """The buffer."""
-        return (StoreSpec(self.store, "join-buffer", (self.store,), settings_of(self.describe())),)
+        return (StoreSpec(self.store, "join-buffer", (self.store,), settings_of(self.describe()), logs=True),)
 
 
 class RunningJoinBuffer:
@@ -82,6 +86,7 @@ class RunningJoinBuffer:
         self._left_until = NO_TIMESTAMP  # everything up to this timestamp has left, ms
         self._arrivals = max(context.clock(_ARRIVALS), 0)
         self._pool: RowPool | None = None
+        self._changelog = context.changelogs.get(spec.store)
         self._forget()
         self._metrics.held_before = self._metrics.held_after = sum(1 for _ in self._store.all())
 
@@ -92,7 +97,6 @@ class RunningJoinBuffer:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The records that are to be joined now."""
-        del uptake
         (batch,) = inputs
         if self._pool is None:
             self._load(batch)
@@ -110,18 +114,26 @@ class RunningJoinBuffer:
         # By record, those that waited before this batch first: the record of the batch that lets it go.
         arrived = np.concatenate([np.zeros(first, np.int64), np.flatnonzero(waits)])
         trigger = np.maximum(arrived, np.searchsorted(clock, self._timestamp + self._spec.grace_ms))
-        leaves = trigger < len(batch)
-        return self._release(batch, code, np.flatnonzero(~waits), np.flatnonzero(leaves), trigger[leaves])
+        leaving, trigger = self._in_order(np.flatnonzero(trigger < len(batch)), trigger)
+        if self._changelog is not None:
+            arriving = np.flatnonzero(waits)
+            values = log_values(batch, arriving, uptake, self._context.sources)
+            logged = np.concatenate([first + np.arange(len(arriving)), leaving])
+            causes = np.concatenate([2 * arriving, 2 * trigger + 1])  # a record begins to wait before others leave
+            self._log(self._changelog, logged, values, np.argsort(causes, kind="stable"), clock[causes // 2])
+        return self._release(batch, code, np.flatnonzero(~waits), leaving, trigger)
 
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """All that waits, in the order in which it would leave; see `statelib.operators.base.HoldingOperator`."""
         (empty,) = nothing
         if self._pool is None:
             self._load(empty)
-        waiting = np.arange(len(self._timestamp))
-        due = self._timestamp + self._spec.grace_ms
+        leaving, due = self._in_order(np.arange(len(self._timestamp)), self._timestamp + self._spec.grace_ms)
+        if self._changelog is not None:
+            clock = np.full(len(leaving), self._stream_time)
+            self._log(self._changelog, leaving, empty_values(0), np.arange(len(leaving)), clock)
         self._left_until = max(self._left_until, int(self._timestamp.max(initial=NO_TIMESTAMP)))
-        return self._release(empty, np.empty(0, np.int64), np.empty(0, np.int64), waiting, due)
+        return self._release(empty, np.empty(0, np.int64), np.empty(0, np.int64), leaving, due)
 
     def _append(self, batch: Batch, code: NDArray[np.int64], waits: NDArray[np.bool_]) -> int:
         """Takes up the records that wait; gives how many have waited before."""
@@ -142,12 +154,10 @@ class RunningJoinBuffer:
         leaving: NDArray[np.int64],
         trigger: NDArray[np.int64],
     ) -> Batch:
-        """Records of the batch that do not wait, and those of the buffer that leave, in the order of their triggers.
+        """Records of the batch that do not wait, and those of the buffer that leave (`_in_order`), by their triggers.
 
         A trigger is a row of the batch, or, when the input is sealed, the stream time at which the record would leave.
         """
-        order = np.lexsort((self._arrival[leaving], self._ranks(leaving), self._timestamp[leaving], trigger))
-        leaving, trigger = leaving[order], trigger[order]
         pool = self._pool_of(batch)
         out = pa.concat_batches([_columns(batch.take(at_once)), pool.take(leaving)])
         triggers = np.concatenate([at_once, trigger])
@@ -167,6 +177,27 @@ class RunningJoinBuffer:
         self._metrics.account("forwarded", len(result))
         self._metrics.held_after = len(self._timestamp)
         return result
+
+    def _in_order(
+        self, leaving: NDArray[np.int64], trigger: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Those that leave in the order in which they do, and the trigger of each; ``trigger``: of all that wait."""
+        keys = (self._arrival[leaving], self._ranks(leaving), self._timestamp[leaving], trigger[leaving])
+        ordered = leaving[np.lexsort(keys)]
+        return ordered, trigger[ordered]
+
+    def _log(
+        self,
+        changelog: Changelog,
+        rows: NDArray[np.int64],
+        values: Column,
+        order: NDArray[np.int64],
+        stream_time: NDArray[np.int64],
+    ) -> None:
+        """Logs rows of the buffer in an order; the first ones have come, with ``values``, the others have left."""
+        keys = log_keys(self._context.keys.take(self._code[rows]), self._timestamp[rows], self._arrival[rows])
+        logged = pa.array(order, mask=order >= len(values))
+        changelog.add(keys.take(pa.array(order)), values.take(logged), stream_time[order])
 
     def _ranks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of the keys of waiting records, in the order of their bytes."""
@@ -241,6 +272,11 @@ def _columns(batch: Batch) -> pa.RecordBatch:
     if batch.headers is not None:
         columns["headers"] = batch.headers
     return pa.RecordBatch.from_pydict(columns)
+
+
+def row_schema(batch: Batch) -> pa.Schema:
+    """Of a row in the store, given records of the stream."""
+    return _stored_schema(_columns(batch.take(np.empty(0, np.int64))).schema)
 
 
 def _stored_schema(schema: pa.Schema) -> pa.Schema:

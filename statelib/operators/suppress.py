@@ -36,6 +36,7 @@ from statelib.key_column import KeyColumn
 from statelib.operators.final_results import repeats_of_final_results
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
+from statelib.operators.suppress_changelog import SuppressChangelog
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.serdes import serde_for
 from statelib.stores.spec import StoreSpec, settings_of
@@ -54,8 +55,9 @@ if TYPE_CHECKING:
     from statelib.windows import AnyWindows
 
 _CLOCKS = {"first": FROM_FIRST, "record": FROM_RECORD, "last": FROM_LAST}
-_BUFFER_TIME_BYTES = 8
-_RECORD_CONTEXT_BYTES = 20
+BUFFER_TIME_BYTES = 8
+"""What Kafka counts for the buffer time, beside a key."""
+RECORD_CONTEXT_BYTES = 20
 """What Kafka counts for a record's timestamp, offset and partition."""
 
 
@@ -112,7 +114,8 @@ class Suppress:
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the buffer's store."""
         settings = settings_of(self.describe())
-        return (StoreSpec(self.store, "suppression-buffer", SuppressionBufferStore.families(self.store), settings),)
+        families = SuppressionBufferStore.families(self.store)
+        return (StoreSpec(self.store, "suppression-buffer", families, settings, logs=True),)
 
 
 class RunningSuppress:
@@ -138,9 +141,15 @@ class RunningSuppress:
             ),
             memory=MemoryBounds(bounds.record_limit, bounds.byte_limit) if spills else None,
             time_is_of_key=spec.suppressed.final_results,
+            logs=spec.store in context.changelogs,
         )
-        self.takes_condensed = spec.suppressed.final_results and spills and not self._as_shipped and not spec.may_repeat
-        """See `FinalResultsReader`: how many records wait meanwhile must not matter."""
+        changelog = context.changelogs.get(spec.store)
+        self._changelog = None
+        if changelog is not None:
+            self._changelog = SuppressChangelog(changelog, context.keys, context.sources, spec.suffix_words)
+        may_condense = spec.suppressed.final_results and spills and not self._as_shipped and not spec.may_repeat
+        self.takes_condensed = may_condense and changelog is None
+        """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
         self._metrics.held_before = self._buffer.records
         self._measure()
 
@@ -172,18 +181,20 @@ class RunningSuppress:
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
         stream_time = np.maximum(np.maximum.accumulate(batch.timestamp), self._context.clock())
-        rows = _rows_of(batch)
+        rows = rows_of(batch)
         left, failed = self._buffer.put(self._inputs(batch, rows, uptake), rows)
         self._took_up(len(batch), int(stream_time[-1]))
         if failed is not None:
             self._shut_down(int(batch.sequence[failed]) - uptake.first_sequence, uptake)
+        if self._changelog is not None and self._buffer.last_puts is not None:
+            self._changelog.add(batch, self._buffer.last_puts, left, stream_time, uptake)
         self._measure_overtime(left, stream_time[left.trigger])
         return self._emit(left, batch, batch.sequence[left.trigger])
 
     def _process_condensed(self, batch: Batch, passage: Passage) -> Batch:
         """As `process`, of a batch that has only the last update of each window."""
         self._metrics.records_in += len(passage)
-        rows = _rows_of(batch)
+        rows = rows_of(batch)
         inputs = self._inputs(batch, rows, None)
         inputs["timestamp"] = passage.stream_time[passage.last]
         left = self._buffer.put_condensed(inputs, rows, passage)
@@ -205,6 +216,8 @@ class RunningSuppress:
         self._measure()
         if left is None:
             return batch
+        if self._changelog is not None:
+            self._changelog.remove(left, self._context.clock())
         due = left.time + self._spec.wait_ms
         self._measure_overtime(left, due)
         return self._emit(left, batch, due)
@@ -248,7 +261,7 @@ class RunningSuppress:
         offsets = self._context.keys.offsets
         size = offsets[key_code + 1] - offsets[key_code] + 8 * self._spec.suffix_words
         size += serialized_bytes(rows.column("value"))
-        return size + _BUFFER_TIME_BYTES + _RECORD_CONTEXT_BYTES if self._as_shipped else size
+        return size + BUFFER_TIME_BYTES + RECORD_CONTEXT_BYTES if self._as_shipped else size
 
     def _shut_down(self, record: int, uptake: Uptake) -> NoReturn:
         bounds = self._spec.suppressed.buffer
@@ -314,7 +327,7 @@ class RunningSuppress:
             self._metrics.mean(name, len(overtime), int(overtime.sum()), int(overtime.min()))
 
 
-def _rows_of(batch: Batch) -> pa.RecordBatch:
+def rows_of(batch: Batch) -> pa.RecordBatch:
     """What the buffer keeps of records."""
     columns = {"timestamp": pa.array(batch.timestamp), "value": batch.value}
     if batch.prior is not None:

@@ -25,7 +25,7 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
-from statelib.kernels.suppression_layout import EMPTY, INPUT, NOT_STORED, SLOT, buffer_keys
+from statelib.kernels.suppression_layout import EMPTY, INPUT, NOT_STORED, PUT, SLOT, buffer_keys
 from statelib.operators.buffered_columns import from_store, stored_schema, to_store
 from statelib.operators.departures import Departures, as_inputs, merged
 from statelib.operators.row_pool import RowPool
@@ -56,6 +56,19 @@ class MemoryBounds:
     size: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Puts:
+    """What the records of a put have put.
+
+    Attributes:
+        time: int64, the buffer time that each one's key had after it, ms.
+        known: The value of the key that is known downstream; None if the rows do not say what they replace.
+    """
+
+    time: NDArray[np.int64]
+    known: pa.Array | None
+
+
 class TimeOrderedBuffer:
     """See the module's docstring.
 
@@ -68,6 +81,7 @@ class TimeOrderedBuffer:
         policy: See `statelib.kernels.suppression_buffer.policy`.
         memory: How much may be in memory; None: the whole buffer has to be.
         time_is_of_key: Whether a key can have one buffer time only, as a window has.
+        logs: Whether `put` tells what it has put (`last_puts`).
     """
 
     def __init__(
@@ -78,8 +92,11 @@ class TimeOrderedBuffer:
         *,
         memory: MemoryBounds | None,
         time_is_of_key: bool,
+        logs: bool = False,
     ) -> None:
         self._context = context
+        self._logs = logs
+        self.last_puts: Puts | None = None
         self._name = name
         self._policy = policy
         self._wait_ms, self._suffix_words = (int(policy[field][0]) for field in ("wait", "suffix_words"))
@@ -150,8 +167,12 @@ class TimeOrderedBuffer:
         """
         pool = self._pool_for(rows.schema)
         self._take_in(self._bring_in(inputs))
-        slots, trigger, failed = self._buffer.put(inputs, pool.append(rows), self._context.keys)
+        puts = np.empty(len(inputs) if self._logs else 0, dtype=PUT)
+        slots, trigger, failed = self._buffer.put(inputs, pool.append(rows), self._context.keys, puts)
         left = self._left(slots, trigger, pool)
+        if self._logs and failed is None:
+            known = pool.take(puts["first_row"]).column("old") if "old" in rows.schema.names else None
+            self.last_puts = Puts(np.ascontiguousarray(puts["time"]), known)
         if failed is None:
             self._tidy(slots, pool)
         return left, failed

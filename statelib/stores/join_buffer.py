@@ -108,6 +108,11 @@ class JoinBufferStore:
         for raw_place, raw_value in self._backend.scan(self._name, encode_place(0)):
             yield decode(raw_place, raw_value, self._name)
 
+    def remove(self, places: Iterable[tuple[int, int]], write: WriteBatch) -> None:
+        """Adds the removal of records to ``write``, given their timestamps (ms) and arrivals."""
+        for timestamp_ms, arrival in places:
+            write.delete(self._name, encode_place(timestamp_ms, arrival))
+
     def store(self, left_until_ms: int, added: Iterable[WaitingRow], schema: pa.Schema, write: WriteBatch) -> None:
         """Adds what has changed to ``write``.
 

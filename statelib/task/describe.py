@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
+from statelib.operators.buffered_columns import stored_schema
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
+from statelib.operators.join_buffer import JoinBuffer, row_schema
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.mapping import evaluate
 from statelib.operators.process import Process
@@ -18,13 +20,15 @@ from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.stored_rows import stored_type
 from statelib.operators.stream_stream_join import StreamStreamJoin
+from statelib.operators.suppress import Suppress, rows_of
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.schema_text import encode_schema
-from statelib.task.types import forwarded_types
+from statelib.task.types import forwarded_of_nothing, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from statelib.batch import Batch
     from statelib.semantics import Semantics
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Processor, Topology
@@ -43,7 +47,8 @@ def describe_topology(
     Raises:
         ConfigurationError: An operator cannot work on what it would get; names the node.
     """
-    types = forwarded_types(topology, readers, semantics)
+    forwarded = forwarded_of_nothing(topology, readers, semantics)
+    types = {name: types_of(batch) for name, batch in forwarded.items()}
     nodes, stores = [], {}
     for sub in topology.sub_topologies:
         for node in sub.nodes:
@@ -60,12 +65,12 @@ def describe_topology(
                     sub_topology=sub.index,
                     families=store.families,
                     settings=dict(store.settings),
-                    arrow_schema=encode_schema(_schema(node, store.name, types)),
+                    arrow_schema=encode_schema(_schema(node, store.name, types, forwarded)),
                 )
     return TopologyDescription(fingerprint=topology.fingerprint, nodes=tuple(nodes), stores=tuple(stores.values()))
 
 
-def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema]) -> pa.Schema:
+def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema], forwarded: Mapping[str, Batch]) -> pa.Schema:
     """See `StoreDescription.arrow_schema`."""
     spec, made, fields = node.spec, types[node.name], types[node.name]
     match spec:
@@ -78,6 +83,12 @@ def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema]) -> pa.S
         case Distinct():
             of_count = [pa.field(name, pa.int64()) for name in ("value", "stored")]
             fields = pa.schema([made.field("key"), *of_count, pa.field("row", pa.struct([of_count[0]]))])
+        case Suppress():
+            row = stored_schema(rows_of(forwarded[node.parents[0]]).schema)
+            fields = pa.schema([*made, pa.field("row", pa.struct(list(row)))])
+        case JoinBuffer():
+            row = row_schema(forwarded[node.parents[0]])
+            fields = pa.schema([*made, pa.field("row", pa.struct(list(row)))])
         case ForeignKeyResolve():
             fields = pa.schema([made.field("key"), pa.field("value", pa.int64())])  # the number of an answer
         case ForeignKeyJoin():

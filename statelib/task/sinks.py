@@ -86,8 +86,9 @@ class ArchiveSink:
         self.next_offset += count
 
     def write_rows(self, rows: pa.RecordBatch) -> None:
-        """Writes the columns key, value and timestamp (int64 ms), without headers; the partition is not checked."""
-        self.write_columns(rows.column("key"), rows.column("value"), rows.column("timestamp").to_numpy(), None)
+        """Writes the columns key, value, timestamp (int64 ms) and, if there are any, headers, without a check."""
+        headers = rows.column("headers") if "headers" in rows.schema.names else None
+        self.write_columns(rows.column("key"), rows.column("value"), rows.column("timestamp").to_numpy(), headers)
 
     def close(self) -> tuple[SinkFile, ...]:
         """Ends the files and describes them."""

@@ -18,6 +18,7 @@ from statelib.task.sources import Progress, TopicSource, no_records
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from statelib.batch import Batch
     from statelib.semantics import Semantics
     from statelib.task.records import Records
     from statelib.topics.reader import PartitionReader
@@ -48,23 +49,35 @@ def forwarded_types(
 
     Args and errors as of `topic_types`.
     """
+    forwarded = forwarded_of_nothing(topology, readers, semantics)
+    return {name: types_of(batch) for name, batch in forwarded.items()}
+
+
+def forwarded_of_nothing(
+    topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
+) -> dict[str, Batch]:
+    """An empty batch as each source and processor forwards it, by its name. Args and errors as of `topic_types`."""
     _, nodes = _types(topology, readers, semantics)
     return nodes
 
 
+def types_of(batch: Batch) -> pa.Schema:
+    """The types of a batch's records: ``key``, without its window, and ``value``."""
+    return pa.schema([("key", batch.keys.type), ("value", batch.value.type)])
+
+
 def _types(
     topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics
-) -> tuple[dict[str, pa.Schema], dict[str, pa.Schema]]:
+) -> tuple[dict[str, pa.Schema], dict[str, Batch]]:
     """By topic that is written, and by node."""
     topics: dict[str, pa.Schema] = {}
-    nodes: dict[str, pa.Schema] = {}
+    nodes: dict[str, Batch] = {}
     none = np.empty(0, np.int64)
     uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
     for sub in topology.sub_topologies:
         parts = [_nothing(source, readers, topics) for source in sub.all_sources]
         graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics)
-        for name, batch in graph.forwarded_of_nothing(parts).items():
-            nodes[name] = pa.schema([("key", batch.keys.type), ("value", batch.value.type)])
+        nodes |= graph.forwarded_of_nothing(parts)
         arrived = graph.process(parts, [none] * len(parts), uptake)
         for sink in sub.all_sinks:
             batch = in_order(arrived[sink.name])

@@ -12,6 +12,8 @@ import pytest
 
 from statelib import (
     BufferConfig,
+    Deduplicated,
+    Joined,
     JoinWindows,
     Materialized,
     SessionWindows,
@@ -111,6 +113,56 @@ def sessions(builder: StreamsBuilder) -> None:
     grouped.aggregate({"n": count(), "sum": sum_("amount")}, Materialized.as_("s")).to_stream().to("out")
 
 
+def first_of_each_key(builder: StreamsBuilder) -> None:
+    by_key = builder.stream("sales").deduplicate_by_key(timedelta(seconds=45), Deduplicated.with_(store_name="s"))
+    by_key.to("out")
+
+
+def first_of_each_note(builder: StreamsBuilder) -> None:
+    deduplicated = Deduplicated.with_(store_name="s")
+    builder.stream("sales").deduplicate_by_key_value("note", timedelta(seconds=45), deduplicated).to("out")
+
+
+def final_windows(builder: StreamsBuilder) -> None:
+    windowed = builder.stream("sales").group_by_key().windowed_by(TimeWindows.of_size_and_grace(minutes(2), minutes(1)))
+    suppressed = windowed.count(Materialized.as_("s")).suppress(
+        Suppressed.until_window_closes(BufferConfig.unbounded())
+    )
+    suppressed.to_stream().to("out")
+
+
+def final_sliding(builder: StreamsBuilder) -> None:
+    windows = SlidingWindows.of_time_difference_and_grace(timedelta(seconds=20), minutes(1))
+    counted = builder.stream("sales").group_by_key().windowed_by(windows).count(Materialized.as_("s"))
+    counted.suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream().to("out")
+
+
+def final_sessions(builder: StreamsBuilder) -> None:
+    windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
+    counted = builder.stream("sales").group_by_key().windowed_by(windows).count(Materialized.as_("s"))
+    limited = BufferConfig.max_bytes(1 << 20).shut_down_when_full()  # prior values count, so they are kept
+    counted.suppress(Suppressed.until_window_closes(limited)).to_stream().to("out")
+
+
+def suppressed_table(builder: StreamsBuilder) -> None:
+    table = builder.table("sales", Materialized.as_("s"))
+    table.suppress(Suppressed.until_time_limit(minutes(1), BufferConfig.unbounded())).to_stream().to("out")
+
+
+def suppressed_by_the_record(builder: StreamsBuilder) -> None:
+    table = builder.table("sales", Materialized.as_("s"))
+    until = Suppressed.until_time_limit(minutes(1), BufferConfig.max_records(3).emit_early_when_full(), clock="record")
+    table.suppress(until).to_stream().to("out")
+
+
+def joined_after_a_grace_period(builder: StreamsBuilder) -> None:
+    sales = builder.stream("sales")
+    supplier = Stores.persistent_versioned_key_value_store("s", minutes(4))
+    table = sales.to_table(materialized=Materialized.as_(supplier))
+    joined = Joined.as_("join").with_grace_period(timedelta(seconds=20))
+    sales.left_join(table, {"left": "left.amount", "right": "right.amount"}, joined).to("out")
+
+
 TOPOLOGIES = [
     plain_table,
     versioned_table,
@@ -123,6 +175,14 @@ TOPOLOGIES = [
     counted_windows,
     sliding,
     sessions,
+    first_of_each_key,
+    first_of_each_note,
+    final_windows,
+    final_sliding,
+    final_sessions,
+    suppressed_table,
+    suppressed_by_the_record,
+    joined_after_a_grace_period,
 ]
 
 
