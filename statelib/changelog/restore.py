@@ -16,6 +16,7 @@ from statelib.arrow_buffers import spans_of
 from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.changelog.last_of_each import last_of_each
 from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
+from statelib.changelog.restore_state_store import RestoringSchedule, RestoringSessionStore, RestoringWindowStore
 from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
@@ -82,7 +83,9 @@ def restore(
     """
     if store.kind not in _KINDS:
         raise ConfigurationError(f"a {store.kind} store has no changelog", store=store.name)
-    restoring = _KINDS[store.kind](Target(store, schema, backend, clock_ms, clocks or {}, semantics, takes_late))
+    of_processor = "store" in store.settings and store.kind in _OF_PROCESSORS
+    kinds = _OF_PROCESSORS if of_processor else _KINDS
+    restoring = kinds[store.kind](Target(store, schema, backend, clock_ms, clocks or {}, semantics, takes_late))
     count = 0
     for batch in records:
         if len(batch):
@@ -132,11 +135,13 @@ class _KeyValue:
     def __init__(self, target: Target) -> None:
         self._store = KeyValueStore(target.backend, target.store.name)
         self._row = target.row
+        self._keeps_timestamps = target.store.settings.get("store") != "KeyValueStore"
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         last = last_of_each(keys)
         chosen = pa.array(last)
-        rows = KeyValueRows(timestamp[last], values.take(chosen))
+        kept = timestamp[last] if self._keeps_timestamps else np.full(len(last), NO_TIMESTAMP)
+        rows = KeyValueRows(kept, values.take(chosen))
         self._store.store(keys.take(chosen).to_pylist(), rows, self._row, write)
 
     def finish(self, write: WriteBatch) -> None:
@@ -285,7 +290,15 @@ _KINDS: dict[str, Callable[[Target], _Restoring]] = {
     "deduplication": _Deduplication,
     "suppression-buffer": RestoringSuppression,
     "join-buffer": RestoringJoinBuffer,
+    "punctuation": RestoringSchedule,
 }
+_OF_PROCESSORS: dict[str, Callable[[Target], _Restoring]] = {
+    "key-value": _KeyValue,
+    "versioned": _Versions,
+    "window": RestoringWindowStore,
+    "session": RestoringSessionStore,
+}
+"""The settings of processors' stores say what class they are of (``store``)."""
 
 
 def _expire(store: WindowStore | SessionStore, clock_ms: int, write: WriteBatch) -> None:

@@ -77,7 +77,7 @@ class Changelog:
     def drain(self) -> pa.RecordBatch:
         """What was collected since the last call."""
         collected, self._collected = self._collected, []
-        return pa.concat_batches(collected) if collected else SCHEMA.empty_table().to_batches(1)[0]
+        return pa.concat_batches(collected) if collected else pa.RecordBatch.from_pylist([], SCHEMA)
 
 
 def window_keys(keys: Column, start: NDArray[np.int64]) -> Column:

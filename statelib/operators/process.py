@@ -24,6 +24,7 @@ from statelib.operators.base import OperatorContext
 from statelib.operators.code_identity import describe_class, describe_factory
 from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, keys_of, sent_to
 from statelib.operators.punctuation import Scheduler
+from statelib.operators.store_log import NotInInit, StoreLog
 from statelib.processor import (
     FixedKeyProcessor,
     FixedKeyRecord,
@@ -98,7 +99,7 @@ class Process:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """The stores', and that of what is scheduled."""
-        scheduled = StoreSpec(self.schedule_family, "punctuation", (self.schedule_family,))
+        scheduled = StoreSpec(self.schedule_family, "punctuation", (self.schedule_family,), logs=True)
         return (*(store.spec() for store in self.stores), scheduled)
 
     @property
@@ -134,16 +135,29 @@ class ProcessOperator:
         for builder in spec.stores:
             store = builder.build().init(context.backend, semantics=context.semantics, metrics=context.metrics)
             self._stores[builder.name] = store
+        self._logs = {
+            store.name: StoreLog(context.changelogs[store.name], self._timestamp)
+            for store in spec.state_stores()
+            if store.name in context.changelogs
+        }
+        self._schedule_log = self._logs.get(spec.schedule_family)
         self._stream_time = NO_TIMESTAMP
         self._first_sequence = 0
         self._forwarded = Forwarded(pa.null(), pa.null(), windowed=False)
         self._addressee = np.empty(0, np.int64)
         self._row: int | None = None  # of the uptake; None in init
+        self._record_timestamp = 0
         self._metadata: RecordMetadata | None = None
         self._processor = spec.new_processor()
         self._scheduler = Scheduler(context.backend, context.node, spec.schedule_family, self._processor)
+        for name in self._logs.keys() & self._stores.keys():
+            self._stores[name].log_to(NotInInit(name))
         self._guarded(self._processor.init, self)
         self._scheduler.end_init()
+        for name, store in self._stores.items():
+            store.log_to(self._logs.get(name))
+        self._log_schedule()
+        self._hand_over_logs()
 
     # --- ProcessorContext ----------------------------------------------------------------------------------------
 
@@ -226,8 +240,11 @@ class ProcessOperator:
             self._punctuate(uptake, before=row)
             self._row, self._stream_time = row, int(uptake.stream_time[row])
             self._metadata = self._metadata_of(uptake, row)
+            self._record_timestamp = timestamp
             self._guarded(self._processor.process, kind(key, value, timestamp, headers))
+            self._log_schedule()
         self._punctuate(uptake, before=len(uptake))
+        self._hand_over_logs()
         forwarded = self._forwarded.batch()
         self._addressee = np.array(self._forwarded.addressee, np.int64)
         metrics.records_in += len(batch)
@@ -257,8 +274,22 @@ class ProcessOperator:
             if row >= before:
                 return
             self._row, self._stream_time, self._metadata = row, int(uptake.stream_time[row]), None
+            self._record_timestamp = self._stream_time
             made = self._guarded(queue.punctuate, self._stream_time)
+            self._log_schedule()
             self._context.metrics.count("punctuations", made)
+
+    def _timestamp(self) -> int:
+        """That of the record that is being processed, or the time of the call, ms."""
+        return self._record_timestamp
+
+    def _log_schedule(self) -> None:
+        if self._schedule_log is not None:
+            self._scheduler.log(self._schedule_log)
+
+    def _hand_over_logs(self) -> None:
+        for log in self._logs.values():
+            log.hand_over()
 
     def _metadata_of(self, uptake: Uptake, row: int) -> RecordMetadata | None:
         offset = int(uptake.offset[row])

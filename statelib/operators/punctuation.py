@@ -16,6 +16,7 @@ from statelib.stores.punctuation_codec import KEY, StoredCall, decode_calls, enc
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from statelib.state.log import StoreLog
     from statelib.stores.backend import Backend, WriteBatch
 
     Callback = Callable[[int], object]
@@ -128,6 +129,7 @@ class Scheduler:
         self._family = family
         self._processor = processor
         self._stored = backend.get(family, KEY)
+        self._logged = self._stored
         self._of_init: dict[str, Schedule] | None = {}
 
     def schedule(self, interval_ms: int, callback: Callback) -> Schedule:
@@ -172,6 +174,13 @@ class Scheduler:
             return schedule
 
         self.queue.restore(decode_calls(self._stored, self._node), find)
+
+    def log(self, log: StoreLog) -> None:
+        """Logs the queue if it has changed since the last call, or since the state was restored."""
+        raw = encode_calls(self.queue.stored())
+        if raw != self._logged:
+            self._logged = raw
+            log.add(KEY, raw, None)
 
     def flush(self, write: WriteBatch) -> None:
         """Adds the queue to ``write`` if it has changed."""

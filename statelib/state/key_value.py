@@ -13,6 +13,7 @@ from statelib.state.store import StateStore
 from statelib.state.timestamps import with_timestamp
 from statelib.stores import key_value as engine
 from statelib.stores.backend import WriteBatch
+from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,9 +50,13 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
         """Sets many (key, value), all of them or none."""
         store, write = self._engine, WriteBatch()
         store.header.write(self._value_schema, write)
-        for key, value in entries:
-            store.add(key, *self._kept(value), write)
+        kept = [(key, *self._kept(value)) for key, value in entries]
+        for key, value, timestamp in kept:
+            store.add(key, value, timestamp, write)
         self._over.write(write)
+        if self._log is not None:
+            for key, value, timestamp in kept:
+                self._logged(self._raw_key(key), to_bytes(value, self._value_serde), timestamp)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Sets the value of ``key`` if it has none; gives the one that it has."""
@@ -65,6 +70,8 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
         there = self.get(key)
         if there is not None:
             self.put(key, None)
+        else:
+            self._logged(self._raw_key(key), None)  # as Kafka's, whether there was anything or not
         return there
 
     def range(self, from_key: Any = None, to_key: Any = None) -> Iterator[tuple[Any, Any]]:

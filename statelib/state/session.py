@@ -6,6 +6,7 @@ Sessions that are out of it are refused by `SessionStore.put`, not shown, and re
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.errors import InputError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 1
+_SUFFIX = struct.Struct(">qq")  # of a key in the changelog: session end, start
 
 
 class SessionStore(StateStore[engine.SessionStore]):
@@ -67,6 +69,11 @@ class SessionStore(StateStore[engine.SessionStore]):
         raw_key, row = self._raw_key(key), to_bytes(aggregate, self._value_serde)
         if not 0 <= start_ms <= end_ms:
             raise InputError(f"a session cannot be from {start_ms} to {end_ms}", store=self.name)
+        self.put_bytes(raw_key, row, start_ms, end_ms)
+        self._logged(raw_key + _SUFFIX.pack(end_ms, start_ms), row)
+
+    def put_bytes(self, raw_key: bytes, row: bytes | None, start_ms: int, end_ms: int) -> None:
+        """As `put`, of serialised keys and values, without a log."""
         store, write = self._engine, WriteBatch()
         store.header.write(self._value_schema, write)
         if row is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeV
 
 import pyarrow as pa
 
+from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError, InputError
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
+    from statelib.state.log import StoreLog
     from statelib.state.suppliers import BytesStoreSupplier
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
@@ -74,6 +76,11 @@ class StateStore(ABC, Generic[Engine]):
         self._backend: Backend | None = None
         self._opened: Engine | None = None
         self._owns_backend = False
+        self._log: StoreLog | None = None
+
+    def log_to(self, log: StoreLog | None) -> None:
+        """From now on puts are logged, as Kafka's changelogging stores do; None: no longer."""
+        self._log = log
 
     def init(
         self,
@@ -170,6 +177,11 @@ class StateStore(ABC, Generic[Engine]):
         if raw is None:
             raise InputError("a store has no null key", store=self.name)
         return raw
+
+    def _logged(self, raw_key: bytes, raw_value: bytes | None, timestamp: int = NO_TIMESTAMP) -> None:
+        """Logs a put, if anybody wants to know; ``timestamp``: that of the value, ms, if it has one of its own."""
+        if self._log is not None:
+            self._log.add(raw_key, raw_value, None if timestamp == NO_TIMESTAMP else timestamp)
 
     def _raw_prefix(self, prefix: Any) -> bytes:
         """The bytes of a prefix: bytes as they are, else by the key serde."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 from statelib.state.queries import VersionedKeyQuery
 from statelib.state.store import StateStore, epoch_ms
 from statelib.stores import versioned as engine
+from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,9 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
         Raises:
             InputError: The key is null, a type is wrong, or the timestamp is negative.
         """
-        return self._engine.put(key, value, epoch_ms(timestamp))
+        time = epoch_ms(timestamp)
+        self._log_put(key, value, time)
+        return self._engine.put(key, value, time)
 
     def delete(self, key: Any, timestamp: Time) -> VersionedRecord | None:
         """Puts a tombstone, and gives what was valid at ``timestamp`` until then; None also if it is refused.
@@ -73,7 +76,15 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
         Raises:
             InputError: The key is null, or the timestamp negative.
         """
-        return self._engine.delete(key, epoch_ms(timestamp))
+        time = epoch_ms(timestamp)
+        self._log_put(key, None, time)
+        return self._engine.delete(key, time)
+
+    def _log_put(self, key: Any, value: Any, timestamp: int) -> None:
+        """Logs what is about to be put; the shipped library logs what is refused, too."""
+        is_refused = timestamp < max(self.stream_time, timestamp) - self.history_retention_ms
+        if self._log is not None and timestamp >= 0 and (self._logs_refused or not is_refused):
+            self._logged(self._raw_key(key), to_bytes(value, self._value_serde), timestamp)
 
     def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
         """The latest value, or that which is valid at ``as_of``; None if there is none.
@@ -148,6 +159,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     def _open(
         self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None
     ) -> engine.VersionedKeyValueStore:
+        self._logs_refused = semantics == "kafka-4.3"
         return engine.VersionedKeyValueStore(
             backend,
             self.name,

@@ -6,6 +6,7 @@ The store has a clock of its own, the largest window start put, and a window is 
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.batch import NO_TIMESTAMP
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from statelib.stores.window import WindowRow
 
 _END_OF_TIME = (1 << 63) - 2
+_SUFFIX = struct.Struct(">qi")  # of a key in the changelog: window start, 0
 
 
 class WindowStore(StateStore[engine.WindowStore]):
@@ -70,10 +72,16 @@ class WindowStore(StateStore[engine.WindowStore]):
         start_ms = epoch_ms(window_start)
         if start_ms < 0:
             raise InputError(f"window start {start_ms} is negative", store=self.name)
-        store, write = self._engine, WriteBatch()
         kept, timestamp = self._kept(value)
+        raw_key, row = self._raw_key(key), to_bytes(kept, self._value_serde)
+        self.put_bytes(raw_key, row, start_ms, timestamp)
+        self._logged(raw_key + _SUFFIX.pack(start_ms, 0), row, timestamp)
+
+    def put_bytes(self, raw_key: bytes, row: bytes | None, start_ms: int, timestamp: int) -> None:
+        """As `put`, of serialised keys and values, without a log; ``timestamp``: the value's, ms, or `NO_TIMESTAMP`."""
+        store, write = self._engine, WriteBatch()
         store.header.write(self._value_schema, write)
-        store.put(self._raw_key(key), start_ms, to_bytes(kept, self._value_serde), timestamp, write)
+        store.put(raw_key, start_ms, row, timestamp, write)
         if start_ms > self._clock.stream_time:
             store.expire(write)
         self._clock.advance(start_ms, write)

@@ -162,6 +162,7 @@ class _Task:
         if work.end_of_input == "seal":
             self._seal(order_time)
             phases.end("process")
+        self._deliver_aside()  # what was logged before the first record
         sink_files = tuple(file for sink in self._all_archive_sinks for file in sink.close())
         repartitions = tuple(file for sink in self._repartition_sinks.values() for file in sink.close())
         phases.end("write")

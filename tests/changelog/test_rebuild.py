@@ -332,3 +332,11 @@ def test_changelogs_go_back_with_the_job_and_on_again(tmp_path: Path, build: Cal
     assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state() == undisturbed.state()
     with pytest.raises(ConfigurationError, match="commit 3 has been taken back by commit 4"):
         rebuilt(pipeline, third)
+
+
+def test_a_batch_may_log_nothing(tmp_path: Path) -> None:
+    """Of records without a key nothing waits, and nothing is forwarded of a null."""
+    pipeline = Pipeline(tmp_path, made(final_windows), changelogs=stores_of(made(final_windows)), batch_records=2)
+    pipeline.archive("sales", [(None, {"amount": 1, "note": ""}, i) for i in range(4)], TYPES)
+    pipeline.run(None)
+    assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state()

@@ -20,6 +20,8 @@ from statelib import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    ValueAndTimestamp,
+    Windowed,
 )
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic, topic_path
@@ -131,3 +133,75 @@ def test_a_join_buffer_logs_what_kafka_streams_logs(tmp_path: Path) -> None:
     logged = [(key, value) for _, _, key, value, _ in pipeline.output(changelog_topic("job", store))]
     assert logged == [record for step in steps for record in expected_of(step)]
     assert any(value is None for _, value in logged)
+
+
+class Collected:
+    """What a store logs, by the time of the record that is being processed."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.carrier_ms = 0
+
+    def add(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+        encoded = value if value is None else base64.b64encode(value).decode()
+        time = self.carrier_ms if timestamp is None else timestamp
+        self.records.append({"key": base64.b64encode(key).decode(), "value": encoded, "ts": time, "headers": []})
+
+
+def store_of(params: dict[str, Any]) -> Any:
+    key, value = (pa.string(), pa.int64() if params["value_serde"] == "long" else pa.string())
+    retention = timedelta(milliseconds=params.get("retention", params.get("history_retention", 0)))
+    match params["store"]:
+        case "versioned":
+            interval = timedelta(milliseconds=params["segment_interval"])
+            versioned = Stores.in_memory_versioned_key_value_store("s", retention, interval)
+            return Stores.versioned_key_value_store_builder(versioned, key, value)
+        case "key-value":
+            return Stores.key_value_store_builder(Stores.in_memory_key_value_store("s"), key, value)
+        case "timestamped-key-value":
+            return Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store("s"), key, value)
+        case "session":
+            return Stores.session_store_builder(Stores.in_memory_session_store("s", retention), key, value)
+    windows = Stores.in_memory_window_store("s", retention, timedelta(milliseconds=params["window_size"]))
+    timestamped = params["store"] == "timestamped-window"
+    build = Stores.timestamped_window_store_builder if timestamped else Stores.window_store_builder
+    return build(windows, key, value)
+
+
+def act(store: Any, params: dict[str, Any], step: dict[str, Any]) -> None:
+    key, value, kind = step["key"], step.get("value"), params["store"]
+    timed = ValueAndTimestamp.make(value, step["ts"]) if "timestamped" in kind and value is not None else value
+    match kind, step["op"]:
+        case "versioned", "put":
+            store.put(key, value, step["ts"])
+        case "versioned", "delete":
+            store.delete(key, step["ts"])
+        case "session", _:
+            store.put(Windowed(key, step["start"], step["end"]), value)
+        case (("window" | "timestamped-window"), _):
+            store.put(key, timed, step["window_start"])
+        case _, "put_if_absent":
+            store.put_if_absent(key, timed)
+        case _, "delete":
+            store.delete(key)
+        case _:
+            store.put(key, timed)
+
+
+OF_PROCESSORS = [
+    name
+    for name, case in TRACE.items()
+    if "store" in case.params and "headers" not in name and "duplicates" not in name  # no such stores here
+]
+
+
+@pytest.mark.parametrize("case", OF_PROCESSORS)
+def test_stores_of_processors_log_what_kafka_streams_logs(case: str) -> None:
+    params, log = TRACE[case].params, Collected()
+    with store_of(params).build().init(semantics="kafka-4.3") as store:
+        store.log_to(log)
+        for step in TRACE[case].steps:
+            log.carrier_ms = step["carrier_ts"]
+            act(store, params, step)
+            assert log.records == step["changelog"], f"step {step['i']}"
+            log.records = []
