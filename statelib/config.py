@@ -195,7 +195,7 @@ class Settings(BaseSettings):
     )
     changelogs: Names = Field(
         default=(),
-        description="stores that keep a changelog, in a topic <job>-<store>-changelog, from the first run on",
+        description="stores that keep a changelog, in a topic <job>-<store>-changelog, from its first run on",
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")

@@ -101,7 +101,7 @@ def plan(
             (`statelib.commits.evolution`); any other store that is named stays as it is.
         migrate_stores: Names of tables' stores that may be made anew of what they hold if only their kind or retention
             has changed.
-        changelogs: Names of stores that keep a changelog, from the job's first run on. One that does goes on to.
+        changelogs: Names of stores that keep a changelog, from the store's first run on. One that does goes on to.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
 
     Returns:
@@ -162,7 +162,7 @@ def plan(
             evolution=evolution,
             sources=sources,
             tasks=_tasks(job.topology, archives, slices),
-            sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs),
+            sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
             created_at_ms=now_ms,
         ),
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from statelib.commits.definition import JobDefinition, SinkNode
-    from statelib.manifests import Commit
+    from statelib.manifests import Commit, Evolution
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
@@ -23,6 +23,7 @@ def sink_partitions(
     archives: Mapping[str, TopicArchive],
     head: Commit | None,
     changelogs: Collection[str],
+    evolution: Evolution | None,
 ) -> dict[str, int]:
     """Partitions of each topic that the job writes: as declared, else as in its archive, else as many as its tasks.
 
@@ -38,7 +39,8 @@ def sink_partitions(
     before = Runs(warehouse, job.name).plan(head.run_id) if head is not None else None
     if before is not None:
         partitions |= before.sink_partitions
-    partitions |= _changelog_partitions(job, counts, partitions, head, changelogs)
+    begun = _stores_begun(warehouse, head, evolution)
+    partitions |= _changelog_partitions(job, counts, partitions, begun, changelogs)
     for sub in job.topology.sub_topologies:
         for sink in sub.all_sinks:
             if sink.internal:
@@ -62,14 +64,33 @@ def sink_partitions(
     return partitions
 
 
+def _stores_begun(warehouse: Storage, head: Commit | None, evolution: Evolution | None) -> set[str] | None:
+    """The stores that may hold something before the run; None: any store may."""
+    if head is None:
+        return set()
+    before = None if evolution is None else Runs(warehouse, head.job).topology(evolution.fingerprint)
+    if evolution is None or before is None:
+        return None
+    dropped = {family for families in evolution.dropped_families.values() for family in families}
+    return {store.name for store in before.stores if not dropped.issuperset(store.families)}
+
+
 def _changelog_partitions(
     job: JobDefinition,
     tasks: Mapping[int, int],
     known: Mapping[str, int],
-    head: Commit | None,
+    begun: Collection[str] | None,
     changelogs: Collection[str],
 ) -> dict[str, int]:
-    """Partitions of the changelogs that are wanted, beside those that are ``known``: one a task."""
+    """Partitions of the changelogs that are wanted, beside those that are ``known``: one a task.
+
+    Args:
+        job: The job.
+        tasks: The number of tasks of each sub-topology.
+        known: Partitions of the topics that the head's run had.
+        begun: The stores that may hold something already; None: any.
+        changelogs: Names of stores.
+    """
     stores = {store.name: tasks[sub.index] for sub in job.topology.sub_topologies for store in sub.stores if store.logs}
     partitions: dict[str, int] = {}
     for name in changelogs:
@@ -79,9 +100,9 @@ def _changelog_partitions(
             raise ConfigurationError(
                 "there is no such store that can keep a changelog", job=job.name, store=name, next_step=step
             )
-        if head is not None and topic not in known:
+        if topic not in known and (begun is None or name in begun):
             raise ConfigurationError(
-                f"a changelog begins with the job, which has made {head.commit} commits already",
+                "a changelog begins with its store, which has been written to already",
                 job=job.name,
                 store=name,
                 next_step="leave it out of `changelogs`, or give the job a new name: it then replays all",

@@ -163,6 +163,16 @@ def joined_after_a_grace_period(builder: StreamsBuilder) -> None:
     sales.left_join(table, {"left": "left.amount", "right": "right.amount"}, joined).to("out")
 
 
+def distinct_windows(builder: StreamsBuilder) -> None:
+    windows = TimeWindows.of_size_and_grace(minutes(2), minutes(1))
+    builder.stream("sales").group_by_key().windowed_by(windows).distinct().to("out")
+
+
+def distinct_sessions(builder: StreamsBuilder) -> None:
+    windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
+    builder.stream("sales").group_by_key().windowed_by(windows).distinct().to("out")
+
+
 TOPOLOGIES = [
     plain_table,
     versioned_table,
@@ -183,6 +193,8 @@ TOPOLOGIES = [
     suppressed_table,
     suppressed_by_the_record,
     joined_after_a_grace_period,
+    distinct_windows,
+    distinct_sessions,
 ]
 
 
@@ -304,8 +316,32 @@ def test_a_changelog_begins_with_the_job_and_goes_on_by_itself(tmp_path: Path) -
     with pytest.raises(ConfigurationError, match="no changelog: s"):
         rebuilt(plain, head_of(plain))
     late = Pipeline(tmp_path / "b", made(counts), changelogs=["s"])
-    with pytest.raises(ConfigurationError, match="a changelog begins with the job"):
+    with pytest.raises(ConfigurationError, match="a changelog begins with its store"):
         late.run(None)
+
+
+def test_a_store_that_a_changed_topology_brings_can_have_a_changelog(tmp_path: Path) -> None:
+    def two(builder: StreamsBuilder) -> None:
+        sales = builder.stream("sales").group_by_key()
+        sales.count(Materialized.as_("s")).to_stream().to("out")
+        windows = TimeWindows.of_size_and_grace(minutes(2), minutes(1))
+        sales.windowed_by(windows).count(Materialized.as_("w")).to_stream().to("windows")
+
+    replayed(tmp_path, made(counts), [5 * MINUTE])
+    late = Pipeline(tmp_path, made(two), changelogs=["s", "w"], attempt="two")
+    late.run(9 * MINUTE)
+    late.run(None)
+    assert rebuilt(late, head_of(late)) == late.state()
+    assert late.output(changelog_topic("job", "w"))
+
+
+def test_a_store_that_was_reset_can_have_a_changelog(tmp_path: Path) -> None:
+    plain = Pipeline(tmp_path, made(counts))
+    plain.archive("sales", SALES, TYPES, partitions=2)
+    plain.run(5 * MINUTE)
+    late = Pipeline(tmp_path, made(totals), changelogs=["s"], attempt="two")
+    late.run(None, reset_stores=["s"])
+    assert rebuilt(late, head_of(late)) == late.state()
 
 
 def test_nothing_is_rebuilt_from_a_changelog_that_is_too_short(tmp_path: Path) -> None:
