@@ -51,22 +51,25 @@ def policy(
     return np.array([(wait_ms, *bounds, strict, clock, suffix_words)], dtype=POLICY)
 
 
-def departure_order(time: NDArray[np.int64], key_code: NDArray[np.int64], keys: KeyTable) -> NDArray[np.int64]:
+def bytes_ranks(keys: pa.Array) -> NDArray[np.int64]:
+    """int64: the place of each key (binary) in the order of their bytes; equal ones are in any order."""
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[sort_order(*spans_of(keys))] = np.arange(len(keys))
+    return ranks
+
+
+def departure_order(time: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.int64]:
     """The order in which windows leave: by buffer time, then by the bytes of the key.
 
     Args:
         time: int64, buffer times; windows of one key have different ones.
-        key_code: int64.
-        keys: The dictionary of the keys.
+        rank: int64, less than their number, in the order of the keys' bytes.
 
     Returns:
         int64: indices.
     """
     time_of = np.unique(time, return_inverse=True)[1]
-    codes, key_of = np.unique(key_code, return_inverse=True)
-    rank = np.empty(len(codes), dtype=np.int64)
-    rank[sort_order(*spans_of(keys.take(codes)))] = np.arange(len(codes))
-    return np.argsort(time_of * len(codes) + rank[key_of])  # one number: both are less than the number of windows
+    return np.argsort(time_of * len(rank) + rank)  # one number: both are less than the number of windows
 
 
 class SuppressionBuffer:

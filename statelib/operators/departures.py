@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 
-from statelib.kernels.suppression_buffer import departure_order
-from statelib.kernels.suppression_layout import INPUT
+from statelib.kernels.suppression_buffer import bytes_ranks, departure_order
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from statelib.kernels.key_table import KeyTable
@@ -23,7 +24,8 @@ class Departures:
     """Keys that have left the buffer.
 
     Attributes:
-        key_code: int64.
+        keys: Serialised record keys; binary.
+        key_code: int64, their codes; None: not all of them have one.
         start: int64, of the window; 0 without one.
         end: int64.
         time: int64, buffer time, ms.
@@ -33,7 +35,8 @@ class Departures:
         prior: The value that each replaces downstream; None if the rows do not say what they replace.
     """
 
-    key_code: NDArray[np.int64]
+    keys: pa.Array
+    key_code: NDArray[np.int64] | None
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     time: NDArray[np.int64]
@@ -46,44 +49,62 @@ class Departures:
         return len(self.trigger)
 
     @classmethod
-    def of(cls, slots: NDArray[Any], trigger: NDArray[np.int64], rows: pa.RecordBatch, prior: pa.Array | None) -> Self:
-        """Those of ``slots`` (`SLOT`)."""
+    def of(
+        cls,
+        slots: NDArray[Any],
+        trigger: NDArray[np.int64],
+        rows: pa.RecordBatch,
+        prior: pa.Array | None,
+        keys: KeyTable,
+    ) -> Self:
+        """Those of ``slots`` (`SLOT`); ``keys``: the dictionary of their keys."""
         fields = ("key_code", "start", "end", "time", "updated")
         columns = {name: np.ascontiguousarray(slots[name]) for name in fields}
-        return cls(**columns, trigger=trigger, rows=rows, prior=prior)
+        return cls(keys.take(columns["key_code"]), **columns, trigger=trigger, rows=rows, prior=prior)
 
 
-def as_inputs(rows: BufferedRows, key_code: NDArray[np.int64]) -> NDArray[Any]:
-    """Stored keys (``key_code``: int64) as `INPUT`, as if they came now."""
-    inputs = np.zeros(len(rows), dtype=INPUT)
-    inputs["key_code"] = key_code
-    inputs["start"], inputs["end"], inputs["time"] = rows.start, rows.end, rows.time
-    inputs["timestamp"], inputs["bytes"] = rows.updated, rows.counted_bytes
-    return inputs
-
-
-_NAMES = {"updated": "timestamp"} | {name: name for name in ("key_code", "start", "end", "time", "bytes")}
-"""What is known of a key that leaves: its name in a `SLOT`, and in an `INPUT`."""
+_NAMES = {"updated": "timestamp", "counted_bytes": "bytes"} | {name: name for name in ("start", "end", "time")}
+"""What is known of a key that leaves: its name in `BufferedRows`, and in an `INPUT`."""
 
 
 def merged(
-    slots: NDArray[Any], inputs: NDArray[Any], through: NDArray[np.int64], due: NDArray[Any], keys: KeyTable
-) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.int64]]:
+    slots: NDArray[Any],
+    inputs: NDArray[Any],
+    through: NDArray[np.int64],
+    due: Sequence[BufferedRows],
+    keys: KeyTable,
+) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
     """Windows that leave the buffer, and those that leave without having been in it, in one order.
 
-    Column by column: to choose and to join whole records costs numpy twenty times as much.
+    Column by column: to choose and to join whole records costs numpy twenty times as much. What comes from the store
+    gets no codes, since its keys leave as soon as they have come.
 
     Args:
         slots: `SLOT`, those that leave the buffer.
         inputs: `INPUT`.
         through: int64: which of ``inputs`` leave at once.
-        due: `INPUT`, those that leave the store.
-        keys: The dictionary of the keys.
+        due: Those that leave the store.
+        keys: The dictionary of the keys of ``slots`` and ``inputs``.
 
     Returns:
-        The columns of `Departures` that all have, and their ``bytes``; and the order, as indices of ``slots``
+        The columns of `Departures` that all have; what each counts, in bytes; and the order, as indices of ``slots``
         followed by ``through`` and ``due``.
     """
-    columns = {of: np.concatenate([slots[of], inputs[name][through], due[name]]) for of, name in _NAMES.items()}
-    order = departure_order(columns["time"], columns["key_code"], keys)
-    return {name: column[order] for name, column in columns.items()}, order
+
+    def column(stored: str, given: str) -> NDArray[np.int64]:
+        held = "bytes" if stored == "counted_bytes" else stored
+        return np.concatenate([slots[held], inputs[given][through], *(getattr(rows, stored) for rows in due)])
+
+    codes: NDArray[np.int64] = np.concatenate([slots["key_code"], inputs["key_code"][through]])
+    time = column("time", "time")
+    serialized = pa.concat_arrays([keys.take(codes), *(rows.key for rows in due)])
+    if due:
+        ranks = bytes_ranks(serialized)
+    else:
+        distinct, key_of = np.unique(codes, return_inverse=True)
+        ranks = bytes_ranks(keys.take(distinct))[key_of]
+    order = departure_order(time, ranks)
+    columns: dict[str, Any] = {name: column(name, given)[order] for name, given in _NAMES.items()}
+    columns["keys"] = serialized.take(pa.array(order))
+    columns["key_code"] = None if due else codes[order]
+    return columns, columns.pop("counted_bytes"), order

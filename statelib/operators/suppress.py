@@ -284,18 +284,19 @@ class RunningSuppress:
             batch: Has the types of what reaches the operator.
             sequence: int64, of each.
         """
-        codes, start, end, rows, prior = left.key_code, left.start, left.end, left.rows, left.prior
+        keys, codes, start, end, rows, prior = left.keys, left.key_code, left.start, left.end, left.rows, left.prior
         if self._spec.suppressed.final_results and rows.column("value").null_count:
             keep = np.asarray(rows.column("value").is_valid())
             self._metrics.account("tombstone", len(left) - int(keep.sum()))
-            codes, start, end, sequence = codes[keep], start[keep], end[keep], sequence[keep]
-            rows = rows.filter(pa.array(keep))
+            start, end, sequence = start[keep], end[keep], sequence[keep]
+            keys, rows = keys.filter(pa.array(keep)), rows.filter(pa.array(keep))
+            codes = None if codes is None else codes[keep]
             prior = None if prior is None else prior.filter(pa.array(keep))
-        self._metrics.account("emitted", len(codes))
-        self._metrics.count("suppression-emit", len(codes))
-        self._metrics.records_out += len(codes)
+        self._metrics.account("emitted", len(sequence))
+        self._metrics.count("suppression-emit", len(sequence))
+        self._metrics.records_out += len(sequence)
         return Batch(
-            keys=KeyColumn(serde_for(batch.keys.type).deserialize(self._context.keys.take(codes))),
+            keys=KeyColumn(serde_for(batch.keys.type).deserialize(keys)),
             key_code=codes,
             value=rows.column("value"),
             timestamp=np.asarray(rows.column("timestamp")),

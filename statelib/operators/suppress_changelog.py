@@ -109,7 +109,7 @@ class SuppressChangelog:
         self._changelog.add(raw_keys, values, timestamp, headers)
 
     def _keys_of(self, left: Departures) -> pa.Array:
-        return self._raw_keys(left.key_code, left.start, left.end)
+        return buffer_keys(left.keys, left.start, left.end, self._suffix_words)
 
     def _raw_keys(self, codes: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> pa.Array:
         return buffer_keys(self._keys.take(np.ascontiguousarray(codes)), start, end, self._suffix_words)

@@ -14,8 +14,7 @@ of the bounds, which makes room for the next batches. Nothing of that shows in w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,19 +24,19 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
-from statelib.kernels.suppression_layout import EMPTY, INPUT, NOT_STORED, PUT, SLOT, buffer_keys
+from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
 from statelib.operators.buffered_columns import from_store, stored_schema, to_store
-from statelib.operators.departures import Departures, as_inputs, merged
+from statelib.operators.departures import Departures, merged
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for, serialized
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import named
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRows
+from statelib.stores.suppression_codec import BufferedRows, encode_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
 
 _FEW_ROWS = 1 << 12
-_NONE = np.empty(0, dtype=INPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +197,13 @@ class TimeOrderedBuffer:
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
         slots = self._buffer.put_last(inputs.take(stays), pool.append(rows.take(pa.array(stays))), stream_time)
-        gone, order = merged(slots, inputs, through, due, self._context.keys)
+        gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys)
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
-        trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone.pop("bytes"))
-        all_rows = pa.concat_batches([pool.take(slots["row"]), rows, *due_rows])
-        after = len(slots) + rows.num_rows
-        which = np.concatenate([np.arange(len(slots)), len(slots) + through, after + np.arange(len(due))])
+        trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
+        all_rows = pa.concat_batches([pool.take(slots["row"]), rows.take(pa.array(through)), *due_rows])
+        del due_rows
         self._tidy(slots, pool, due)
-        return Departures(**gone, trigger=trigger, rows=all_rows.take(pa.array(which[order])))
+        return Departures(**gone, trigger=trigger, rows=all_rows.take(pa.array(order)))
 
     def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
@@ -223,7 +220,7 @@ class TimeOrderedBuffer:
         rows, prior = pool.take(slots["row"]), None
         if "old" in rows.schema.names:
             prior = (rows if self._as_shipped else pool.take(slots["first_row"])).column("old")
-        return Departures.of(slots, trigger, rows, prior)
+        return Departures.of(slots, trigger, rows, prior, self._context.keys)
 
     def sizes_of_old_values(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Size of each old value, and a code for its content: Kafka counts it once if it is the prior one too."""
@@ -264,13 +261,10 @@ class TimeOrderedBuffer:
         for rows, columns in self._read(stored):
             self._insert(rows, columns)
 
-    def _take_out(self, stored: Iterable[BufferedRows]) -> tuple[NDArray[Any], list[pa.RecordBatch]]:
-        """Takes stored keys, but for those that are in memory, past it: as `INPUT`, and their rows."""
-        keys, rows_of_keys = [np.empty(0, dtype=INPUT)], []
-        for rows, columns in self._read(stored):
-            keys.append(as_inputs(rows, self._context.keys.encode(rows.key)))
-            rows_of_keys.append(columns)
-        return np.concatenate(keys), rows_of_keys
+    def _take_out(self, stored: Iterable[BufferedRows]) -> tuple[list[BufferedRows], list[pa.RecordBatch]]:
+        """Takes stored keys, but for those that are in memory, past it: they, and their rows as columns."""
+        found = [(replace(rows, row=pa.nulls(len(rows))), columns) for rows, columns in self._read(stored)]
+        return [rows for rows, _ in found], [columns for _, columns in found]
 
     def _read(self, stored: Iterable[BufferedRows]) -> Iterator[tuple[BufferedRows, pa.RecordBatch]]:
         """Stored keys that are not in memory, with their columns; they no longer count as spilled."""
@@ -284,7 +278,7 @@ class TimeOrderedBuffer:
             yield rows, pa.RecordBatch.from_struct_array(columns)
 
     def _unless_in_memory(self, rows: BufferedRows) -> BufferedRows:
-        codes = self._context.keys.encode(rows.key)
+        codes = self._context.keys.find(rows.key)  # a key without a code is not in memory
         return rows.filter(self._buffer.find(codes, rows.start, rows.end) == EMPTY)
 
     def _insert(self, rows: BufferedRows, columns: pa.RecordBatch) -> None:
@@ -331,12 +325,13 @@ class TimeOrderedBuffer:
         self._store.store_totals(records, size, schema, write)
         self._forget(records, size)
 
-    def _tidy(self, gone: NDArray[Any], pool: RowPool, past: NDArray[Any] = _NONE) -> None:
-        """Removes what has left (`SLOT`; ``past`` memory: `INPUT`) from the store too, and keeps memory in bounds."""
+    def _tidy(self, gone: NDArray[Any], pool: RowPool, past: Sequence[BufferedRows] = ()) -> None:
+        """Removes what has left (`SLOT`; or went ``past`` memory) from the store too, and keeps memory in bounds."""
         write = WriteBatch()
         # From a store in order of time they go all at once at the next flush, and nobody looks for them till then.
         if not self._store.is_by_time:
-            self._store.remove(self._raw_keys(past), past["time"], write)
+            for rows in past:
+                self._store.remove(encode_keys(rows, self._suffix_words), rows.time, write)
             stored = gone[gone["stored_time"] != NOT_STORED]
             self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
         if self._exceeds(share=1):
@@ -381,24 +376,25 @@ class TimeOrderedBuffer:
             changes = BufferChanges(
                 time,
                 slots["stored_time"][changed],
-                lambda some: self._raw_keys(slots[changed[some]]),
-                lambda some: self._rows_of(slots[changed[some]], pool),
+                lambda some: self._raw_keys(slots, changed[some]),
+                lambda some: self._rows_of(changed[some], pool),
             )
             self._store.store(changes, stored_schema(pool.schema), write)
             self._newest_stored = max(self._newest_stored, int(time.max()))
 
-    def _rows_of(self, slots: NDArray[Any], pool: RowPool) -> BufferedRows:
+    def _rows_of(self, numbers: NDArray[np.int64], pool: RowPool) -> BufferedRows:
         """What the store holds of slots."""
-        first_rows = partial(pool.take, slots["first_row"])
-        rows = to_store(pool.take(slots["row"]), first_rows, keeps_old=self._as_shipped).to_struct_array()
+        slots = self._buffer.slots
+        latest = pool.take(slots["row"][numbers])
+        rows = to_store(latest, lambda: pool.take(slots["first_row"][numbers]), keeps_old=self._as_shipped)
         return BufferedRows(
-            key=self._context.keys.take(np.ascontiguousarray(slots["key_code"])),
-            start=slots["start"],
-            end=slots["end"],
-            time=slots["time"],
-            updated=slots["updated"],
-            counted_bytes=slots["bytes"],
-            row=serialized(rows),
+            key=self._context.keys.take(slots["key_code"][numbers]),
+            start=slots["start"][numbers],
+            end=slots["end"][numbers],
+            time=slots["time"][numbers],
+            updated=slots["updated"][numbers],
+            counted_bytes=slots["bytes"][numbers],
+            row=serialized(rows.to_struct_array()),
         )
 
     def _compact(self, pool: RowPool) -> None:
@@ -416,7 +412,8 @@ class TimeOrderedBuffer:
             self._old_values.clear()
             slots["prior_code"][held] = self.sizes_of_old_values(pool.take(slots["first_row"][held]))[1]
 
-    def _raw_keys(self, slots: NDArray[Any]) -> pa.Array:
-        """The buffer keys of slots, or of inputs."""
-        keys = self._context.keys.take(np.ascontiguousarray(slots["key_code"]))
-        return buffer_keys(keys, slots["start"], slots["end"], self._suffix_words)
+    def _raw_keys(self, slots: NDArray[Any], numbers: NDArray[np.int64] | None = None) -> pa.Array:
+        """The buffer keys of slots, or of inputs; of those ``numbers``, column by column: see `merged`."""
+        chosen = slice(None) if numbers is None else numbers
+        key_code, start, end = (np.ascontiguousarray(slots[name][chosen]) for name in ("key_code", "start", "end"))
+        return buffer_keys(self._context.keys.take(key_code), start, end, self._suffix_words)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 PORTION = 1 << 14
 """How many keys a column may have to be written at once with all else."""
+
+_LISTED_ENTRIES = 1 << 14
+_LISTED_BYTES = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,24 @@ def end_of_prefix(prefix: bytes) -> bytes | None:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
+def in_large_lists(
+    lists: Iterable[tuple[list[bytes], list[bytes]]],
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """The same keys and values in fewer lists, of the size that `Backend.scan_lists` gives."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    size = 0
+    for some_keys, some_values in lists:
+        keys += some_keys
+        values += some_values
+        size += sum(map(len, some_keys)) + sum(map(len, some_values))
+        if len(keys) >= _LISTED_ENTRIES or size >= _LISTED_BYTES:
+            yield keys, values
+            keys, values, size = [], [], 0
+    if keys:
+        yield keys, values
+
+
 class Backend(Protocol):
     """Ordered byte maps, one a family; keys in bytewise order."""
 
@@ -149,6 +170,14 @@ class Backend(Protocol):
         """Keys from ``first`` (inclusive) to ``end`` (exclusive; None: to the last), with values, in order.
 
         What is written after the scan began does not show in it.
+        """
+
+    def scan_lists(
+        self, family: str, first: bytes = b"", end: bytes | None = None
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """As `scan`, keys and values of some thousand at a time, which takes two thirds of the time.
+
+        At most 16,384 entries at a time, and hardly more of them once they have 8 MiB.
         """
 
     def count(self, family: str, first: bytes = b"") -> int:

@@ -1,4 +1,4 @@
-"""Entries of a backend as columns, some thousand at a time: how a store is read as a whole."""
+"""Entries of a backend as columns: how a store is read as a whole, and asked for many keys."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.stores.byte_columns import in_order
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.stores.backend import Backend
     from statelib.stores.byte_columns import Column
-
-_MOST_ENTRIES = 1 << 14
-_MOST_BYTES = 1 << 23
 
 
 def scan_columns(
@@ -21,17 +20,16 @@ def scan_columns(
 ) -> Iterator[tuple[Column, Column]]:
     """Keys and values from ``first`` (inclusive) to ``end`` (exclusive; None: to the last), in the order of the keys.
 
-    At most 16,384 entries at a time, and no more of them once they have 8 MiB.
+    As many at a time as `Backend.scan_lists` gives.
     """
-    keys: list[bytes] = []
-    values: list[bytes] = []
-    size = 0
-    for key, value in backend.scan(family, first, end):
-        keys.append(key)
-        values.append(value)
-        size += len(key) + len(value)
-        if len(keys) == _MOST_ENTRIES or size >= _MOST_BYTES:
-            yield pa.array(keys, pa.binary()), pa.array(values, pa.binary())
-            keys, values, size = [], [], 0
-    if keys:
+    for keys, values in backend.scan_lists(family, first, end):
         yield pa.array(keys, pa.binary()), pa.array(values, pa.binary())
+
+
+def look_up(backend: Backend, family: str, keys: Column) -> list[bytes | None]:
+    """The values of keys, in their order; asked for in that of their bytes, in which RocksDB is fastest."""
+    order = in_order(keys)
+    values: list[bytes | None] = [None] * len(keys)
+    for place, value in zip(order.to_pylist(), backend.multi_get(family, keys.take(order).to_pylist()), strict=True):
+        values[place] = value
+    return values

@@ -13,6 +13,7 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from statelib.errors import InternalError
+from statelib.stores.backend import in_large_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,6 +77,12 @@ class MemoryBackend:
         scan = _Scan((key, entries[key]) for key in keys)
         self._scans.add(scan)
         return scan
+
+    def scan_lists(
+        self, family: str, first: bytes = b"", end: bytes | None = None
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """See `Backend`."""
+        return in_large_lists(([key], [value]) for key, value in self.scan(family, first, end))
 
     def count(self, family: str, first: bytes = b"") -> int:
         """See `Backend`."""

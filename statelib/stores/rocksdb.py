@@ -12,6 +12,8 @@ Settings of a batch job, and why:
 * Filters and indices are partitioned: a filter in one piece is 2 MB where a file holds a million keys, more than a
   shard of the cache takes, and would be read anew for each look-up.
 * One thread opens the files of a family. They are few, and 16 threads, started anew for each family, take longer.
+* The system reads ahead around what is looked up. It has forgotten a table file that was written a moment ago, and
+  reading a spill's block by block would double what look-ups in it take.
 * LZ4: state is written once a slice and read a few times.
 * Files are merged in tiers, in the background or when asked: see `statelib.stores.rocksdb_compaction`.
 """
@@ -43,7 +45,7 @@ from statelib.errors import (
     CorruptedDataError,
     InternalError,
 )
-from statelib.stores.backend import PORTION
+from statelib.stores.backend import PORTION, in_large_lists
 from statelib.stores.rocksdb_compaction import MOST_EXPIRING_FILES, compact, in_tiers
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
 from statelib.stores.rocksdb_rows import add, ingest
@@ -86,31 +88,33 @@ class _Scan:
         else:
             native.seek(first)
 
-    def chunks(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All that there is, some at a time."""
-        size = 1  # many scans want only their first item
+    def chunks(self, size: int = 1) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys and values of all that there is: of ``size`` entries, and then of more and more at a time."""
         while True:
             if self._native is None:
                 raise InternalError("the scan's backend is closed", file=self._path)
             with mapped_errors(self._path):
-                chunk = self._read(self._native, size)
-            if not chunk:
+                keys, values = self._read(self._native, size)
+            if not keys:
                 return
-            yield chunk
+            yield keys, values
             size = min(size * 2, _MAX_SCAN_CHUNK)
 
-    def _read(self, native: RdictIter, size: int) -> list[tuple[bytes, bytes]]:
-        items: list[tuple[bytes, bytes]] = []
+    def _read(self, native: RdictIter, size: int) -> tuple[list[bytes], list[bytes]]:
+        """Lists of bytes, which Python's collector of garbage does not look at, as it does at pairs."""
+        keys: list[bytes] = []
+        values: list[bytes] = []
         valid, key, value = native.valid, native.key, native.value
         step = native.prev if self._reverse else native.next
-        first, append = self._first, items.append
+        first, add_key, add_value = self._first, keys.append, values.append
         for _ in range(size):
             if not valid() or (found := key()) < first:  # going down; the upper bound is the native iterator's
                 break
-            append((found, value()))
+            add_key(found)
+            add_value(value())
             step()
         native.status()
-        return items
+        return keys, values
 
     def release(self) -> None:
         """Drops the native iterator, which would keep the database's lock."""
@@ -194,13 +198,26 @@ class RocksDbBackend:
         self, family: str, first: bytes = b"", end: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """See `Backend`; writes after the scan began do not show in it."""
+        scan = self._scan(family, first, end, reverse=reverse)
+        # Many scans want only their first item.
+        return iter(()) if scan is None else chain.from_iterable(zip(*lists, strict=True) for lists in scan.chunks())
+
+    def scan_lists(
+        self, family: str, first: bytes = b"", end: bytes | None = None
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """See `Backend`."""
+        scan = self._scan(family, first, end)
+        return iter(()) if scan is None else in_large_lists(scan.chunks(_MAX_SCAN_CHUNK))
+
+    def _scan(self, family: str, first: bytes, end: bytes | None, *, reverse: bool = False) -> _Scan | None:
+        """None: there is nothing."""
         database = self._family(family)
         if database is None or (end is not None and end <= first):
-            return iter(())
+            return None
         with mapped_errors(self._path):
             scan = _Scan(database, first, end, reverse=reverse, path=self._path)
         self._scans.add(scan)
-        return chain.from_iterable(scan.chunks())
+        return scan
 
     def count(self, family: str, first: bytes = b"") -> int:
         """See `Backend`."""
@@ -390,6 +407,7 @@ def _options(memory_bytes: int, *, compacts_itself: bool) -> Options:
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_max_file_opening_threads(1)
+    options.set_advise_random_on_open(False)
     in_tiers(options, in_background=compacts_itself)
     options.set_write_buffer_manager(
         WriteBufferManager.new_write_buffer_manager_with_cache(memory_bytes // 2, False, cache)

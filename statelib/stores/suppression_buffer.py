@@ -9,8 +9,7 @@ The rows lie by key, beside an index by time, or (format 3) in order of time: se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import empty_values
+from statelib.stores.column_scan import look_up
 from statelib.stores.header import Header
 from statelib.stores.suppression_codec import (
     BY_KEY,
@@ -37,15 +37,13 @@ from statelib.stores.suppression_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, ColumnOf, WriteBatch
     from statelib.stores.byte_columns import Column
-
-Item = TypeVar("Item")
 
 _READ_AT_ONCE = 1 << 14
 
@@ -128,15 +126,13 @@ class SuppressionBufferStore:
         if self.is_by_time:
             yield from self.due(after_ms, None)
             return
-        for some in _some_at_once(self._backend.scan(self._rows)):
-            yield self._decoded([key for key, _ in some], [value for _, value in some])
+        for raw_keys, raw_values in self._backend.scan_lists(self._rows):
+            yield self._decoded(raw_keys, raw_values)
 
     def due(self, after_ms: int, until_ms: int | None) -> Iterator[BufferedRows]:
         """What has a buffer time above ``after_ms`` and up to ``until_ms`` (None: any), the oldest first."""
         end = None if until_ms is None else encode_time_key(until_ms + 1, b"")
-        index = self._backend.scan(self._by_time, encode_time_key(after_ms + 1, b""), end)
-        for some in _some_at_once(index):
-            raw_keys, raw_values = [raw for raw, _ in some], [value for _, value in some]
+        for raw_keys, raw_values in self._backend.scan_lists(self._by_time, encode_time_key(after_ms + 1, b""), end):
             yield self._decoded(raw_keys, raw_values) if self.is_by_time else self._indexed(raw_keys)
 
     def _indexed(self, time_keys: Sequence[bytes]) -> BufferedRows:
@@ -156,8 +152,8 @@ class SuppressionBufferStore:
         """
         family, keys = (self._by_time, encode_time_keys(time, raw_keys)) if self.is_by_time else (self._rows, raw_keys)
         for first in range(0, len(keys), _READ_AT_ONCE):
-            some = keys.slice(first, _READ_AT_ONCE).to_pylist()
-            pairs = zip(some, self._backend.multi_get(family, some), strict=True)
+            some = keys.slice(first, _READ_AT_ONCE)
+            pairs = zip(some.to_pylist(), look_up(self._backend, family, some), strict=True)
             found = [(key, value) for key, value in pairs if value is not None]
             yield self._decoded([key for key, _ in found], [value for _, value in found])
 
@@ -206,9 +202,3 @@ class SuppressionBufferStore:
 def _time_keys(time: NDArray[np.int64], raw_keys: ColumnOf, chosen: NDArray[np.int64]) -> ColumnOf:
     """Gives keys of the index by time: of the indices ``chosen`` of all buffer times and keys."""
     return lambda some: encode_time_keys(time[chosen[some]], raw_keys(chosen[some]))
-
-
-def _some_at_once(items: Iterable[Item]) -> Iterator[list[Item]]:
-    remaining = iter(items)
-    while some := list(islice(remaining, _READ_AT_ONCE)):
-        yield some

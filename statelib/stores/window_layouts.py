@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import empty_values
-from statelib.stores.column_scan import scan_columns
+from statelib.stores.column_scan import look_up, scan_columns
 from statelib.stores.window_codec import (
     SUFFIX_BYTES,
     decode_key,
@@ -126,7 +126,7 @@ class RowsByKey:
 
     def get_many(self, keys: Column, start: NDArray[np.int64]) -> list[bytes | None]:
         """See `WindowLayout`."""
-        return self._backend.multi_get(self._windows, encode_keys(keys, start).to_pylist())
+        return look_up(self._backend, self._windows, encode_keys(keys, start))
 
     def of_key(self, key: bytes, from_ms: int, to_ms: int) -> Iterator[Entry]:
         """See `WindowLayout`."""
@@ -214,7 +214,7 @@ class RowsByStart:
 
     def get_many(self, keys: Column, start: NDArray[np.int64]) -> list[bytes | None]:
         """See `WindowLayout`."""
-        return self._backend.multi_get(self._by_start, encode_start_keys(keys, start).to_pylist())
+        return look_up(self._backend, self._by_start, encode_start_keys(keys, start))
 
     def of_key(self, key: bytes, from_ms: int, to_ms: int) -> Iterator[Entry]:
         """See `WindowLayout`; looks once or twice for each start that any key has."""

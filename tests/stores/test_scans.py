@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import CorruptedDataError
-from statelib.stores import column_scan
+from statelib.stores import backend as backend_module
+from statelib.stores import rocksdb
 from statelib.stores.backend import WriteBatch
-from statelib.stores.column_scan import scan_columns
+from statelib.stores.column_scan import look_up, scan_columns
 from statelib.stores.join_buffer import WaitingRow, decode_columns, encode_place, encode_value
 from statelib.stores.key_value_codec import decode_values
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionRow, SessionStore
 from statelib.stores.stream_join_codec import decode_held_keys, encode_held_key
 from statelib.stores.subscription_codec import decode_keys, encode_key
@@ -21,6 +26,11 @@ from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.versioned_families import VersionedFamilies
 from statelib.stores.versioned_scan import NO_END, history, latest_values, values_at
 from statelib.stores.window import WindowStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.stores.backend import Backend
 
 KEYS = st.sampled_from([b"", b"a", b"ab", b"a" + bytes(12), b"b"])
 TIMES = st.integers(0, 60)
@@ -139,17 +149,35 @@ def test_damage_is_told(damaged) -> None:
         damaged()
 
 
-def test_a_scan_gives_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend, write = MemoryBackend(), WriteBatch()
+@pytest.mark.parametrize("kind", ["memory", "rocksdb"])
+def test_a_scan_gives_bounded_pieces(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend: Backend = MemoryBackend() if kind == "memory" else RocksDbBackend(tmp_path / "db")
+    write = WriteBatch()
     for number in range(100):
         write.put("f", b"%03d" % number, bytes(number))
     backend.write(write)
-    monkeypatch.setattr(column_scan, "_MOST_ENTRIES", 30)
-    monkeypatch.setattr(column_scan, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(rocksdb, "_MAX_SCAN_CHUNK", 1)
+    monkeypatch.setattr(backend_module, "_LISTED_ENTRIES", 30)
+    monkeypatch.setattr(backend_module, "_LISTED_BYTES", 1000)
     pieces = list(scan_columns(backend, "f", b"005", b"090"))
-    assert [key for keys, _ in pieces for key in keys.to_pylist()] == [b"%03d" % number for number in range(5, 90)]
+    found = [pair for keys, values in pieces for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
+    assert found == [(b"%03d" % number, bytes(number)) for number in range(5, 90)]
     for keys, values in pieces:
         assert len(keys) <= 30
         sizes = [len(key) + len(value) for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
         assert sum(sizes[:-1]) < 1000
+    assert len(pieces) > 3
     assert list(scan_columns(backend, "nothing")) == []
+    backend.close()
+
+
+def test_a_look_up_in_the_order_of_keys_answers_in_that_of_the_question(tmp_path: Path) -> None:
+    backend, write = RocksDbBackend(tmp_path / "db"), WriteBatch()
+    for number in range(0, 300, 3):
+        write.put("f", b"%03d" % number, b"%d" % number)
+    backend.write(write)
+    asked = np.random.default_rng(1).permutation(300).tolist()
+    keys = pa.array([b"%03d" % number for number in asked], pa.binary())
+    assert look_up(backend, "f", keys) == [b"%d" % number if number % 3 == 0 else None for number in asked]
+    assert look_up(backend, "f", keys.slice(0, 0)) == []
+    backend.close()
