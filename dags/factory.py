@@ -11,30 +11,35 @@ the last commit ended, whatever that was. So runs need no ``depends_on_past``: a
 one, a run whose slice has been replayed already, and one that is asked out of order, says so and does nothing, and of
 two runs at once one commits and the other is told. The parameter ``end_of_input`` may seal the job with a run.
 
+`migration_dag` makes the DAG that migrates a job's stores (`dags.migration`).
+
 Nothing but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in it, or
 Airflow passes it over.)
 """
 
 from __future__ import annotations
 
-import logging
+import importlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
-from airflow.sdk.exceptions import AirflowFailException
+
+from dags.migration import migration_dag
+from dags.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib.config import Settings
+    from statelib.job import Job
+
+__all__ = ["PHASES", "migration_dag", "replay_dag"]
 
 PHASES = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
 """The tasks of a DAG, in order."""
 
-_log = logging.getLogger(__name__)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -88,56 +93,36 @@ def replay_dag(
         doc_md=f"Replays `{job}`, a slice a run: {' → '.join(PHASES)}.",
         default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
     ) as dag:
-        runner = _Runner(job, settings, storage_conn_id)
+        runner = Runner(job, settings, storage_conn_id)
         run_id = _plan_task(runner)
         chain(run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
     return dag
 
 
-@dataclass(frozen=True, slots=True)
-class _Runner:
-    """What the phases of a DAG have in common."""
-
-    job: str
-    settings: dict[str, object]
-    storage_conn_id: str | None
-
-    def run(self, phase: str, run_id: str | None, **settings: object) -> object:
-        """Runs a phase; what a retry cannot mend fails the task at once."""
-        import importlib  # noqa: PLC0415  (parsing the DAG must stay quick)
-
-        from dags.connections import store_credentials  # noqa: PLC0415
-        from statelib.config import load_settings  # noqa: PLC0415
-        from statelib.errors import HindstreamError, RetryableError  # noqa: PLC0415
-        from statelib.job import load_job  # noqa: PLC0415
-
-        run: Callable[[object, Settings, str | None], object] = importlib.import_module(f"spark_jobs.{phase}").run
-        try:
-            with store_credentials(self.storage_conn_id):
-                return run(load_job(self.job), load_settings({**self.settings, **settings}), run_id)
-        except RetryableError:
-            raise
-        except HindstreamError as error:
-            raise AirflowFailException(str(error)) from error
-
-
-def _plan_task(runner: _Runner) -> Any:
+def _plan_task(runner: Runner) -> Any:
     @task.short_circuit(task_id="plan")
     def plan() -> str | None:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
         end_of_input = get_current_context()["params"]["end_of_input"]
-        planned = runner.run("plan", None, until=_until(), end_of_input=end_of_input)
+        planned = runner.call(_phase("plan"), until=_until(), end_of_input=end_of_input)
         return getattr(planned, "run_id", None)
 
     return plan()
 
 
-def _phase_task(name: str, runner: _Runner, run_id: Any) -> Any:
+def _phase_task(name: str, runner: Runner, run_id: Any) -> Any:
     @task(task_id=name, do_xcom_push=False)
     def phase(run: str) -> None:
-        runner.run(name, run)
+        runner.call(_phase(name, run))
 
     return phase(run_id)
+
+
+def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
+    def run(job: Job, settings: Settings) -> Any:
+        return importlib.import_module(f"spark_jobs.{name}").run(job, settings, run_id)
+
+    return run
 
 
 def _until() -> object:

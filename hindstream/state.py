@@ -13,6 +13,7 @@ from rich.table import Table
 
 from hindstream.numbers import bytes_text, count_text, time_text
 from spark_jobs import rebuild
+from spark_jobs.hosts import clean_hosts
 from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
@@ -157,6 +158,17 @@ def rebuild_state(job: str, settings: Settings, *, everything: bool, yes: bool, 
     made = rebuild.rebuild(job, settings, everything=everything, supersede=supersede)
     if made.commit > preview.head:
         typer.echo(f"{job}: commit {made.commit} is the head: commit {preview.head}, its state made anew.")
+
+
+def clean(job: str, settings: Settings) -> None:
+    """Cleans up the local state on all hosts, and prints what was there.
+
+    Raises:
+        HindstreamError: See `spark_jobs.hosts.clean_hosts`.
+    """
+    for host, found in clean_hosts(job, settings):
+        kept, files, folders = map(count_text, (found.kept_files, found.removed_files, found.removed_folders))
+        typer.echo(f"{host}: {kept} files are as commit and content say; removed {files} files, {folders} folders.")
 
 
 def _in_the_way(open_run: str, *, supersede: bool) -> str:

@@ -105,3 +105,16 @@ def state_rebuild(
 
     given = given_settings(settings, warehouse=warehouse)
     rebuild_state(job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede)
+
+
+@state.command("clean")
+def state_clean(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Delete what hosts have of a job below state_dir and the newest commit does not name; on a cluster, everywhere.
+
+    Safe beside runs and readers: what they miss they fetch.
+
+    Example: hindstream state clean flight-delays
+    """
+    from hindstream.state import clean  # noqa: PLC0415
+
+    clean(job_name(job), given_settings(settings, warehouse=warehouse))

@@ -184,7 +184,8 @@ def _failure(job: Job, warehouse: Storage, audit: Audit) -> InputError:
         job=job.name,
         run=audit.run_id,
         data_docs=page,
-        next_step="mend the cause and run the same slice again: this run stays in quarantine, state has not moved",
+        next_step="mend the cause and run the same slice again: this run stays in quarantine, state has not moved"
+        " (docs/runbooks/failed-audit.md)",
     )
 
 

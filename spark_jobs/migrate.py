@@ -2,7 +2,8 @@
 
 1. *plan*: says what would be done.
 2. *hold*: the job is held (`statelib.commits.hold`), and no run of it is open ("stop the application").
-3. *clean*: every host has of the job's state what the newest commit names, and nothing else ("delete all local state").
+3. *clean*: every host has of the job's state what the newest commit names, and nothing else ("delete all local state";
+   `spark_jobs.hosts`).
 4. *restore*: a run over no records whose topology has the stores as they shall be makes them anew
    (`statelib.migration`) and becomes a commit.
 5. *verify*: of each key the latest value is what it was.
@@ -17,18 +18,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs import audit, commit, replay
-from spark_jobs.hosts import on_every_host
+from spark_jobs.hosts import clean_hosts
 from spark_jobs.plan import described, planner
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, check_free, publish, read_hold, release_hold, take_hold
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic
-from statelib.commits.local_state import LocalState, clean_local_state
 from statelib.commits.rollback import rollback
 from statelib.commits.topologies import follow_up
 from statelib.errors import ConfigurationError, CorruptedDataError
@@ -72,7 +71,8 @@ class MigrationPreview:
         lines = [f"{self.job} goes on from commit {self.head}:", *(f"  {what}." for what in self.evolution.changes)]
         for migration in self.evolution.migrations:
             store, records = migration.now, self.changelogs[migration.now.name]
-            settings = "".join(f", {name} {value}" for name, value in sorted(store.settings.items()))
+            given = {name: value for name, value in sorted(store.settings.items()) if value is not None}
+            settings = "".join(f", {name} {value}" for name, value in given.items())
             source = "what it holds" if records is None else f"its changelog of {records:,} records"
             lines.append(f"Store {store.name} ({store.kind}{settings}) is made anew of {source}.")
         return lines
@@ -121,7 +121,8 @@ def run(job: Job, settings: Settings, stores: Sequence[str]) -> tuple[Commit, li
         HindstreamError: That of the step that failed.
     """
     hold(job, settings, stores)
-    clean(job.name, settings)
+    clean_hosts(job.name, settings)
+    step("migrate.cleaned")
     made = restore(job, settings, stores)
     found = verify(job.name, settings, made)
     if not any(part.comparison.differences for part in found):
@@ -150,23 +151,6 @@ def hold(job: Job, settings: Settings, stores: Sequence[str], *, approved: Evolu
         raise ConfigurationError(what, job=job.name, next_step="plan and approve it again")
     take_hold(warehouse, job.name, _holder(stores), reason=f"migration of {', '.join(stores)}", now_ms=now_ms())
     step("migrate.held")
-
-
-def clean(job: str, settings: Settings) -> list[tuple[str, LocalState]]:
-    """Removes all local state from all hosts that the newest commit does not name (`clean_local_state`).
-
-    Returns:
-        (host, what was there): this one, and on a cluster one for each slot of each executor.
-
-    Raises:
-        HindstreamError: See `on_every_host` and `clean_local_state`.
-    """
-    head = CommitLog(open_warehouse(settings), job).head()
-    if head is None:
-        raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
-    found = on_every_host(settings, partial(clean_local_state, Path(settings.state_dir).absolute(), head))
-    step("migrate.cleaned")
-    return found
 
 
 def restore(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
@@ -242,6 +226,21 @@ def release(job: str, settings: Settings, stores: Sequence[str]) -> None:
         ConfigurationError: Somebody else holds it.
     """
     release_hold(open_warehouse(settings), job, _holder(stores))
+
+
+def standing(job: Job, settings: Settings, stores: Sequence[str]) -> str:
+    """What a migration that was broken off has left, and what can be done, in words."""
+    warehouse = open_warehouse(settings)
+    if not _holds(warehouse, job, stores):
+        return f"{job.name} is not held by this migration, which has changed nothing that stands."
+    head = _head(warehouse, job)
+    has = "has" if _made(head, job, stores) else "does not have"
+    names = " ".join(f"--store {store}" for store in stores)
+    return (
+        f"{job.name} stays held by {_holder(stores)}; its newest commit, {head.commit}, {has} the migrated stores."
+        " To go on, run the step that failed again (in Airflow: clear it)."
+        f" To go back: hindstream migrate rollback JOB {names}"
+    )
 
 
 def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:

@@ -161,7 +161,7 @@ class Checkpoints:
         step("checkpoint.file-restored")
 
     def _fetch(self, file: StateFile, target: Path) -> None:
-        next_step = "see what else is damaged, and the way out: hindstream state verify"
+        next_step = "see what else is damaged: hindstream state verify; the ways out: docs/runbooks/damaged-data.md"
         try:
             sha256 = self._storage.download(f"{self._prefix}/{file.stored_name}", target)
         except ObjectNotFoundError:

@@ -48,6 +48,7 @@ def commit(warehouse: Storage, plan: Plan, *, now_ms: int) -> Commit:
             " its result stands and nothing of this one becomes visible",
             job=plan.job,
             file=warehouse.uri(log.layout.commit(plan.commit)),
+            next_step="nothing has to be mended; why there were two: docs/runbooks/two-drivers.md",
         )
     log.advise_head(standing.commit)
     step("commit.advised")

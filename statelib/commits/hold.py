@@ -83,5 +83,6 @@ def _check_holder(job: str, standing: Hold, holder: str | None) -> None:
         raise ConfigurationError(
             f"the job is held by {standing.holder}: {standing.reason}",
             job=job,
-            next_step=f"let it end; or if nobody is at work on it: hindstream release {job} {standing.holder}",
+            next_step=f"let it end; or if nobody is at work on it: hindstream release {job} {standing.holder}"
+            " (docs/runbooks/held-job.md)",
         )

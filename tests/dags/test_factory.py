@@ -18,11 +18,12 @@ PARSE = """
 import json, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from dags.factory import replay_dag
+from dags.factory import migration_dag, replay_dag
 from airflow.dag_processing.dagbag import DagBag
 
 timed = replay_dag("a.b:job", schedule="0 0 1 * *", warehouse="w")
 sealed = replay_dag("a.b:job", end_of_input="seal")
+migration = migration_dag("a.b:job", stores=["s", "t"], warehouse="w")
 bag = DagBag(dag_folder=sys.argv[1])
 dag = bag.dags["flight-delays"]
 print(json.dumps({
@@ -35,6 +36,15 @@ print(json.dumps({
     "end_of_input": [dag.params["end_of_input"], sealed.params["end_of_input"]],
     "timetable": type(dag.timetable).__name__,
     "id": timed.dag_id,
+    "migration": {
+        "id": migration.dag_id,
+        "stores": migration.params["stores"],
+        "schedule": migration.schedule,
+        "downstream": {task.task_id: sorted(task.downstream_task_ids) for task in migration.tasks},
+        "leaves": sorted(task.task_id for task in migration.leaves),
+        "roll_back": migration.get_task("roll_back").trigger_rule,
+        "approve": type(migration.get_task("approve")).__name__,
+    },
     "heavy": [name for name in ("pyspark", "great_expectations", "numba", "pyarrow") if name in sys.modules],
 }))
 """
@@ -78,6 +88,22 @@ def test_a_run_seals_only_if_it_is_asked_to(parsed: dict[str, object]) -> None:
 
 def test_a_dag_is_named_after_its_job(parsed: dict[str, object]) -> None:
     assert parsed["id"] == "a.b-job"
+
+
+def test_a_migration_is_a_chain_of_steps_that_nobody_schedules(parsed: dict[str, object]) -> None:
+    migration = parsed["migration"]
+    assert isinstance(migration, dict)
+    assert (migration["id"], migration["stores"], migration["schedule"]) == ("migrate-a.b-job", ["s", "t"], None)
+    steps = ["plan", "approve", "hold", "clean_local_state", "restore", "verify", "release"]
+    assert all(after in migration["downstream"][step] for step, after in pairwise(steps))
+    assert migration["approve"] == "ApprovalOperator"
+
+
+def test_a_failed_migration_stays_failed_whatever_its_way_back_does(parsed: dict[str, object]) -> None:
+    migration = parsed["migration"]
+    assert isinstance(migration, dict)
+    assert migration["leaves"] == ["release", "roll_back"]
+    assert migration["roll_back"] == "one_failed"
 
 
 def test_parsing_imports_nothing_heavy(parsed: dict[str, object]) -> None:

@@ -1,24 +1,36 @@
-"""The same DAG file under a real scheduler: `airflow standalone`, every task in a process of its own."""
+"""DAG files under a real scheduler, `airflow standalone`, every task in a process of its own: a slice, and migrations.
+
+The migration is done by the commands of its runbook.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dags import embedded
 from dags.factory import PHASES
+from dags.migration import STEPS
 from spark_jobs.runs import open_warehouse
-from statelib.commits import CommitLog, published_through
+from statelib import open_state
+from statelib.commits import CommitLog, published_through, read_hold
+from tests.dags import rates
+from tests.docs.blocks import Typed, parts, section
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
@@ -27,6 +39,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.slow]
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
+RUNBOOK = section("migrating-a-store.md", "By Airflow")
+TRIGGER, REJECT, CLEAR, APPROVE = [part.command for part in parts(RUNBOOK) if isinstance(part, Typed)]
+(DAG_FILE,) = re.findall(r"```python\n(.*?)```", RUNBOOK, re.DOTALL)
 
 
 def _free_port() -> int:
@@ -35,27 +50,107 @@ def _free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until ``condition`` holds; the time-out of the whole test is the only limit."""
-    while not condition():
-        assert process.poll() is None, log.read_text()
-        time.sleep(0.5)
+@dataclass
+class Scheduler:
+    """A running `airflow standalone`.
+
+    Attributes:
+        folder: Holds Airflow's home, and for each DAG the folder with its warehouse.
+        environ: What a command needs to reach it.
+    """
+
+    folder: Path
+    environ: dict[str, str]
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        """Until ``condition`` holds; the time-out of the whole test is the only limit."""
+        while not condition():
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.5)
+
+    def states(self, dag_id: str) -> dict[str, str]:
+        """State of each task, and of the run under ``run``; nothing of a DAG that is not known yet."""
+        database = self.folder / "airflow" / "airflow.db"
+        if not database.exists():
+            return {}
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            try:
+                known = connection.execute("select 'known', 'yes' from dag where dag_id = ?", [dag_id]).fetchall()
+                run = connection.execute("select 'run', state from dag_run where dag_id = ?", [dag_id]).fetchall()
+                tasks = connection.execute("select task_id, state from task_instance where dag_id = ?", [dag_id])
+                return dict([*known, *run, *tasks.fetchall()])
+            except sqlite3.OperationalError:  # not migrated yet, or busy
+                return {}
+
+    def ended(self, dag_id: str) -> dict[str, str]:
+        """The states of a run's tasks, when it has ended."""
+        self.wait(lambda: self.states(dag_id).get("run") in {"success", "failed"})
+        return {name: state for name, state in self.states(dag_id).items() if name != "known"}
+
+    def type(self, command: str) -> None:
+        """What somebody types who is on call."""
+        done = subprocess.run(["bash", "-c", command], env=self.environ, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def answer(self, command: str, dag_id: str = "migrate-rates", question: int = 1) -> None:
+        """Types an answer to the n-th question of ``approve``, when the scheduler knows that it has been asked.
+
+        Airflow loses an answer that comes earlier, and asks again after a minute.
+        """
+        asked = re.compile(f"TaskInstance Finished: dag_id={dag_id}, task_id=approve,.* state=awaiting_input")
+        self.wait(lambda: len(asked.findall(self.log.read_text())) >= question)
+        self.type(command.replace("migrate-rates", dag_id))
+
+    def xcom(self, dag_id: str, task_id: str) -> Any:
+        return self._api(f"dags/{dag_id}/dagRuns/first-try/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+
+    def log_of(self, dag_id: str, task_id: str) -> str:
+        """The log of a task's newest try."""
+        folder = self.folder / "airflow" / "logs" / f"dag_id={dag_id}"
+        files = sorted(folder.glob(f"run_id=*/task_id={task_id}/attempt=*.log"))
+        return files[-1].read_text()
+
+    def takes_token(self) -> bool:
+        """Airflow knows no users here, everybody is its administrator; False: its API does not answer yet."""
+        try:
+            with urllib.request.urlopen(f"{self.environ['AIRFLOW']}/auth/token") as answer:
+                self.environ["TOKEN"] = json.load(answer)["access_token"]
+        except urllib.error.URLError:
+            return False
+        return True
+
+    def _api(self, path: str) -> Any:
+        request = urllib.request.Request(f"{self.environ['AIRFLOW']}/api/v2/{path}")
+        request.add_header("Authorization", f"Bearer {self.environ['TOKEN']}")
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """An Airflow home with the DAG file that the embedded backfill writes."""
-    settings = make_settings(tmp_path)
+def _write_dags(folder: Path) -> None:
+    """The DAG of a job with a topic, as the embedded backfill writes it; and those of two migrations.
+
+    Of one job, somebody has put the changelog of another job in the place of its own.
+    """
+    home = folder / "airflow"
+    settings = make_settings(folder / "orders")
     archive_orders(settings, orders())
     given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
-    embedded._write_dag_file(tmp_path / "airflow", "orders", f"{JOB_FILE}:job", given)
-    return tmp_path / "airflow"
+    embedded._write_dag_file(home, "orders", f"{JOB_FILE}:job", given)
+    for dag_id in ("migrate-rates", "migrate-false"):
+        place = folder / dag_id
+        rates.run_plain(place)
+        dag_file = DAG_FILE.replace("jobs/rates.py:job", f"{rates.__file__}:job").replace("migrate-rates", dag_id)
+        others = f'"{place}/warehouse", state_dir="{place}/state", spark_master="local[2]"'
+        (home / "dags" / f"{dag_id}.py").write_text(dag_file.replace('"warehouse"', others))
+    rates.falsify_changelog(str(folder / "migrate-false" / "warehouse"))
 
 
-@pytest.fixture
-def environ(home: Path) -> dict[str, str]:
+def _environ(home: Path) -> dict[str, str]:
     port, log_port = _free_port(), _free_port()
     return os.environ | {
+        "AIRFLOW": f"http://127.0.0.1:{port}",
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__API__HOST": "127.0.0.1",
@@ -69,13 +164,16 @@ def environ(home: Path) -> dict[str, str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
         "AIRFLOW__TRIGGERER__DEFAULT_CAPACITY": "1",
+        "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
     }
 
 
-@pytest.fixture
-def standalone(home: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A running `airflow standalone`, and its log."""
-    log = home / "standalone.log"
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
+    folder = tmp_path_factory.mktemp("scheduler")
+    _write_dags(folder)
+    log = folder / "airflow" / "standalone.log"
+    environ = _environ(folder / "airflow")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [AIRFLOW, "standalone"],
@@ -86,7 +184,7 @@ def standalone(home: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no threads yet
         )
         try:
-            yield process, log
+            yield Scheduler(folder, environ, process, log)
         finally:
             process.send_signal(signal.SIGINT)  # SIGTERM would leave its children behind
             with suppress(subprocess.TimeoutExpired):  # how fast Airflow ends is not what is tested
@@ -96,30 +194,66 @@ def standalone(home: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess
                 process.wait()
 
 
-def _states(home: Path) -> dict[str, str]:
-    """State of each task, and of the run under ``run``."""
-    database = home / "airflow.db"
-    if not database.exists():
-        return {}
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        try:
-            states = dict(connection.execute("select task_id, state from task_instance").fetchall())
-            runs = connection.execute("select state from dag_run").fetchall()
-            known = connection.execute("select count(*) from dag where dag_id = 'orders'").fetchone()
-        except sqlite3.OperationalError:  # not migrated yet, or busy
-            return {}
-    run = {"run": runs[0][0]} if runs else {}
-    return {**states, **run, **({"known": "yes"} if known[0] else {})}
+@pytest.fixture(scope="module")
+def refused(scheduler: Scheduler) -> dict[str, str]:
+    """All DAGs have been triggered, and one migration approved; the states of the other's tasks after its refusal."""
+    dags = ("orders", "migrate-rates", "migrate-false")
+    scheduler.wait(lambda: all("known" in scheduler.states(dag_id) for dag_id in dags))
+    scheduler.wait(scheduler.takes_token)
+    triggers = (TRIGGER, TRIGGER.replace("migrate-rates", "migrate-false"), "airflow dags trigger orders")
+    scheduler.type(" & ".join(triggers) + "; wait")
+    scheduler.answer(REJECT)
+    scheduler.answer(APPROVE, "migrate-false")
+    return scheduler.ended("migrate-rates")
 
 
-def test_a_triggered_run_goes_through_all_phases(
-    home: Path, environ: dict[str, str], standalone: tuple[subprocess.Popen[bytes], Path], tmp_path: Path
-) -> None:
-    process, log = standalone
-    _wait(lambda: "known" in _states(home), process, log)
-    subprocess.run([AIRFLOW, "dags", "trigger", "orders"], env=environ, check=True, capture_output=True)
-    _wait(lambda: _states(home).get("run") in {"success", "failed"}, process, log)
-    states = _states(home)
-    assert {phase: states[phase] for phase in PHASES} == dict.fromkeys(PHASES, "success"), log.read_text()
-    warehouse = open_warehouse(make_settings(tmp_path))
+def test_refused_a_migration_changes_nothing(scheduler: Scheduler, refused: dict[str, str]) -> None:
+    skipped = dict.fromkeys([*STEPS[2:], "roll_back"], "skipped")
+    assert refused == {"plan": "success", "approve": "success", **skipped, "run": "success"}
+    warehouse = open_warehouse(make_settings(scheduler.folder / "migrate-rates"))
+    assert CommitLog(warehouse, "rates").head_number() == 1
+    assert read_hold(warehouse, "rates") is None
+    assert "its changelog of 40 records" in scheduler.xcom("migrate-rates", "plan")["text"]
+    assert "its changelog of 40 records" in scheduler.log_of("migrate-rates", "plan")
+
+
+def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> None:
+    scheduler.type(CLEAR)
+    scheduler.answer(APPROVE, question=2)
+    states = scheduler.ended("migrate-rates")
+    expected = {**dict.fromkeys(STEPS, "success"), "roll_back": "skipped", "run": "success"}
+    assert states == expected, scheduler.log.read_text()
+    place = scheduler.folder / "migrate-rates"
+    warehouse = open_warehouse(make_settings(place))
+    assert (CommitLog(warehouse, "rates").head_number(), read_hold(warehouse, "rates")) == (2, None)
+    compared = scheduler.xcom("migrate-rates", "verify")
+    assert sum(part["equal"] for part in compared) == 5
+    assert [part["differences"] for part in compared] == [0, 0]
+    assert max(part["versions"] for part in compared) > 5
+    (host,) = scheduler.xcom("migrate-rates", "clean_local_state")
+    assert host["kept_files"] > 0
+    with open_state(warehouse.uri(""), "rates", "rates", state_dir=place / "state") as store:
+        assert store.kind == "versioned"
+
+
+def test_a_migration_that_changes_values_is_taken_back(scheduler: Scheduler, refused: dict[str, str]) -> None:
+    states = scheduler.ended("migrate-false")
+    failed = {"verify": "failed", "release": "upstream_failed", "roll_back": "success", "run": "failed"}
+    assert states == {**dict.fromkeys(STEPS[:5], "success"), **failed}, scheduler.log.read_text()
+    place = scheduler.folder / "migrate-false"
+    warehouse = open_warehouse(make_settings(place))
+    head = CommitLog(warehouse, "rates").head()
+    assert head is not None
+    assert (head.commit, head.rolled_back_to, read_hold(warehouse, "rates")) == (3, 1, None)
+    assert "latest values are not what they were" in scheduler.log_of("migrate-false", "verify")
+    assert "The migration was taken back" in scheduler.log_of("migrate-false", "roll_back")
+    with open_state(warehouse.uri(""), "rates", "rates", state_dir=place / "state") as store:
+        assert (store.kind, sorted(store.read()["value"].to_pylist())) == ("key-value", [35, 36, 37, 38, 39])
+
+
+def test_a_triggered_run_goes_through_all_phases(scheduler: Scheduler, refused: dict[str, str]) -> None:
+    assert scheduler.ended("orders") == {**dict.fromkeys(PHASES, "success"), "run": "success"}, (
+        scheduler.log.read_text()
+    )
+    warehouse = open_warehouse(make_settings(scheduler.folder / "orders"))
     assert CommitLog(warehouse, "orders").head_number() == published_through(warehouse, "orders") == 1

@@ -17,7 +17,7 @@ COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
 )  # fmt: skip
-STATE_COMMANDS = ("list", "verify", "rollback", "rebuild")
+STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
 
 

@@ -1,0 +1,210 @@
+"""Makes the Airflow DAG that migrates stores of a job: KIP-889's manual procedure, a task for each of its steps.
+
+::
+
+    from dags.factory import migration_dag
+
+    dag = migration_dag("/srv/jobs/rates.py:job", stores=["rates"], warehouse="s3://lake/warehouse")
+
+A run plans, waits for a person who approves what it has planned, and does it. Nothing is changed before that, nor by a
+refusal. Any task may be killed, tried again or cleared: it finds what has been done. Where a task fails for good, the
+job stays held, and ``roll_back`` says so; only where the stores turn out not to hold what they did, it takes the
+migration back and lets the job go. `spark_jobs.migrate` has the steps; ``hindstream migrate`` is the same by hand.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, Param, chain, get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from dags.runner import Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark_jobs.migrate import MigrationPreview
+    from statelib.config import Settings
+    from statelib.job import Job
+
+STEPS = ("plan", "approve", "hold", "clean_local_state", "restore", "verify", "release")
+"""The tasks of a migration, in order; ``roll_back`` stands beside them."""
+
+_DOC = """Migrates stores of `{job}`: {steps}. `approve` waits for a person (*Required actions*); nothing is changed
+before, nor by *Reject*. A task that has failed may be cleared: it goes on. `roll_back` says what a failure has left."""
+
+_log = logging.getLogger(__name__)
+
+
+def migration_dag(
+    job: str,
+    *,
+    stores: Sequence[str],
+    dag_id: str | None = None,
+    tags: tuple[str, ...] = ("hindstream",),
+    storage_conn_id: str | None = None,
+    **settings: object,
+) -> DAG:
+    """The DAG that migrates stores of a job to what its topology says that they are now.
+
+    Args:
+        job: As for `dags.factory.replay_dag`.
+        stores: Their names, unless the run's parameter ``stores`` has others.
+        dag_id: Airflow's name for it; None: made from ``job``.
+        tags: For Airflow's pages.
+        storage_conn_id: As for `dags.factory.replay_dag`.
+        settings: Settings of `statelib.config.Settings` that go before environment and file.
+    """
+    param = Param(list(stores), type="array", items={"type": "string"}, minItems=1, title="Stores to migrate")
+    with DAG(
+        dag_id or re.sub(r"[^\w.-]+", "-", f"migrate-{job}").strip("-"),
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        params={"stores": param},
+        tags=list(tags),
+        doc_md=_DOC.format(job=job, steps=" → ".join(STEPS)),
+        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+    ) as dag:
+        steps = _Steps(Runner(job, settings, storage_conn_id))
+        approve = ApprovalOperator(
+            task_id="approve",
+            subject="Migrate {{ params.stores | join(', ') }}?",
+            body="```\n{{ ti.xcom_pull(task_ids='plan')['text'] }}\n```",
+        )
+        tasks: dict[str, Any] = {
+            name: task(task_id=name, multiple_outputs=False)(getattr(steps, name))()
+            for name in STEPS
+            if name != "approve"
+        }
+        chain(*({**tasks, "approve": approve}[name] for name in STEPS))
+        # Not after the release: were it the only leaf, it would make a failed run a success.
+        roll_back = task(task_id="roll_back", trigger_rule="one_failed")(steps.roll_back)()
+        chain([tasks[name] for name in ("hold", "clean_local_state", "restore", "verify")], roll_back)
+    return dag
+
+
+class _Steps:
+    """The tasks."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def plan(self) -> dict[str, object]:
+        """Says what would be done, for the person who approves it."""
+
+        def do(job: Job, settings: Settings) -> MigrationPreview:
+            from spark_jobs import migrate  # noqa: PLC0415
+
+            return migrate.preview(job, settings, _stores())
+
+        found = self._runner.call(do)
+        text = "\n".join(found.lines())
+        _log.info("%s", text)
+        return {"head": found.head, "text": text, "evolution": found.evolution.model_dump(mode="json")}
+
+    def hold(self) -> None:
+        """Holds the job, for what was approved."""
+
+        def do(job: Job, settings: Settings) -> None:
+            from spark_jobs import migrate  # noqa: PLC0415
+            from statelib.manifests import Evolution  # noqa: PLC0415
+
+            approved = Evolution.model_validate(_pulled("plan")["evolution"])
+            migrate.hold(job, settings, _stores(), approved=approved)
+
+        self._runner.call(do)
+
+    def clean_local_state(self) -> list[dict[str, object]]:
+        """Removes what the newest commit does not name from every host."""
+
+        def do(job: Job, settings: Settings) -> list[dict[str, object]]:
+            from dataclasses import asdict  # noqa: PLC0415
+
+            from spark_jobs.hosts import clean_hosts  # noqa: PLC0415
+
+            return [{"host": host, **asdict(found)} for host, found in clean_hosts(job.name, settings)]
+
+        return _logged(self._runner.call(do))
+
+    def restore(self) -> int:
+        """Makes the stores anew, in a commit; gives its number."""
+
+        def do(job: Job, settings: Settings) -> int:
+            from spark_jobs import migrate  # noqa: PLC0415
+
+            return migrate.restore(job, settings, _stores()).commit
+
+        return int(self._runner.call(do))
+
+    def verify(self) -> list[dict[str, object]]:
+        """Compares the latest values, and says how far back the history reaches."""
+
+        def do(job: Job, settings: Settings) -> list[dict[str, object]]:
+            from dataclasses import asdict  # noqa: PLC0415
+
+            from spark_jobs import migrate  # noqa: PLC0415
+            from spark_jobs.runs import open_warehouse  # noqa: PLC0415
+            from statelib.commits import CommitLog  # noqa: PLC0415
+
+            made = CommitLog(open_warehouse(settings), job.name).read(_pulled("restore"))
+            found = migrate.verify(job.name, settings, made)
+            said = _logged([{"store": part.store, "task": part.task_id, **asdict(part.comparison)} for part in found])
+            differences = sum(part.comparison.differences for part in found)
+            get_current_context()["ti"].xcom_push(key="differences", value=differences)
+            migrate.check_equal(job.name, found)
+            return said
+
+        return list(self._runner.call(do))
+
+    def release(self) -> None:
+        """Lets the job go."""
+
+        def do(job: Job, settings: Settings) -> None:
+            from spark_jobs import migrate  # noqa: PLC0415
+
+            migrate.release(job.name, settings, _stores())
+
+        self._runner.call(do)
+
+    def roll_back(self) -> int:
+        """Takes back a migration that has changed values; after any other failure only says what there is.
+
+        Gives the number of the commit that is the head then.
+        """
+
+        def do(job: Job, settings: Settings) -> int:
+            from spark_jobs import migrate  # noqa: PLC0415
+
+            if not _pulled("verify", "differences"):
+                raise AirflowSkipException(migrate.standing(job, settings, _stores()))
+            head = migrate.take_back(job, settings, _stores())
+            _log.warning(
+                "%s: latest values were not what they were before. The migration was taken back: commit %d is the"
+                " head, with the former state, and the job is free for its former topology",
+                job.name,
+                head.commit,
+            )
+            return head.commit
+
+        return int(self._runner.call(do))
+
+
+def _stores() -> list[str]:
+    return list(get_current_context()["params"]["stores"])
+
+
+def _pulled(task_id: str, key: str = "return_value") -> Any:
+    return get_current_context()["ti"].xcom_pull(task_ids=task_id, key=key)
+
+
+def _logged(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """A line for each row in the task's log; the rows are its XCom."""
+    for row in rows:
+        _log.info("%s", ", ".join(f"{name} {value}" for name, value in row.items()))
+    return rows

@@ -1,0 +1,49 @@
+"""Calls the Spark jobs from Airflow's tasks: with the job, its settings and credentials, and errors as Airflow's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statelib.config import Settings
+    from statelib.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """What the tasks of a DAG have in common.
+
+    Attributes:
+        job: Where the job is; loaded when a task runs.
+        settings: Settings that go before environment and file.
+        storage_conn_id: The Airflow connection with the object store's credentials; None: the environment has them.
+    """
+
+    job: str
+    settings: dict[str, object]
+    storage_conn_id: str | None
+
+    def call(self, do: Callable[[Job, Settings], Any], **settings: object) -> Any:
+        """What ``do`` gives; an error that a retry cannot mend fails the task at once.
+
+        Args:
+            do: Imports what it needs when it is called, since parsing a DAG file must stay quick.
+            settings: As those of the DAG, and before them.
+        """
+        from dags.connections import store_credentials  # noqa: PLC0415
+        from statelib.config import load_settings  # noqa: PLC0415
+        from statelib.errors import HindstreamError, RetryableError  # noqa: PLC0415
+        from statelib.job import load_job  # noqa: PLC0415
+
+        try:
+            with store_credentials(self.storage_conn_id):
+                return do(load_job(self.job), load_settings({**self.settings, **settings}))
+        except RetryableError:
+            raise
+        except HindstreamError as error:
+            raise AirflowFailException(str(error)) from error
