@@ -4,10 +4,12 @@
 2. *hold*: the job is held (`statelib.commits.hold`), and no run of it is open ("stop the application").
 3. *clean*: every host has of the job's state what the newest commit names, and nothing else ("delete all local state";
    `spark_jobs.hosts`).
-4. *restore*: a run over no records whose topology has the stores as they shall be makes them anew
-   (`statelib.migration`) and becomes a commit.
-5. *verify*: of each key the latest value is what it was.
-6. *release*: the job is let go ("restart").
+4. *lag*: ``min.compaction.lag.ms`` of the stores' changelogs is set to what the stores need as they shall be, and read
+   back: from now on nothing is compacted that is history to them.
+5. *restore*: a run over no records whose topology has the stores as they shall be makes them anew
+   (`statelib.migration`) and becomes a commit. It begins with the step before, so that none can do without.
+6. *verify*: of each key the latest value is what it was.
+7. *release*: the job is let go ("restart").
 
 `run` does them in order, an Airflow DAG as tasks (`dags.migration`). Each step may be killed and is done again by the
 next call; what has been done already is found to be so. Until the commit nothing is visible, and after it a rollback
@@ -26,11 +28,12 @@ from spark_jobs.hosts import clean_hosts
 from spark_jobs.plan import described, planner
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, check_free, publish, read_hold, release_hold, take_hold
-from statelib.commits.archives import open_archive
+from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.commits.compaction import min_compaction_lag_ms
 from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
 from statelib.commits.topologies import follow_up
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.migration import Comparison, compare_latest
 from statelib.snapshots.restored import RestoredTasks
 from statelib.steps import step
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from statelib.job import Job
     from statelib.manifests import Commit, Evolution, Migration
     from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +59,7 @@ class MigrationPreview:
         head: The commit that it goes on from.
         evolution: All that becomes of the state.
         changelogs: By store, how many records its changelog has; None: it has none, and what it holds is taken.
+        lags: By store whose changelog's ``min.compaction.lag.ms`` has to be set: to what, in ms.
         is_done: Whether ``head`` has the migrated stores already; what is left is to verify that and let the job go.
     """
 
@@ -62,6 +67,7 @@ class MigrationPreview:
     head: int
     evolution: Evolution
     changelogs: dict[str, int | None]
+    lags: dict[str, int]
     is_done: bool = False
 
     def lines(self) -> list[str]:
@@ -75,6 +81,8 @@ class MigrationPreview:
             settings = "".join(f", {name} {value}" for name, value in given.items())
             source = "what it holds" if records is None else f"its changelog of {records:,} records"
             lines.append(f"Store {store.name} ({store.kind}{settings}) is made anew of {source}.")
+            if store.name in self.lags:
+                lines.append(f"min.compaction.lag.ms of that changelog is set to {self.lags[store.name]:,} before.")
         return lines
 
 
@@ -96,7 +104,7 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> MigrationPre
     warehouse = open_warehouse(settings)
     head = _head(warehouse, job)
     if (made := _made(head, job, stores)) is not None:
-        return MigrationPreview(job.name, head.commit, made, {}, is_done=True)
+        return MigrationPreview(job.name, head.commit, made, {}, {}, is_done=True)
     if head.fingerprint == job.topology.fingerprint:
         raise _nothing(job, head, stores)
     archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
@@ -107,8 +115,9 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> MigrationPre
     )
     if {migration.now.name for migration in evolution.migrations} != set(stores):
         raise _nothing(job, head, stores)
-    changelogs = {migration.now.name: _logged(head, migration) for migration in evolution.migrations}
-    return MigrationPreview(job.name, head.commit, evolution, changelogs)
+    changelogs = {migration.now.name: _logged(warehouse, head, migration) for migration in evolution.migrations}
+    lags = {migration.now.name: lag for migration, _, lag in _short_lags(warehouse, job, evolution)}
+    return MigrationPreview(job.name, head.commit, evolution, changelogs, lags)
 
 
 def run(job: Job, settings: Settings, stores: Sequence[str]) -> tuple[Commit, list[Verified]]:
@@ -153,6 +162,35 @@ def hold(job: Job, settings: Settings, stores: Sequence[str], *, approved: Evolu
     step("migrate.held")
 
 
+def lag(job: Job, settings: Settings, stores: Sequence[str]) -> dict[str, int]:
+    """Sets ``min.compaction.lag.ms`` of the stores' changelogs where they need more, and reads it back.
+
+    A lag is never made smaller: states of commits before rest on it, too.
+
+    Returns:
+        By store with a changelog, what it is now, in ms; 0: nothing has been set.
+
+    Raises:
+        ConfigurationError: This migration does not hold the job.
+        RetryableError: Something else is read back, or the store did not answer.
+    """
+    warehouse = open_warehouse(settings)
+    _check_held(warehouse, job, stores)
+    evolution = preview(job, settings, stores).evolution
+    for _, changelog, lag_ms in _short_lags(warehouse, job, evolution):
+        step("migrate.before-lag")
+        changelog.set_min_compaction_lag(lag_ms)
+    step("migrate.lag-set")
+    for _, changelog, lag_ms in _short_lags(warehouse, job, evolution):  # read back
+        what = f"min.compaction.lag.ms has been set to {lag_ms}, and is {changelog.min_compaction_lag_ms}"
+        raise RetryableError(what, topic=changelog.topic, next_step="run the same command again")
+    return {
+        migration.now.name: archive.min_compaction_lag_ms or 0
+        for migration in evolution.migrations
+        if (archive := _changelog(warehouse, job, migration)) is not None
+    }
+
+
 def restore(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
     """Makes the commit that has the migrated stores, by a run over no records, unless the head is that commit.
 
@@ -164,8 +202,7 @@ def restore(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
     publish(warehouse, job.name)
     made = _head(warehouse, job)
     if _made(made, job, stores) is None:
-        if not _holds(warehouse, job, stores):
-            raise ConfigurationError("the migration does not hold the job", job=job.name, next_step="hold it first")
+        lag(job, settings, stores)
         made = _migrate(job, settings, stores, made)
         publish(warehouse, job.name)
     step("migrate.published")
@@ -283,6 +320,11 @@ def _holds(warehouse: Storage, job: Job, stores: Sequence[str]) -> bool:
     return standing is not None and standing.holder == _holder(stores)
 
 
+def _check_held(warehouse: Storage, job: Job, stores: Sequence[str]) -> None:
+    if not _holds(warehouse, job, stores):
+        raise ConfigurationError("the migration does not hold the job", job=job.name, next_step="hold it first")
+
+
 def _head(warehouse: Storage, job: Job) -> Commit:
     head = CommitLog(warehouse, job.name).head()
     if head is None:
@@ -306,9 +348,27 @@ def _nothing(job: Job, head: Commit, stores: Sequence[str]) -> ConfigurationErro
     )
 
 
-def _logged(head: Commit, migration: Migration) -> int | None:
+def _logged(warehouse: Storage, head: Commit, migration: Migration) -> int | None:
     """How many records a store's changelog has; None: there is none."""
     topic = changelog_topic(head.job, migration.before.name)
     places = [task.position.sink_offsets for task in head.tasks.values()]
     found = [end for ends in places for place, end in ends.items() if place.rpartition("/")[0] == topic]
-    return sum(found) if found else None
+    if not found:
+        return None
+    archive = open_archive_if_present(warehouse, topic)
+    compacted = sum(archive.end_offsets().values()) - archive.rows if archive is not None else 0
+    return sum(found) - compacted
+
+
+def _changelog(warehouse: Storage, job: Job, migration: Migration) -> TopicArchive | None:
+    return open_archive_if_present(warehouse, changelog_topic(job.name, migration.now.name))
+
+
+def _short_lags(warehouse: Storage, job: Job, evolution: Evolution) -> list[tuple[Migration, TopicArchive, int]]:
+    """The changelogs that are compacted sooner than their stores need as they shall be, and what these need."""
+    found = []
+    for migration in evolution.migrations:
+        archive, lag_ms = _changelog(warehouse, job, migration), min_compaction_lag_ms(migration.now)
+        if archive is not None and (archive.min_compaction_lag_ms or 0) < lag_ms:
+            found.append((migration, archive, lag_ms))
+    return found

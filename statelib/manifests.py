@@ -389,6 +389,7 @@ class Rewrite(Document):
         rewrite: Its number; a topic's first is 1.
         replaced: The files that leave, as the topic's log described them.
         files: Those that come.
+        cleaned: Of a changelog that is compacted, by partition, the offset before which of each key one record is left.
         created_at_ms: When that was.
     """
 
@@ -398,6 +399,7 @@ class Rewrite(Document):
     rewrite: int
     replaced: tuple[ArchiveFile, ...]
     files: tuple[ArchiveFile, ...]
+    cleaned: dict[int, int] = Field(default_factory=dict)
     created_at_ms: int
 
 

@@ -23,6 +23,7 @@ from statelib.commits.layout import rewrite_path
 from statelib.errors import CorruptedDataError
 from statelib.manifests import REWRITES, Rewrite
 from statelib.steps import step
+from statelib.topics.archive import CLEANED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +89,14 @@ class RewriteLog:
         """Makes ``rewrite`` the one of its number, unless there is one; says whether this call did it."""
         return self.warehouse.put_if_absent(rewrite_path(self.topic, rewrite.rewrite), rewrite.encode())
 
+    def cleaned_before(self, partition: int, time_ms: int, done: int) -> int:
+        """The offset up to which a partition had been cleaned at a time, by rewrites up to number ``done``."""
+        for n in range(done, 0, -1):
+            rewrite = self.read(n)
+            if rewrite.created_at_ms <= time_ms and partition in rewrite.cleaned:
+                return rewrite.cleaned[partition]
+        return 0
+
     def carry_out(self, archive: TopicArchive, n: int) -> TopicArchive:
         """Lets the topic's table follow rewrite ``n``, the last one, if it has not; gives the newest version."""
         if archive.has_committed(REWRITES, n):
@@ -95,7 +104,13 @@ class RewriteLog:
         rewrite = self.read(n)
         self.warehouse.sync(rewrite_path(self.topic, n).rpartition("/")[0])  # who made it may have been killed
         step("rewrite.before-commit")
-        archive.replace(rewrite.replaced, rewrite.files, [(REWRITES, n)], time_ms=rewrite.created_at_ms)
+        archive.replace(
+            rewrite.replaced,
+            rewrite.files,
+            [(REWRITES, n), *((f"{CLEANED}/{p}", end) for p, end in sorted(rewrite.cleaned.items()))],
+            time_ms=rewrite.created_at_ms,
+            drops_records=bool(rewrite.cleaned),
+        )
         step("rewrite.committed")
         return archive.refresh()
 

@@ -1,4 +1,4 @@
-"""Merges the small files of the topics that a job writes, and deletes files that have been replaced.
+"""Merges small files of the topics that a job writes, compacts its changelogs, and deletes what was replaced.
 
 A commit leaves a file a partition, and each file costs every reader of the topic something. Now and then, when some
 more commits cannot be gone back to any more, neighbouring small files become a larger one (`statelib.topics.tiers`
@@ -7,7 +7,8 @@ says which). These rules keep it safe:
 - *Only files before the offsets of every commit that a rollback may go back to.* A rollback takes whole files of the
   commits after its target out of the topic, so those must stay as they are. The offsets are looked at after the mark of
   `statelib.commits.expiry` has been set: a rollback that does not see the mark is seen here.
-- *A rewrite is one Delta commit*: a reader sees the topic before or after it, with the same records.
+- *A rewrite is one Delta commit*: a reader sees the topic before or after it, with the same records, or those that are
+  left of a changelog (`statelib.commits.compaction`).
 - *A file that was replaced stays* for ``keep_replaced_ms`` (queries that have begun, time travel), and as long as an
   open run of any job of the warehouse has planned to read a version of the topic that has it.
 
@@ -21,24 +22,32 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.commits.compaction import ChangelogUse, wanted_cleaning
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.rewrites import RewriteLog, rewrite_name, rewrite_of
 from statelib.errors import ConfigurationError
 from statelib.manifests import REWRITES, Rewrite, Rewriting
 from statelib.steps import step
+from statelib.topics.cleaning import clean
 from statelib.topics.rewriting import merge
 from statelib.topics.tiers import mergeable
+from statelib.topics.writer import FileLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from statelib.commits.compaction import ChangelogSettings
     from statelib.manifests import Commit, Plan
     from statelib.storage import Storage, StoredObject
     from statelib.topics.archive import TopicArchive
+    from statelib.topics.cleaning import Cleaning
     from statelib.topics.files import ArchiveFile
 
 _AT_ONCE_BYTES = 1 << 30
-"""So much of a topic is rewritten by one maintenance; the next one goes on."""
+"""So much of a topic is merged by one maintenance; the next one goes on."""
+
+_PAYLOAD_FACTOR = 4
+"""A file takes about a fourth of the keys and values in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +59,16 @@ class FilePolicy:
         target_bytes: Files from this size on are left alone.
         keep_replaced_ms: How long replaced files stay.
         every_commits: Files are looked at when the states of so many more commits have expired.
+        delete_retention_ms: Kafka's ``delete.retention.ms``: how long a tombstone stays in a compacted changelog.
+        memory_bytes: For keys while a changelog is compacted (Kafka's ``log.cleaner.dedupe.buffer.size``).
     """
 
     attempt: str
     target_bytes: int = 128 << 20
     keep_replaced_ms: int = 7 * 86_400_000
     every_commits: int = 32
+    delete_retention_ms: int = 86_400_000
+    memory_bytes: int = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +89,7 @@ class Rewritten:
 def rewrite_files(
     warehouse: Storage, job: str, kept: Iterable[Commit], oldest: int, policy: FilePolicy, *, now_ms: int
 ) -> Rewritten:
-    """Merges small files of all topics that a job writes, if it is time to, and deletes what was replaced long ago.
+    """Merges and compacts files of all topics that a job writes, if it is time to; deletes what was replaced long ago.
 
     Args:
         warehouse: Root of all durable data.
@@ -94,15 +107,18 @@ def rewrite_files(
     before = read_rewriting(warehouse, job)
     if oldest < before.looked_through + policy.every_commits:
         return Rewritten()
+    use = ChangelogUse(warehouse, job)
+    offsets = _common_offsets(use.seen(kept))
+    changelogs = use.settings()
     merged, is_complete = [], True
     deleted: list[StoredObject] = []
     reclaimed = dict(before.reclaimed)
-    for topic, ends in sorted(_common_offsets(kept).items()):
+    for topic, ends in sorted(offsets.items()):
         archive = open_archive_if_present(warehouse, topic)
         if archive is not None:
             archive.sync()
             work = _TopicFiles(warehouse, job, archive, policy, now_ms)
-            merged += work.rewrite(ends)
+            merged += work.rewrite(ends, changelogs.get(topic))
             is_complete = is_complete and work.is_complete
             reclaimed[topic], gone = work.reclaim(reclaimed.get(topic, 0))
             deleted += gone
@@ -138,20 +154,31 @@ class _TopicFiles:
         self._now_ms = now_ms
         self._log = RewriteLog(warehouse, archive.topic)
 
-    def rewrite(self, ends: Mapping[int, int]) -> list[Rewrite]:
-        """Merges what lies before the offsets ``ends`` and is worth it; gives the rewrite that was made, if any."""
+    def rewrite(self, ends: Mapping[int, int], changelog: ChangelogSettings | None) -> list[Rewrite]:
+        """Compacts and merges what lies before the offsets ``ends`` and is worth it. Gives the rewrite, if any.
+
+        Args:
+            ends: By partition.
+            changelog: How the topic is compacted; None: not at all.
+        """
         last = self._log.last()
         if last:
             self._archive = self._log.carry_out(self._archive, last)
-        groups = self._chosen(ends)
-        if not groups:
+        settled = [
+            list(takewhile(lambda file: file.last_offset < ends.get(file.partition, 0), self._archive.files(partition)))
+            for partition in range(self._archive.partitions)
+        ]
+        cleanings = [] if changelog is None else self._cleanings(settled, changelog, last)
+        groups = self._chosen(settled, {cleaning.partition: cleaning.end_offset for cleaning in cleanings})
+        if not groups and not cleanings:
             return []
         rewrite = Rewrite(
             topic=self._topic,
             job=self._job,
             rewrite=last + 1,
-            replaced=tuple(file for group in groups for file in group),
-            files=self._written(groups, last + 1),
+            replaced=tuple(file for group in (*(one.files for one in cleanings), *groups) for file in group),
+            files=self._written(cleanings, groups, last + 1),
+            cleaned={cleaning.partition: cleaning.end_offset for cleaning in cleanings},
             created_at_ms=self._now_ms,
         )
         step("rewrite.before-create")
@@ -188,14 +215,25 @@ class _TopicFiles:
             step("rewrite.deleted")
         return min([*(n - 1 for n in held), max(due, default=reclaimed)]), gone
 
-    def _chosen(self, ends: Mapping[int, int]) -> list[list[ArchiveFile]]:
-        """The groups of files to merge now."""
+    def _cleanings(
+        self, settled: Sequence[Sequence[ArchiveFile]], changelog: ChangelogSettings, last: int
+    ) -> list[Cleaning]:
+        """What is compacted now."""
+        until_ms = self._now_ms - self._policy.delete_retention_ms
+
+        def tombstones_before(partition: int) -> int:
+            return self._log.cleaned_before(partition, until_ms, last)
+
+        wanted = (wanted_cleaning(self._archive, files, changelog, tombstones_before) for files in settled)
+        return [cleaning for cleaning in wanted if cleaning is not None]
+
+    def _chosen(self, settled: Sequence[Sequence[ArchiveFile]], cleaned: Mapping[int, int]) -> list[list[ArchiveFile]]:
+        """The groups of files to merge now, of those after what has been compacted, or will be (``cleaned``)."""
         chosen: list[list[ArchiveFile]] = []
         size_bytes = 0
-        for partition in range(self._archive.partitions):
-            files = self._archive.files(partition)
-            settled = takewhile(lambda file: file.last_offset < ends.get(file.partition, 0), files)
-            for group in mergeable(list(settled), self._policy.target_bytes):
+        for partition, files in enumerate(settled):
+            start = max(cleaned.get(partition, 0), self._archive.cleaned_offset(partition))
+            for group in mergeable([file for file in files if file.first_offset >= start], self._policy.target_bytes):
                 if size_bytes >= _AT_ONCE_BYTES:
                     self.is_complete = False
                     return chosen
@@ -203,10 +241,18 @@ class _TopicFiles:
                 size_bytes += sum(file.size_bytes for file in group)
         return chosen
 
-    def _written(self, groups: Sequence[Sequence[ArchiveFile]], n: int) -> tuple[ArchiveFile, ...]:
+    def _written(
+        self, cleanings: Sequence[Cleaning], groups: Sequence[Sequence[ArchiveFile]], n: int
+    ) -> tuple[ArchiveFile, ...]:
         name = rewrite_name(self._job, n, self._policy.attempt)
+        limits = FileLimits(file_bytes=_PAYLOAD_FACTOR * self._policy.target_bytes)
         files: list[ArchiveFile] = []
         try:
+            for cleaning in cleanings:
+                files += clean(
+                    self._archive, cleaning, attempt=name, limits=limits, memory_bytes=self._policy.memory_bytes
+                )
+                step("rewrite.cleaned")
             for group in groups:
                 files.append(merge(self._archive, group, attempt=name))
                 step("rewrite.written")

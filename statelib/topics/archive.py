@@ -36,10 +36,14 @@ if TYPE_CHECKING:
     from statelib.topics.files import ArchiveFile
     from statelib.topics.writer import FileLimits
 
-__all__ = ["FORMAT_VERSION", "ArchiveNotFoundError", "TopicArchive", "topic_schema"]
+__all__ = ["CLEANED", "FORMAT_VERSION", "ArchiveNotFoundError", "TopicArchive", "topic_schema"]
 
 FORMAT_VERSION = 1
 
+CLEANED = "hindstream.cleaned"
+"""``<this>/<partition>``: the application whose transaction is `TopicArchive.cleaned_offset`."""
+
+_LAG = "hindstream.min.compaction.lag.ms"
 _FORMAT_KEY = "hindstream.format"
 _PARTITIONS_KEY = "hindstream.partitions"
 _STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
@@ -256,6 +260,30 @@ class TopicArchive:
         last = self.last_transaction(app_id)
         return last is not None and last >= app_version
 
+    def cleaned_offset(self, partition: int) -> int:
+        """Of a compacted topic, the offset before which records have made room for later ones of their keys; else 0."""
+        return self.last_transaction(f"{CLEANED}/{partition}") or 0
+
+    @property
+    def min_compaction_lag_ms(self) -> int | None:
+        """Kafka's ``min.compaction.lag.ms``, as `set_min_compaction_lag` set it; None: it is not set."""
+        return self.last_transaction(_LAG)
+
+    def set_min_compaction_lag(self, lag_ms: int) -> Self:
+        """Sets Kafka's ``min.compaction.lag.ms``: nothing that is not older than this is compacted from now on.
+
+        It is an application transaction and not a property of the table: like all that is read of the log it has a
+        check (`statelib.topics.delta_log`). A repeat changes nothing.
+
+        Returns:
+            The newest version, read anew.
+
+        Raises:
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+        self._transact(lambda _: [], [(_LAG, lag_ms)], is_done=lambda newest: newest.min_compaction_lag_ms == lag_ms)
+        return self.refresh()
+
     def reader(
         self,
         partition: int,
@@ -388,8 +416,9 @@ class TopicArchive:
         actions: Callable[[Self], list[AddAction | RemoveAction]],
         transactions: Sequence[tuple[str, int]],
         files: Sequence[ArchiveFile] = (),
+        is_done: Callable[[Self], bool] | None = None,
     ) -> Self | None:
-        """Commits what ``actions`` gives for the newest version, unless that has the first transaction.
+        """Commits what ``actions`` gives for the newest version, unless it ``is_done``: has the first transaction.
 
         ``files`` are those that are added.
 
@@ -398,8 +427,9 @@ class TopicArchive:
         """
         lost: Exception | None = None
         newest = self
+        is_done = is_done or (lambda archive: archive.has_committed(*transactions[0]))
         for _ in range(_COMMIT_TRIES):
-            if newest.has_committed(*transactions[0]):
+            if is_done(newest):
                 newest.sync()
                 return newest
             wanted = actions(newest)
@@ -420,7 +450,7 @@ class TopicArchive:
             except (DeltaError, OSError) as error:
                 lost = error
                 newest = newest.refresh()
-                if not newest.has_committed(*transactions[0]):
+                if not is_done(newest):
                     break
             else:
                 self._log.sync(table.version() + 1)

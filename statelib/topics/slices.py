@@ -128,7 +128,8 @@ def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnL
             what = f"the topic archive ends at offset {end[partition]}, but the job has replayed up to {start}"
             step = "restore the archive, or replay what it holds with a new job"
             raise InputError(what, topic=archive.topic, partition=partition, file=archive.uri, next_step=step)
-        if start < first[partition] and on_lost == "refuse":
+        is_lost = start < first[partition] and first[partition] > archive.cleaned_offset(partition)
+        if is_lost and on_lost == "refuse":
             what = f"the job needs offset {start}, but the topic archive starts at {first[partition]}"
             step = "archive what is missing, replay with a new job, or accept the loss"
             raise InputError(what, topic=archive.topic, partition=partition, file=archive.uri, next_step=step)

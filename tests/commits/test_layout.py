@@ -226,13 +226,15 @@ def test_document_bytes():
         path="partition=0/00-a.parquet", partition=0, rows=1, size_bytes=2, first_offset=3, last_offset=3,
         min_timestamp_ms=None, max_timestamp_ms=None,
     )  # fmt: skip
-    rewrite = Rewrite(topic="t", job="j", rewrite=4, replaced=(small, small), files=(small,), created_at_ms=9)
+    rewrite = Rewrite(
+        topic="t", job="j", rewrite=4, replaced=(small, small), files=(small,), cleaned={2: 7}, created_at_ms=9
+    )
     file_json = (
         b'{"first_offset":3,"last_offset":3,"max_timestamp_ms":null,"min_timestamp_ms":null,"null_keys":null,'
         b'"null_values":null,"partition":0,"path":"partition=0/00-a.parquet","rows":1,"sha256":null,"size_bytes":2}'
     )
     assert b"".join(rewrite.encode().split()) == (
-        b'{"checksum":"f97ff7a3ace12e22f736caf922a31fc2b8f867880e2c586c5bbb33c87834eb0a","created_at_ms":9,"files":['
+        b'{"checksum":"acb70d887842b7f2f5ee028f2baab42fd2471b3489f7ccb4476c30bccddaf741","cleaned":{"2":7},"created_at_ms":9,"files":['
         + file_json
         + b'],"format_version":4,"job":"j","replaced":['
         + file_json

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from statelib.config import Settings
 
 MINUTE = 60_000
+DAY = 86_400_000
 CUT = 20 * MINUTE
 
 
@@ -69,6 +70,10 @@ def head_of(settings: Settings) -> int:
     return CommitLog(open_warehouse(settings), "rates").head_number()
 
 
+def lag_of(settings: Settings) -> int | None:
+    return open_archive(open_warehouse(settings), "rates-s-changelog").min_compaction_lag_ms
+
+
 def records_out(settings: Settings) -> list[object]:
     archive = open_archive(open_warehouse(settings), "out")
     return [archive.reader(partition).read_all().to_pylist() for partition in range(archive.partitions)]
@@ -97,11 +102,15 @@ def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr().out
     assert "store s is migrated: it was a key-value store and is a versioned store" in shown
     assert "made anew of its changelog of" in shown
+    lag = f"{DAY + 5 * MINUTE:,}"
+    assert f"min.compaction.lag.ms of that changelog is set to {lag} before" in shown
+    assert lag_of(settings) is None
     assert head_of(settings) == 1
     before = records_out(settings)
     made, found = migrate.run(versioned, settings, ["s"])
     assert (made.commit, head_of(settings), read_hold(open_warehouse(settings), "rates")) == (2, 2, None)
     assert records_out(settings) == before
+    assert lag_of(settings) == DAY + 5 * MINUTE
     assert sum(part.comparison.equal for part in found) == 6
     print_verified(found, "rates")
     assert "history from" in capsys.readouterr().out
@@ -123,6 +132,8 @@ def test_killed_at_each_step_it_goes_on(migrated_from: Settings) -> None:
         "hold.created",
         "migrate.held",
         "migrate.cleaned",
+        "migrate.before-lag",
+        "migrate.lag-set",
         "migrate.planned",
         "migrate.audited",
         "commit.created",
@@ -165,7 +176,10 @@ def test_what_was_not_approved_is_not_done(migrated_from: Settings) -> None:
     assert read_hold(open_warehouse(settings), "rates") is None
     with pytest.raises(ConfigurationError, match="does not hold the job"):
         migrate.restore(rates(5), settings, ["s"])
+    with pytest.raises(ConfigurationError, match="does not hold the job"):
+        migrate.lag(rates(5), settings, ["s"])
     migrate.hold(rates(5), settings, ["s"], approved=approved)
+    assert migrate.lag(rates(5), settings, ["s"]) == migrate.lag(rates(5), settings, ["s"]) == {"s": DAY + 5 * MINUTE}
     migrate.take_back(rates(5), settings, ["s"])
     assert (head_of(settings), read_hold(open_warehouse(settings), "rates")) == (1, None)
 

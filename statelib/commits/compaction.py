@@ -1,0 +1,162 @@
+"""Which part of a job's changelogs may be compacted, and how: what Kafka's topic settings say for its log cleaner.
+
+A state must come out the same from a compacted changelog, as of any commit that can be gone back to. So what is cleaned
+lies before the offsets of all of these, and what they need decides how:
+
+============  =====================================================  ==========================  ====================
+store         of each key stays                                      ``min.compaction.lag.ms``   goes too
+============  =====================================================  ==========================  ====================
+key-value     the last record                                        0
+versioned     the record with the largest timestamp, of several the  history retention + 24 h
+              last: its latest value, also where records are late    (KIP-889)
+window        the last record                                        0                           expired windows
+session       the last record                                        0                           expired sessions
+============  =====================================================  ==========================  ====================
+
+The lag is held against the largest timestamp before those offsets, not against the wall clock: a replay is always late.
+It ends at the first file with a younger record. Where segments of a versioned store are longer than 24 hours, a segment
+takes their place: history goes segment by segment. A changelog of which these commits have stores of several kinds (a
+migration) waits until the older ones have expired. Versioned stores as shipped (``semantics="kafka-4.3"``) depend on
+records that they have refused, too: their changelogs are not compacted; nor are those of other kinds of stores, and of
+processors' stores but for key-value ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.commits.layout import Runs, changelog_topic
+from statelib.stores.versioned import default_segment_interval_ms
+from statelib.topics.cleaning import Cleaning, Expiry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from statelib.manifests import Commit, StoreDescription
+    from statelib.storage import Storage
+    from statelib.topics.archive import TopicArchive
+    from statelib.topics.files import ArchiveFile
+
+ADDITIONAL_RETENTION_MS = 86_400_000
+"""Kafka Streams' ``windowstore.changelog.additional.retention.ms``."""
+
+MIN_CLEANABLE_DIRTY_RATIO = 0.5
+"""Kafka's ``min.cleanable.dirty.ratio``: nothing is cleaned before so much of what could be is new."""
+
+_KEY_TAILS = {
+    "window": np.dtype([("time", ">i8"), ("sequence", ">i4")]),
+    "session": np.dtype([("time", ">i8"), ("start", ">i8")]),
+}
+"""By kind of store, what keys in its changelog end with (`statelib.operators.changelog`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogSettings:
+    """How the changelog of a store is compacted.
+
+    Attributes:
+        kind: Of store.
+        lag_ms: Kafka's ``min.compaction.lag.ms``.
+        retention_ms: How long windows stay; of other stores 0.
+    """
+
+    kind: str
+    lag_ms: int
+    retention_ms: int = 0
+
+
+def min_compaction_lag_ms(store: StoreDescription) -> int:
+    """The lag that a store's changelog needs."""
+    if store.kind != "versioned":
+        return 0
+    retention_ms: int = store.settings["history_retention_ms"]
+    segment_ms: int = store.settings["segment_interval_ms"] or default_segment_interval_ms(retention_ms)
+    return retention_ms + max(ADDITIONAL_RETENTION_MS, segment_ms)
+
+
+class ChangelogUse:
+    """What the commits that can be gone back to need of the job's changelogs."""
+
+    def __init__(self, warehouse: Storage, job: str) -> None:
+        self._runs = Runs(warehouse, job)
+        self._job = job
+        self._topologies: set[tuple[str, str]] = set()
+
+    def seen(self, commits: Iterable[Commit]) -> Iterator[Commit]:
+        """Takes note of these commits, as they go by."""
+        for commit in commits:
+            self._topologies.add((commit.fingerprint, commit.semantics or "kip"))
+            yield commit
+
+    def settings(self) -> dict[str, ChangelogSettings]:
+        """By topic, of the changelogs that can be compacted."""
+        found: dict[str, list[ChangelogSettings | None]] = {}
+        for fingerprint, semantics in self._topologies:
+            described = self._runs.topology(fingerprint)
+            for store in described.stores if described else ():
+                found.setdefault(changelog_topic(self._job, store.name), []).append(_settings(store, semantics))
+        common = {topic: _common(wanted) for topic, wanted in found.items() if len(wanted) == len(self._topologies)}
+        return {topic: settings for topic, settings in common.items() if settings is not None}
+
+
+def wanted_cleaning(
+    archive: TopicArchive,
+    settled: Sequence[ArchiveFile],
+    settings: ChangelogSettings,
+    tombstones_before: Callable[[int], int],
+) -> Cleaning | None:
+    """What is to be cleaned of a partition now; None: too little is new.
+
+    Args:
+        archive: The newest version.
+        settled: The partition's files that no rollback can reach, from its first one on.
+        settings: Of the changelog.
+        tombstones_before: By partition, see `Cleaning`; asked for only where something is cleaned.
+    """
+    lag_ms = max(settings.lag_ms, archive.min_compaction_lag_ms or 0)
+    newest = max((file.max_timestamp_ms for file in settled if file.max_timestamp_ms is not None), default=0)
+    files: list[ArchiveFile] = []
+    for file in settled:
+        is_young = lag_ms > 0 and (file.max_timestamp_ms is None or file.max_timestamp_ms >= newest - lag_ms)
+        if is_young:
+            break
+        files.append(file)
+    if not files:
+        return None
+    dirty_offset = archive.cleaned_offset(files[0].partition)
+    dirty = sum(file.size_bytes for file in files if file.first_offset >= dirty_offset)
+    if not dirty or dirty < MIN_CLEANABLE_DIRTY_RATIO * sum(file.size_bytes for file in files):
+        return None
+    tail = _KEY_TAILS.get(settings.kind)
+    return Cleaning(
+        files=tuple(files),
+        dirty_offset=dirty_offset,
+        by_timestamp=settings.kind == "versioned",
+        tombstones_before=tombstones_before(files[0].partition),
+        expiry=None if tail is None else Expiry(tail, settings.retention_ms + ADDITIONAL_RETENTION_MS),
+    )
+
+
+def _settings(store: StoreDescription, semantics: str) -> ChangelogSettings | None:
+    if store.kind == "key-value":
+        return ChangelogSettings("key-value", 0)
+    if "store" in store.settings:  # of a processor: its class
+        return None
+    if store.kind == "versioned" and semantics == "kip":
+        return ChangelogSettings("versioned", min_compaction_lag_ms(store))
+    if store.kind in _KEY_TAILS and "seen_ms" in store.settings:
+        return ChangelogSettings(store.kind, 0, store.settings["seen_ms"][semantics])
+    return None
+
+
+def _common(wanted: Sequence[ChangelogSettings | None]) -> ChangelogSettings | None:
+    """What keeps what each of them keeps."""
+    present = [settings for settings in wanted if settings is not None]
+    if len({settings.kind for settings in present}) != 1 or len(present) != len(wanted):
+        return None
+    return ChangelogSettings(
+        present[0].kind, max(one.lag_ms for one in present), max(one.retention_ms for one in present)
+    )
