@@ -17,6 +17,7 @@ from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.changelog.last_of_each import last_of_each
 from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
 from statelib.changelog.restore_state_store import RestoringSchedule, RestoringSessionStore, RestoringWindowStore
+from statelib.changelog.restore_stream_join import RestoringHeldRecords, RestoringJoinWindow
 from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
@@ -291,6 +292,8 @@ _KINDS: dict[str, Callable[[Target], _Restoring]] = {
     "suppression-buffer": RestoringSuppression,
     "join-buffer": RestoringJoinBuffer,
     "punctuation": RestoringSchedule,
+    "join-window": RestoringJoinWindow,
+    "held-records": RestoringHeldRecords,
 }
 _OF_PROCESSORS: dict[str, Callable[[Target], _Restoring]] = {
     "key-value": _KeyValue,

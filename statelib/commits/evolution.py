@@ -197,7 +197,7 @@ def _other_content(old: StoreDescription, before: Made, new: StoreDescription, n
 
 def _types(store: StoreDescription, other: StoreDescription) -> object:
     """A store's types; without those of its rows if ``other``, of an older release, does not tell them."""
-    if store.kind not in {"suppression-buffer", "join-buffer"}:
+    if store.kind not in {"suppression-buffer", "join-buffer", "held-records"}:
         return store.arrow_schema
     schema, known = decode_schema(store.arrow_schema), decode_schema(other.arrow_schema)
     return [(field.name, field.type) for field in schema if field.name != "row" or "row" in known.names]

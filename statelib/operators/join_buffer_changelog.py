@@ -12,7 +12,7 @@ buffer's stream time, where Kafka's has none, and the producer fills its wall cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +35,17 @@ _SEQUENCES = 1 << 31
 
 def log_keys(keys: Column, timestamp: NDArray[np.int64], arrival: NDArray[np.int64]) -> Column:
     """The keys of records that wait; ``arrival``: the how manieth each is, from 0 on."""
-    sequence = ((arrival + 1) % _SEQUENCES).astype(">i4")
-    return joined(packed(np.zeros(len(timestamp), np.uint8)), times(timestamp), keys, packed(sequence))
+    return joined(packed(np.zeros(len(timestamp), np.uint8)), times(timestamp), keys, packed(sequences_of(arrival)))
+
+
+def sequences_of(arrival: NDArray[np.int64]) -> NDArray[Any]:
+    """The sequences of records: the how manieth each is from 1 on, given that from 0 on, modulo 2^31."""
+    return ((arrival + 1) % _SEQUENCES).astype(">i4")
+
+
+def arrivals_of(sequence: NDArray[np.int64], arrivals: int) -> NDArray[np.int64]:
+    """The inverse of `sequences_of`, of the last records of ``arrivals``."""
+    return sequence - 1 + (arrivals - sequence) // _SEQUENCES * _SEQUENCES
 
 
 def split_keys(raws: Column, arrivals: int, store: str) -> tuple[Column, NDArray[np.int64], NDArray[np.int64]]:
@@ -54,8 +63,7 @@ def split_keys(raws: Column, arrivals: int, store: str) -> tuple[Column, NDArray
     keys, tails = split_tail(rest, np.dtype([("sequence", ">i4")]), store)
     if heads["zero"].any():
         raise CorruptedDataError("a record of a join buffer's changelog has a key that is none of its", store=store)
-    sequence = tails["sequence"].astype(np.int64)
-    arrival = sequence - 1 + (arrivals - sequence) // _SEQUENCES * _SEQUENCES
+    arrival = arrivals_of(tails["sequence"].astype(np.int64), arrivals)
     return keys, heads["timestamp"].astype(np.int64), arrival
 
 

@@ -60,6 +60,7 @@ from statelib.operators.join_rows import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.merge import RunningMerge
+from statelib.operators.stream_join_changelog import StreamJoinChangelog
 from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
 from statelib.serdes import serde_for
 from statelib.stores.spec import StoreSpec, settings_of
@@ -148,13 +149,13 @@ class StreamStreamJoin:
         """Those of both sides, and of held records."""
         settings = settings_of(self.describe(), "stores", "joiner")
         sides = [
-            StoreSpec(store, "join-window", JoinWindowStore.families(store), {**settings, "side": side})
+            StoreSpec(store, "join-window", JoinWindowStore.families(store), {**settings, "side": side}, logs=True)
             for side, store in (("left", self.left_store), ("right", self.right_store))
         ]
         held = (
             []
             if self.held_store is None
-            else [StoreSpec(self.held_store, "held-records", (self.held_store,), settings)]
+            else [StoreSpec(self.held_store, "held-records", (self.held_store,), settings, logs=True)]
         )
         return *sides, *held
 
@@ -185,6 +186,9 @@ class RunningStreamStreamJoin:
         self._arrivals = max(context.clock("arrivals"), 0)
         self._stores = StreamJoinStores(context, spec.left_store, spec.right_store, spec.held_store)
         self._state: StreamJoinState | None = None
+        sides = [context.changelogs.get(store) for store in (spec.left_store, spec.right_store)]
+        held = None if spec.held_store is None else context.changelogs.get(spec.held_store)
+        self._changelog = StreamJoinChangelog(sides, held, context.keys)
         self._metrics.held_before = 0 if self._stores.held is None else self._stores.held.count()
         self._metrics.held_after = self._metrics.held_before
 
@@ -223,6 +227,8 @@ class RunningStreamStreamJoin:
         results = np.zeros(len(held), dtype=RESULT)
         results["left"], results["right"] = np.where(is_left, held, NO_ROW), np.where(is_left, NO_ROW, held)
         results["time"] = rows["time"][held]
+        if self._changelog.wanted:
+            self._changelog.remove(state.rows, held, int(self._clocks["stream_time"][0]))
         state.rows.give_up(held)
         self._metrics.account("unmatched", len(held))
         self._metrics.held_after = 0
@@ -313,10 +319,16 @@ class RunningStreamStreamJoin:
         may_be_held = numbers[self._keeps[side]] if self._stores.held is not None else numbers[:0]
         room: NDArray[Any] = np.empty(max(2 * len(arrivals), _FIRST_RESULTS), dtype=RESULT)
         held = state.rows.held_sets(may_be_held)
+        was_held = state.rows.rows["held"] == 1 if self._changelog.wanted else None
         joined, count, met_held = join(
             arrivals, self._policy, self._clocks, *held, state.rows.newest, state.rows.rows, room
         )
         results: NDArray[Any] = joined[:count]
+        if was_held is not None:
+            deletes = bool(self._policy["holds"][0]) and not self._policy["as_shipped"][0]
+            self._changelog.add(
+                state.rows, was_held, arrivals, results, retention_ms=windows.retention_ms, deletes=deletes
+            )
         for name in _CLOCK_NAMES:
             self._context.clocks[name] = int(self._clocks[name][0])
         self._context.clocks["arrivals"] = self._arrivals

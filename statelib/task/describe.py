@@ -95,9 +95,11 @@ def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema], forward
             got = types[node.parents[0]]
             left = got.field("value").type.field("left").type
             fields = pa.schema([made.field("key"), ("foreign_key", got.field("key").type), ("value", left)])
-        case StreamStreamJoin() if store != spec.held_store:
+        case StreamStreamJoin():
             left, right = (types[parent] for parent in node.parents[:: 1 if spec.left_first else -1])
-            fields = left if store == spec.left_store else right
+            both = pa.struct([("left", left.field("value").type), ("right", right.field("value").type)])
+            of_held = pa.schema([*made, pa.field("row", both)])
+            fields = {spec.left_store: left, spec.right_store: right}.get(store, of_held)
         case Process():
             builders = [builder for builder in spec.stores if builder.name == store]
             serdes = [part for b in builders for part in (("key", b.key_serde), ("value", b.value_serde))]

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from statelib import (
@@ -173,6 +174,19 @@ def distinct_sessions(builder: StreamsBuilder) -> None:
     builder.stream("sales").group_by_key().windowed_by(windows).distinct().to("out")
 
 
+def streams_joined(builder: StreamsBuilder) -> None:
+    sales = builder.stream("sales")
+    windows = JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=15))
+    sales.filter(pc.field("value", "note") == "x").join(sales, "left.amount", windows).to("out")
+
+
+def streams_outer_joined(builder: StreamsBuilder) -> None:
+    sales = builder.stream("sales")
+    windows = JoinWindows.of_time_difference_and_grace(timedelta(seconds=15), timedelta(seconds=20))
+    some, others = sales.filter(pc.field("value", "note") == "x"), sales.filter(pc.field("value", "note") != "x")
+    some.outer_join(others, {"left": "left.amount", "right": "right.amount"}, windows).to("out")
+
+
 TOPOLOGIES = [
     plain_table,
     versioned_table,
@@ -195,7 +209,12 @@ TOPOLOGIES = [
     joined_after_a_grace_period,
     distinct_windows,
     distinct_sessions,
+    streams_joined,
+    streams_outer_joined,
 ]
+
+
+OF_EACH_SORT = [versioned_table, totals, windows, sessions, first_of_each_note, final_sessions, streams_outer_joined]
 
 
 def made(build: Callable[[StreamsBuilder], None]) -> Topology:
@@ -291,16 +310,21 @@ def test_a_changelog_keeps_windows_from_being_condensed(tmp_path: Path) -> None:
 
 
 def test_a_store_that_can_have_no_changelog_is_named(tmp_path: Path) -> None:
-    def joined(builder: StreamsBuilder) -> None:
-        sales = builder.stream("sales")
-        windows = JoinWindows.of_time_difference_with_no_grace(minutes(1))
-        sales.join(builder.stream("returns"), "left.amount", windows).to("out")
+    def passed_on(builder: StreamsBuilder) -> None:
+        builder.stream("sales").to("out")
 
-    pipeline = Pipeline(tmp_path, made(joined), changelogs=["nobody"])
-    for topic in ("sales", "returns"):
-        pipeline.archive(topic, SALES, TYPES)
-    with pytest.raises(ConfigurationError, match=r"no such store that can keep a changelog.*leave it out"):
-        pipeline.run(None)
+    def joined(builder: StreamsBuilder) -> None:
+        sales, notes = builder.table("sales", Materialized.as_("s")), builder.table("notes", Materialized.as_("n"))
+        sales.join(notes, "left.amount", foreign_key="note").to_stream().to("out")
+
+    topology = made(joined)
+    (subscriptions,) = [s.name for sub in topology.sub_topologies for s in sub.stores if s.kind == "subscriptions"]
+    for of, name, step in ((made(passed_on), "nobody", "leave it out"), (topology, subscriptions, "name one of: .*s")):
+        pipeline = Pipeline(tmp_path / name, of, changelogs=[name])
+        for topic in ("sales", "notes"):
+            pipeline.archive(topic, SALES, TYPES)
+        with pytest.raises(ConfigurationError, match=rf"no such store that can keep a changelog.*{step}"):
+            pipeline.run(None)
 
 
 def test_a_changelog_begins_with_the_job_and_goes_on_by_itself(tmp_path: Path) -> None:
@@ -351,7 +375,7 @@ def test_nothing_is_rebuilt_from_a_changelog_that_is_too_short(tmp_path: Path) -
         rebuilt(pipeline, head_of(pipeline))
 
 
-@pytest.mark.parametrize("build", TOPOLOGIES, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", OF_EACH_SORT, ids=lambda build: build.__name__)
 def test_changelogs_go_back_with_the_job_and_on_again(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
     """The whole engine: after a rollback and another replay everything is as if there had been none."""
     undisturbed = replayed(tmp_path / "a", made(build), [5 * MINUTE, None])

@@ -1,0 +1,188 @@
+"""What a stream-stream join logs: the records that those of the other side may meet, and those that wait for a match.
+
+A side's store is logged as Kafka's window store with duplicates, except that what nobody is to meet any more is
+deleted, and that the sequence is the join's running number of records, where Kafka's counts what the store was given
+since the application's start. All integers are big-endian::
+
+    key    +------------+----------------------+----------------+
+           | key bytes  | timestamp i64, ms    | sequence i32   |     sequence: from 1 on; it begins anew after 2^31 - 1
+           +------------+----------------------+----------------+
+
+Held records have a form of our own (Kafka keeps lists of values, which do not tell records of one time apart)::
+
+    key    +----------------------+-----------+------------+----------------+
+           | timestamp i64, ms    | side u8   | key bytes  | sequence i32   |     side: 0 right, 1 left
+           +----------------------+-----------+------------+----------------+
+
+Values are the records'; null for what is gone. A log record's timestamp is that of the record that was processed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.kernels.stream_join import HELD, JOINED, LEFT, LONE, NO_ROW
+from statelib.operators.join_buffer_changelog import arrivals_of, sequences_of
+from statelib.operators.join_rows import SIDES
+from statelib.serdes import serde_for
+from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from statelib.kernels.key_table import KeyTable
+    from statelib.operators.changelog import Changelog
+    from statelib.operators.join_rows import JoinRows
+    from statelib.stores.byte_columns import Column
+
+_SEQUENCE = np.dtype([("sequence", ">i4")])
+_PLACE = np.dtype([("timestamp", ">i8"), ("sequence", ">i4")])
+_HEAD = np.dtype([("timestamp", ">i8"), ("is_left", "u1")])
+
+
+def split_window_keys(raws: Column, arrivals: int, store: str) -> tuple[Column, NDArray[np.int64], NDArray[np.int64]]:
+    """Keys, timestamps (ms) and arrivals of a side's log keys; ``arrivals``: how many there have been.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    keys, places = split_tail(raws, _PLACE, store)
+    return keys, places["timestamp"].astype(np.int64), arrivals_of(places["sequence"].astype(np.int64), arrivals)
+
+
+def split_held_keys(
+    raws: Column, arrivals: int, store: str
+) -> tuple[Column, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Keys, timestamps (ms), which are left records, and arrivals of held records' log keys.
+
+    Raises:
+        CorruptedDataError: One is too short.
+    """
+    heads, rest = split_head(raws, _HEAD, store)
+    keys, tails = split_tail(rest, _SEQUENCE, store)
+    arrival = arrivals_of(tails["sequence"].astype(np.int64), arrivals)
+    return keys, heads["timestamp"].astype(np.int64), heads["is_left"] == 1, arrival
+
+
+class StreamJoinChangelog:
+    """The changelogs of a join's stores.
+
+    Args:
+        sides: That of the left side's store, and of the right one's; None: it has none.
+        held: That of the store of held records; None: it has none.
+        keys: The dictionary of the task's keys.
+    """
+
+    def __init__(self, sides: Sequence[Changelog | None], held: Changelog | None, keys: KeyTable) -> None:
+        self._sides = sides
+        self._held = held
+        self._keys = keys
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is any."""
+        return self._held is not None or any(changelog is not None for changelog in self._sides)
+
+    def add(
+        self, rows: JoinRows, was_held: NDArray[np.bool_], arrivals: NDArray[Any], results: NDArray[Any],
+        *, retention_ms: int, deletes: bool,
+    ) -> None:  # fmt: skip
+        """Logs what some records have changed.
+
+        Args:
+            rows: All rows, as they are now.
+            was_held: bool, by row: which were held before.
+            arrivals: `ARRIVAL`, the records.
+            results: `RESULT`, theirs.
+            retention_ms: Of the sides' stores.
+            deletes: Whether nobody meets a record any more that has given its lone result.
+        """
+        outcome, own = arrivals["outcome"], arrivals["row"]
+        gone, trigger, by_scan = self._no_longer_held(was_held, arrivals, results)
+        final = (outcome == LONE) & deletes
+        put = np.flatnonzero((outcome >= JOINED) & (own != NO_ROW) & (arrivals["behind"] < retention_ms) & ~final)
+        removed = by_scan & deletes
+        self._log_sides(
+            rows,
+            np.concatenate([gone[removed], own[put]]),
+            np.concatenate([trigger[removed], put]),
+            int(np.count_nonzero(removed)),
+            arrivals["time"],
+        )
+        held = np.flatnonzero(outcome == HELD)
+        causes = np.concatenate([trigger, held])
+        self._log_held(rows, np.concatenate([gone, own[held]]), causes, len(gone), arrivals["time"])
+
+    def remove(self, rows: JoinRows, held: NDArray[np.int64], stream_time: int) -> None:
+        """Logs that held rows have left at the end of the input; ``stream_time``: the join's, ms."""
+        causes, time = np.zeros(len(held), np.int64), np.array([max(stream_time, 0)])
+        self._log_sides(rows, held, causes, len(held), time)
+        self._log_held(rows, held, causes, len(held), time)
+
+    def _no_longer_held(
+        self, was_held: NDArray[np.bool_], arrivals: NDArray[Any], results: NDArray[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Rows that are held no longer: the record that did it, and whether by giving them up, not by meeting them."""
+        own = arrivals["row"][results["trigger"]]
+        is_lone = (results["left"] == NO_ROW) | (results["right"] == NO_ROW)
+        row = np.where(is_lone, np.maximum(results["left"], results["right"]), results["left"] + results["right"] - own)
+        ever_held = was_held.copy()
+        ever_held[arrivals["row"][arrivals["outcome"] == HELD]] = True
+        concerned = np.flatnonzero((row != own) & ever_held[row])
+        first = np.sort(np.unique(row[concerned], return_index=True)[1])  # what has left is not held when met later
+        chosen = concerned[first]
+        return row[chosen], results["trigger"][chosen], is_lone[chosen]
+
+    def _log_sides(
+        self, rows: JoinRows, numbers: NDArray[np.int64], causes: NDArray[np.int64], gone: int, time: NDArray[np.int64]
+    ) -> None:
+        """Logs rows of both sides: first those that go, ``gone`` of them, then those that come."""
+        side = rows.rows["side"][numbers]
+        for of, changelog in zip(SIDES, self._sides, strict=True):
+            if changelog is not None:
+                mine = np.flatnonzero(side == of)
+                there = rows.rows[numbers[mine]]
+                sequence = packed(sequences_of(there["arrival"]))
+                keys = joined(self._keys.take(np.ascontiguousarray(there["key_code"])), times(there["time"]), sequence)
+                self._log(changelog, rows, of, keys, numbers[mine], causes[mine], mine < gone, time)
+
+    def _log_held(
+        self, rows: JoinRows, numbers: NDArray[np.int64], causes: NDArray[np.int64], gone: int, time: NDArray[np.int64]
+    ) -> None:
+        if self._held is None:
+            return
+        there = rows.rows[numbers]
+        is_left = packed((there["side"] == LEFT).astype(np.uint8))
+        sequence = packed(sequences_of(there["arrival"]))
+        keys = joined(times(there["time"]), is_left, self._keys.take(np.ascontiguousarray(there["key_code"])), sequence)
+        of_side = [np.flatnonzero(there["side"] == of) for of in SIDES]
+        encoded = [serialized_values(rows, of, numbers[mine]) for of, mine in zip(SIDES, of_side, strict=True)]
+        values = pa.concat_arrays(encoded).take(pa.array(np.argsort(np.concatenate(of_side))))
+        self._write(self._held, keys, values, causes, np.arange(len(numbers)) < gone, time)
+
+    def _log(
+        self, changelog: Changelog, rows: JoinRows, side: int, keys: Column, numbers: NDArray[np.int64],
+        causes: NDArray[np.int64], gone: NDArray[np.bool_], time: NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        self._write(changelog, keys, serialized_values(rows, side, numbers), causes, gone, time)
+
+    @staticmethod
+    def _write(
+        changelog: Changelog, keys: Column, values: pa.Array, causes: NDArray[np.int64], gone: NDArray[np.bool_],
+        time: NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        """By the record that did it; what it takes away before what it brings."""
+        order = np.argsort(2 * causes + ~gone, kind="stable")
+        kept = values.take(pa.array(order, mask=gone[order]))
+        changelog.add(keys.take(pa.array(order)), kept, time[causes[order]])
+
+
+def serialized_values(rows: JoinRows, side: int, numbers: NDArray[np.int64]) -> pa.Array:
+    """The bytes of the values of rows of one side."""
+    values = rows.values(side, numbers)
+    return serde_for(values.type).serialize(values)
