@@ -14,7 +14,7 @@ from spark_jobs.runs import find_replay, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
-from statelib.commits import read_staged, stage
+from statelib.commits import fenced, read_staged, stage
 from statelib.job import is_job_file
 from statelib.manifests import Staged
 
@@ -41,6 +41,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
 
     Raises:
         InputError: Records or files of the sources cannot be used; names task, topic, partition and offset.
+        FencedError: Another driver has made the commit before this one was through.
         HindstreamError: See `spark_jobs.stage.run_stage` and `statelib.commits.stage`.
     """
     warehouse = open_warehouse(settings)
@@ -53,9 +54,10 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     spark = spark_session(settings)
     _carry_job_files()
     outcomes: list[TaskOutcome] = []
-    for sub in stages.sub_topologies:
-        name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
-        outcomes += run_stage(spark, stages.works(sub, outcomes), name=name)
+    with fenced(warehouse, job.name, plan.commit):
+        for sub in stages.sub_topologies:
+            name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
+            outcomes += run_stage(spark, stages.works(sub, outcomes), name=name)
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
     return stage(warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds))

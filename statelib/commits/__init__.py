@@ -8,6 +8,7 @@ from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_au
 from statelib.commits.commit import commit
 from statelib.commits.definition import JobDefinition
 from statelib.commits.expiry import check_restorable, oldest_restorable
+from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free, read_hold, release_hold, take_hold
 from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, quarantine_topic, topic_path
 from statelib.commits.leftovers import attempt_name
@@ -36,6 +37,7 @@ __all__ = [
     "check_free",
     "check_restorable",
     "commit",
+    "fenced",
     "late_topic",
     "ledger_table",
     "maintain",

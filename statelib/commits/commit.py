@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from statelib.commits.fencing import fenced
 from statelib.commits.layout import CommitLog, Runs
 from statelib.commits.stage import lost_files, read_staged
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
@@ -38,7 +39,8 @@ def commit(warehouse: Storage, plan: Plan, *, now_ms: int) -> Commit:
     log = CommitLog(warehouse, plan.job)
     standing = log.read_if_present(plan.commit)
     if standing is None:
-        new = _build(warehouse, plan, now_ms)
+        with fenced(warehouse, plan.job, plan.commit):  # else what a later maintenance has removed would seem damage
+            new = _build(warehouse, plan, now_ms)
         step("commit.before-create")
         standing = new if log.create(new) else log.read(plan.commit)
         step("commit.created")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive
+from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.rollback import check_published
@@ -112,6 +113,7 @@ def plan(
             semantics; a source's schema or number of partitions has changed since the head commit; a sink's archive is
             somebody else's; the job has been sealed or is held; the head is a rollback that has not been published.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
+        FencedError: One of these, and another driver has made the commit meanwhile.
     """
     if until_ms is not None and end_offsets is not None:
         next_step = "give one of them"
@@ -124,48 +126,49 @@ def plan(
         _check_semantics(job, head, semantics)
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number)
-    archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
-    sources = _source_topics(archives)
-    if head is not None:
-        _check_sources(job, head, sources)
-        check_rollbacks(warehouse, head, sources)
-    tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
-    evolution = settle_topology(
-        warehouse,
-        job.name,
-        job.topology.fingerprint,
-        head,
-        tasks=tasks,
-        describe=None if describe is None else lambda: describe(archives),
-        reset_stores=reset_stores,
-        migrate_stores=migrate_stores,
-    )
-    bootstrap = job.topology.bootstrap_topics
-    slices = _cut(archives, head, until_ms, end_offsets, bootstrap)
-    # New records of a global table alone are no reason to run.
-    new_records = sum(part.records for part in slices if part.topic not in bootstrap)
-    if head is not None and head.end_of_input == "seal":
-        return _nothing_but_sealed(job, number, new_records)
-    migrates = evolution is not None and bool(evolution.migrations)
-    if not new_records and not migrates and (head is None or end_of_input == "hold"):
-        return NothingToDo(job.name, "no-new-records", number)
-    return _settle(
-        warehouse,
-        Plan(
-            job=job.name,
-            run_id=run_id(number + 1, 1),
-            commit=number + 1,
-            fingerprint=job.topology.fingerprint,
-            until_ms=until_ms,
-            end_of_input=end_of_input,
-            semantics=semantics,
-            evolution=evolution,
-            sources=sources,
-            tasks=_tasks(job.topology, archives, slices),
-            sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
-            created_at_ms=now_ms,
-        ),
-    )
+    with fenced(warehouse, job.name, number + 1):
+        archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
+        sources = _source_topics(archives)
+        if head is not None:
+            _check_sources(job, head, sources)
+            check_rollbacks(warehouse, head, sources)
+        tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
+        evolution = settle_topology(
+            warehouse,
+            job.name,
+            job.topology.fingerprint,
+            head,
+            tasks=tasks,
+            describe=None if describe is None else lambda: describe(archives),
+            reset_stores=reset_stores,
+            migrate_stores=migrate_stores,
+        )
+        bootstrap = job.topology.bootstrap_topics
+        slices = _cut(archives, head, until_ms, end_offsets, bootstrap)
+        # New records of a global table alone are no reason to run.
+        new_records = sum(part.records for part in slices if part.topic not in bootstrap)
+        if head is not None and head.end_of_input == "seal":
+            return _nothing_but_sealed(job, number, new_records)
+        migrates = evolution is not None and bool(evolution.migrations)
+        if not new_records and not migrates and (head is None or end_of_input == "hold"):
+            return NothingToDo(job.name, "no-new-records", number)
+        return _settle(
+            warehouse,
+            Plan(
+                job=job.name,
+                run_id=run_id(number + 1, 1),
+                commit=number + 1,
+                fingerprint=job.topology.fingerprint,
+                until_ms=until_ms,
+                end_of_input=end_of_input,
+                semantics=semantics,
+                evolution=evolution,
+                sources=sources,
+                tasks=_tasks(job.topology, archives, slices),
+                sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
+                created_at_ms=now_ms,
+            ),
+        )
 
 
 def _check_semantics(job: JobDefinition, head: Commit, semantics: Semantics) -> None:

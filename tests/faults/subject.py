@@ -18,6 +18,7 @@ from statelib.commits import (
     Retention,
     Runs,
     commit,
+    fenced,
     maintain,
     publish,
     published_through,
@@ -42,8 +43,10 @@ JOB = "job"
 SINKS = ("once", "by-hour")
 CUTS = (3_600_000, 9_000_000)
 SCENARIOS = ("first", "next", "rollback")
-_PARTS = (140, 60)
+_RECORDS = (140, 60)
 """How many records each call of `ingest` adds."""
+
+PARTS = len(_RECORDS)
 
 
 def pipeline(
@@ -58,8 +61,8 @@ def pipeline(
 
 def ingest(made: Pipeline, part: int) -> None:
     """Adds a part of the records to the job's topic, once, whoever has tried that before."""
-    begin, end = sum(_PARTS[:part]), sum(_PARTS[: part + 1])
-    keys, values, times = zip(*sales(5, sum(_PARTS))[begin:end], strict=True)
+    begin, end = sum(_RECORDS[:part]), sum(_RECORDS[: part + 1])
+    keys, values, times = zip(*sales(5, sum(_RECORDS))[begin:end], strict=True)
     records = pa.table(
         {
             "key": pa.array(keys, TYPES[0]),
@@ -78,7 +81,11 @@ def replay_slice(made: Pipeline, until_ms: int | None, *, keep: int, note: Calla
     publish(warehouse, JOB)
     planned = made.plan(until_ms)
     if isinstance(planned, Plan):
-        staged = read_staged(warehouse, planned) or stage(warehouse, planned, made.replay(planned))
+        staged = read_staged(warehouse, planned)
+        if staged is None:
+            with fenced(warehouse, JOB, planned.commit):
+                replayed = made.replay(planned)
+            staged = stage(warehouse, planned, replayed)
         wrong = [row for row in reconcile(made.topology, planned, staged) if row.difference]
         assert not wrong, wrong
         if Runs(warehouse, JOB).audit(planned.run_id) is None:
