@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -49,6 +51,8 @@ def mapped(error: Exception, path: Path) -> HindstreamError:
             file=path,
             next_step="end that process, or give this one a directory of its own",
         )
-    if text.startswith("IO error"):
-        return RetryableError(f"RocksDB could not read or write: {text}", file=file)
+    if text.startswith("IO error") or "(os error " in text:  # RocksDB's, and those of its layer in Rust
+        full = any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT))
+        next_step = "free space on the disk, and run the same command again" if full else "run the same command again"
+        return RetryableError(f"RocksDB could not read or write: {text}", file=file, next_step=next_step)
     return InternalError(f"RocksDB failed: {text}", file=file)

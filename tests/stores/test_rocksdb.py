@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError, InternalError
+from statelib.errors import ConfigurationError, CorruptedDataError, InternalError, RetryableError
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
+from statelib.stores.rocksdb_errors import mapped
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -164,3 +165,13 @@ def test_a_killed_process_leaves_data_and_position_together(tmp_path: Path) -> N
     assert backend.get("position", b"") == b"900"
     assert sum(1 for _ in backend.scan("f")) == 901
     backend.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["IO error: No space left on device: While fdatasync: /s/db/000004.log", "No space left on device (os error 28)"],
+)
+def test_a_full_disk_is_to_be_freed(tmp_path: Path, text: str) -> None:
+    error = mapped(Exception(text), tmp_path)
+    assert isinstance(error, RetryableError)
+    assert error.next_step == "free space on the disk, and run the same command again"
