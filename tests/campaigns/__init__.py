@@ -2,7 +2,6 @@
 
     python -m tests.campaigns properties [PYTEST ARGS...]    every property with 2,000 new examples at least
     python -m tests.campaigns invariance [RUNS] [RECORDS]    the whole surface over new records, cut in every way
-    python -m tests.campaigns store [SEEDS] [FIRST SEED]     jobs over an object store that fails by chance
     python -m tests.campaigns faults [--seed S] [--quick]    every fault that state must survive, exactly once
 
 Each prints what it would take to see a failure again.

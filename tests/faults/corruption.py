@@ -105,7 +105,8 @@ class Damage:
         """The damaged bytes."""
         if self.how == "flip":
             damaged = bytearray(data)
-            damaged[self.at // 8] ^= 1 << self.at % 8
+            byte, bit = divmod(self.at % (8 * len(data)), 8)
+            damaged[byte] ^= 1 << bit
             return bytes(damaged)
         if self.how == "cut":
             return data[: self.at]
@@ -173,6 +174,11 @@ class Corruption:
             return Outcome(case, "named", name, spot.damage, str(error))
         finally:
             shutil.rmtree(root)
+
+    @property
+    def root(self) -> Path:
+        """Where the job is that the copies are made of."""
+        return self._base
 
     def files(self, kind: str) -> list[str]:
         """The files of a kind, relative to the job's root; none of those that are `WHILE_RUNNING`."""

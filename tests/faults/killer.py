@@ -19,6 +19,13 @@ def killer(at: tuple[str, int] | None, note: Callable[[str], None] = lambda _: N
         at: The step's name, and which one of that name. None: nothing is killed.
         note: Told of each step before.
     """
+    return at_step(at, lambda: os.kill(os.getpid(), signal.SIGKILL), note)
+
+
+def at_step(
+    at: tuple[str, int] | None, do: Callable[[], None], note: Callable[[str], None] = lambda _: None
+) -> Callable[[str], None]:
+    """An observer that does something when it comes to the n-th step of a name; arguments as for `killer`."""
     seen: Counter[str] = Counter()
     one_at_a_time = threading.Lock()  # files are stored by several threads, and each of them tells of its own
 
@@ -27,6 +34,6 @@ def killer(at: tuple[str, int] | None, note: Callable[[str], None] = lambda _: N
             seen[name] += 1
             note(name)
             if (name, seen[name]) == at:
-                os.kill(os.getpid(), signal.SIGKILL)
+                do()
 
     return observe

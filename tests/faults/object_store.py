@@ -7,20 +7,22 @@ import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from statelib.commits import CommitLog, Retention, maintain, publish
-from statelib.commits.archives import open_archive
 from statelib.errors import RetryableError
 from statelib.storage_options import RequestLimits
+from tests.faults import subject
 from tests.faults.proxy import Fault, FaultProxy, SeededFaults
-from tests.task.pipeline import Pipeline
-from tests.task.test_run import TYPES, outputs, sales, topology
 
 if TYPE_CHECKING:
-    from tests.storage.s3 import S3Server
+    from collections.abc import Mapping
 
-CUTS = (3_600_000, 9_000_000, None)
+    from tests.faults.subject import Result
+    from tests.storage.s3 import S3Server
+    from tests.task.pipeline import Pipeline
+
+CUTS = (*subject.CUTS, None)
+PATIENT = RequestLimits(request_timeout_ms=1_000, retries=2, retry_backoff_ms=1, retry_backoff_max_ms=5)
 _IMPATIENT = RequestLimits(request_timeout_ms=500, retries=2, retry_backoff_ms=1, retry_backoff_max_ms=5)
 _TRIES = 3
 """Of a slice while the store fails; the next one meets a store that works."""
@@ -42,7 +44,7 @@ class Outcome:
     seed: int
     faults: Counter[Fault]
     failed_tries: tuple[str, ...]
-    result: dict[str, Any]
+    result: Result
 
 
 def run_case(seed: int, server: S3Server, folder: Path) -> Outcome:
@@ -59,15 +61,16 @@ def run_case(seed: int, server: S3Server, folder: Path) -> Outcome:
     kinds = tuple(chance.sample(list(Fault), chance.randint(1, len(Fault))))
     faults = SeededFaults(seed, chance.choice(_SHARES), kinds)
     root = f"s3://warehouse/faults/{folder.name}-{seed}"
-    calm = _pipeline(folder, root, server.options, "calm")
-    calm.archive("sales", sales(5, 200), TYPES, partitions=2)
+    calm = subject.pipeline(folder, "calm", warehouse=root, options=server.options)
+    for part in range(subject.PARTS):
+        subject.ingest(calm, part)
     errors = []
     with FaultProxy(server.endpoint, faults, slow_seconds=0.6) as proxy:
         options = server.options | {"aws_endpoint_url": proxy.endpoint} | _IMPATIENT.options()
         for number, cut in enumerate(CUTS):
             for attempt in range(_TRIES):
                 try:
-                    _run(_pipeline(folder, root, options, f"s{number}a{attempt}-"), cut)
+                    _run(subject.pipeline(folder, f"s{number}a{attempt}-", warehouse=root, options=options), cut)
                 except RetryableError as error:
                     errors.append(str(error))
                     if chance.random() < 0.3:
@@ -75,46 +78,24 @@ def run_case(seed: int, server: S3Server, folder: Path) -> Outcome:
                 else:
                     break
             else:
-                _run(_pipeline(folder, root, server.options, f"s{number}calm-"), cut)
-    return Outcome(seed, proxy.happened, tuple(errors), result_of(calm))
+                _run(subject.pipeline(folder, f"s{number}calm-", warehouse=root, options=server.options), cut)
+    return Outcome(seed, proxy.happened, tuple(errors), subject.result_of(calm))
 
 
-def undisturbed(folder: Path) -> dict[str, Any]:
+def undisturbed(folder: Path) -> Result:
     """The result on a local disk."""
-    pipeline = _pipeline(folder, None, {}, "local")
-    pipeline.archive("sales", sales(5, 200), TYPES, partitions=2)
+    run_all(folder, None, {}, "local")
+    return subject.result_of(subject.pipeline(folder, "look"))
+
+
+def run_all(folder: Path, root: str | None, options: Mapping[str, str], attempt: str) -> None:
+    """The whole job, or what is left of it."""
+    job = subject.pipeline(folder, attempt, warehouse=root, options=options)
+    for part in range(subject.PARTS):
+        subject.ingest(job, part)
     for cut in CUTS:
-        _run(pipeline, cut)
-    return result_of(pipeline)
+        _run(job, cut)
 
 
-def result_of(pipeline: Pipeline) -> dict[str, Any]:
-    """All but the names of attempts and of tries."""
-    history = list(CommitLog(pipeline.warehouse, pipeline.name).history())
-    sinks = {topic: open_archive(pipeline.warehouse, topic) for topic in ("once", "by-hour")}
-    published = {
-        f"topics/{topic}/{file.path}" for topic, sink in sinks.items() for p in range(sink.partitions)
-        for file in sink.files(p)
-    }  # fmt: skip
-    there = {entry.path for topic in sinks for entry in pipeline.warehouse.list(f"topics/{topic}")}
-    return {
-        "commits": [made.commit for made in history],
-        "positions": [{task_id: task.position for task_id, task in made.tasks.items()} for made in history],
-        "files": [[(s.topic, s.file.partition, s.file.first_offset, s.file.sha256) for s in m.sinks] for m in history],
-        "state": pipeline.state(),
-        "output": outputs(pipeline),
-        "published through": {topic: sink.last_transaction(pipeline.name) for topic, sink in sinks.items()},
-        "committed, not published": {f"topics/{s.topic}/{s.file.path}" for m in history for s in m.sinks} - published,
-        "left behind": {path for path in there - published if "_delta_log" not in path},
-    }
-
-
-def _pipeline(folder: Path, root: str | None, options: dict[str, str], attempt: str) -> Pipeline:
-    made = topology(over_all_partitions=True)
-    return Pipeline(folder, made, warehouse=root, attempt=attempt, batch_records=50, storage_options=options)
-
-
-def _run(pipeline: Pipeline, cut: int | None) -> None:
-    publish(pipeline.warehouse, pipeline.name)  # what an earlier try committed and could not: the real plan begins so
-    pipeline.run(cut)
-    maintain(pipeline.warehouse, pipeline.name, Retention(1), now_ms=0)
+def _run(job: Pipeline, cut: int | None) -> None:
+    subject.replay_slice(job, cut, keep=1, note=lambda *_: None)

@@ -80,6 +80,20 @@ class SeededFaults:
         return chance.choice(self.faults) if chance.random() < self.share else None
 
 
+class First:
+    """A fault for the first request of a method to a path with these words, and for no other."""
+
+    def __init__(self, method: str, words: str, fault: Fault) -> None:
+        self.method, self.words, self.fault = method, words, fault
+        self.met = False
+
+    def __call__(self, request: Request) -> Fault | None:
+        if self.met or request.method != self.method or self.words not in request.target:
+            return None
+        self.met = True
+        return self.fault
+
+
 @dataclass
 class FaultProxy:
     """Passes requests on to ``upstream``; a context manager.
@@ -99,6 +113,7 @@ class FaultProxy:
 
     def __post_init__(self) -> None:
         self._numbers: Counter[str] = Counter()
+        self._under_way = 0
         self._lock = threading.Lock()
         proxy = self
 
@@ -123,11 +138,26 @@ class FaultProxy:
         self._server.server_close()
         self._thread.join()
 
+    def wait_until_quiet(self) -> None:
+        """Until requests have come to an end that their client has given up: such a one may still be carried out."""
+        time.sleep(0.05)
+        while self._under_way:
+            time.sleep(0.01)
+
     def _serve(self, reader, connection: socket.socket) -> bool:
         """One request; False: the connection is at its end."""
         line = reader.readline().decode("latin-1").split()
         if len(line) != 3:
             return False
+        with self._lock:
+            self._under_way += 1
+        try:
+            return self._answered(line, reader, connection)
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def _answered(self, line: list[str], reader, connection: socket.socket) -> bool:
         headers = http.client.parse_headers(reader)
         length = int(headers.get("Content-Length") or 0)
         with self._lock:

@@ -44,7 +44,7 @@ def run_case(seed: int, server: S3Server, folder: Path) -> Outcome:
     faults = SeededFaults(seed, chance.choice((0.05, 0.2, 0.6)))
     with FaultProxy(server.endpoint, faults, slow_seconds=0.6) as proxy:
         options = server.options | {"aws_endpoint_url": proxy.endpoint} | _IMPATIENT.options()
-        case = _Case(Storage(root, options), Storage(root, server.options), folder, chance)
+        case = _Case(Storage(root, options), Storage(root, server.options), folder, chance, proxy.wait_until_quiet)
         for _ in range(_CALLS):
             case.call()
     return Outcome(seed, proxy.happened, case.done, case.failed)
@@ -53,10 +53,12 @@ def run_case(seed: int, server: S3Server, folder: Path) -> Outcome:
 class _Case:
     """The objects as they should be, beside a storage that fails and one that does not, over the same objects."""
 
-    def __init__(self, failing: Storage, calm: Storage, folder: Path, chance: random.Random) -> None:
+    def __init__(
+        self, failing: Storage, calm: Storage, folder: Path, chance: random.Random, quiet: Callable[[], None]
+    ) -> None:
         self.done: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
-        self._failing, self._calm, self._folder, self._chance = failing, calm, folder, chance
+        self._failing, self._calm, self._folder, self._chance, self._quiet = failing, calm, folder, chance, quiet
         self._objects: dict[str, bytes] = {}
         self._verbs: list[Callable[[str], None]] = [
             self.put, self.put_if_absent, self.upload, self.output, self.delete, self.get, self.get_range, self.size,
@@ -110,6 +112,7 @@ class _Case:
         try:
             self._failing.delete(names)
         except RetryableError:
+            self._quiet()
             for one in names:
                 left = self._calm.get_if_present(one)
                 assert left in (None, self._objects.get(one))
@@ -162,6 +165,7 @@ class _Case:
         try:
             write()
         except RetryableError:
+            self._quiet()
             found = self._calm.get_if_present(name)
             assert found in (self._objects.get(name), data)
             if found is not None:

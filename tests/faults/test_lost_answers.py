@@ -11,25 +11,11 @@ from statelib.storage import Storage
 from statelib.storage_options import RequestLimits
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
-from tests.faults.proxy import Fault, FaultProxy, Request
+from tests.faults.proxy import Fault, FaultProxy, First
 from tests.storage.s3 import S3Server
 
 LIMITS = RequestLimits(request_timeout_ms=1_000, retries=2, retry_backoff_ms=1, retry_backoff_max_ms=5)
 CARRIED_OUT = [Fault.FAILED, Fault.LOST, Fault.SLOW, Fault.CUT]
-
-
-class First:
-    """A fault for the first request of a method to a path with these words, and for no other."""
-
-    def __init__(self, method: str, words: str, fault: Fault) -> None:
-        self.method, self.words, self.fault = method, words, fault
-        self.met = False
-
-    def __call__(self, request: Request) -> Fault | None:
-        if self.met or request.method != self.method or self.words not in request.target:
-            return None
-        self.met = True
-        return self.fault
 
 
 @pytest.fixture

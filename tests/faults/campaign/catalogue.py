@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.faults.campaign.damage import CORRUPTION
+from tests.faults.campaign.disk_full import DISK_FULL
 from tests.faults.campaign.kills import KILLS
 from tests.faults.campaign.power import POWER
+from tests.faults.campaign.store import AMBIGUOUS, STORE
+from tests.faults.campaign.zombies import ZOMBIES
 
 if TYPE_CHECKING:
     from tests.faults.campaign.case import Fault
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in (KILLS, POWER)}
+FAULTS: dict[str, Fault] = {
+    fault.name: fault for fault in (KILLS, POWER, CORRUPTION, DISK_FULL, ZOMBIES, AMBIGUOUS, STORE)
+}

@@ -63,7 +63,7 @@ def _at_a_moment(case: Case, folder: Path, made: Path) -> Outcome:
     run = Run(folder, made, chance.choice(subject.SCENARIOS))
     everything = chance.random() < 0.3
     counted: Callable[[Call], bool] = (lambda _: True) if everything else counts
-    most = sum(everything or name not in WRITES for name, _ in run.scenario.calls)
+    most = sum(everything or name not in WRITES for name, *_ in run.scenario.calls)
     kills = 0
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         ended = run.driver().run_traced(run.root, kill_before(chance.randint(1, most), counted))

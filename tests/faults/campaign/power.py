@@ -28,7 +28,7 @@ def _run(case: Case, folder: Path, made: Path) -> Outcome:
     chance = random.Random(case.seed)
     run = Run(folder, made, chance.choice(subject.SCENARIOS))
     everything = chance.random() < 0.3
-    calls = sum(everything or name not in WRITES for name, _ in run.scenario.calls)
+    calls = sum(everything or name not in WRITES for name, *_ in run.scenario.calls)
     (folder / "kept").mkdir()
     disk = Disk(run.root, folder / "kept")
 

@@ -18,7 +18,7 @@ from tests.faults.campaign.case import Outcome
 from tests.faults.children import Child
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.faults.calls import Call
     from tests.faults.children import Ended
@@ -34,14 +34,14 @@ class Scenario:
         base: What there is before it.
         expected: What there is after it.
         steps: How often it comes to each named step.
-        calls: What changes files, in its order.
+        calls: What changes files, in its order: name, path and flags.
     """
 
     name: str
     base: Path
     expected: Result
     steps: Counter[str]
-    calls: tuple[tuple[str, str], ...]
+    calls: tuple[tuple[str, str, int], ...]
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _before(base: Path, name: str) -> None:
 
 def _undisturbed(made: Path, name: str) -> Scenario:
     root = Path(shutil.copytree(made / name, made / f"{name}.undisturbed"))
-    calls: list[tuple[str, str]] = []
+    calls: list[tuple[str, str, int]] = []
 
     def work() -> tuple[Counter[str], Result]:
         steps: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def _undisturbed(made: Path, name: str) -> Scenario:
         return steps, subject.result_of(subject.pipeline(root, "look"))
 
     def note(call: Call) -> None:
-        calls.append((call.name, call.path))
+        calls.append((call.name, call.path, call.flags))
 
     ended = Child(made, work).run_traced(root, note)
     assert ended.code == 0, ended
@@ -103,11 +103,11 @@ class Run:
         self.root = Path(shutil.copytree(self.scenario.base, folder / "root"))
         self._children = 0
 
-    def driver(self, **observers: object) -> Child:
+    def driver(self, observer: Callable[[str], None] | None = None) -> Child:
         """A child that goes on with the scenario."""
-        return Child(self.folder, self._drive(**observers))
+        return Child(self.folder, self._drive(observer))
 
-    def _drive(self, observer: object = None) -> object:
+    def _drive(self, observer: Callable[[str], None] | None = None) -> Callable[[], None]:
         self._children += 1
         attempt = f"d{self._children}-"
 
@@ -116,10 +116,19 @@ class Run:
             if observer is None:
                 subject.drive(made, self.scenario.name, self._note)
             else:
-                with observed(observer):  # type: ignore[arg-type]
+                with observed(observer):
                     subject.drive(made, self.scenario.name, self._note)
 
         return work
+
+    @property
+    def keep(self) -> int:
+        """How many commits' states the scenario keeps."""
+        return 9 if self.scenario.name == "rollback" else 1
+
+    def drive_once(self) -> None:
+        """Goes on with the scenario in this process."""
+        self._drive()()
 
     def _note(self, what: str, number: int) -> None:
         with (self.folder / "promised").open("a") as file:
@@ -138,7 +147,7 @@ class Run:
         work = self._drive()
 
         def work_and_look() -> Result:
-            work()  # type: ignore[operator]
+            work()
             return subject.result_of(subject.pipeline(self.root, "look"))
 
         return Child(self.folder, work_and_look).run()
