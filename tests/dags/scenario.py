@@ -1,6 +1,7 @@
-"""A backfill with a defect in it, in a process of its own, because Airflow keeps what it finds when it is imported.
+"""A backfill with a defect in it, and a migration whose changelog is another job's, in a process of their own.
 
-``python -m tests.dags.scenario FOLDER`` writes what happened to ``FOLDER/events.json``.
+(Airflow keeps what it finds when it is imported.) ``python -m tests.dags.scenario FOLDER`` writes what happened to
+``FOLDER/events.json`` and ``FOLDER/migration.json``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from dags import embedded
 from dags.embedded import backfill
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.errors import HindstreamError
+from tests.dags import rates
 from tests.spark_jobs.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
 
 DEFECT_MS = DAY_MS + 6 * HOUR_MS
@@ -55,6 +58,25 @@ def main(folder: Path) -> None:
     run(2 * DAY_MS)
     run(DAY_MS, None, None)
     (folder / "events.json").write_text(json.dumps(events))
+    (folder / "migration.json").write_text(json.dumps(migrate(folder, home)))
+
+
+def migrate(folder: Path, home: Path) -> dict[str, str]:
+    """States of the tasks of a migration that somebody has approved."""
+    rates.run_plain(folder / "rates")
+    warehouse = str(folder / "rates" / "warehouse")
+    rates.falsify_changelog(warehouse)
+    given = f'warehouse="{warehouse}", state_dir="{folder}/rates/state", spark_master="local[2]"'
+    dag_file = home / "dags" / "migrate.py"
+    dag_file.write_text(
+        "from dags.factory import migration_dag  # Airflow\n\n"
+        f'dag = migration_dag("{rates.__file__}:job", stores=["rates"], dag_id="migrate", {given})\n'
+    )
+    with embedded._started(home).taken():
+        from airflow.dag_processing.dagbag import DagBag  # noqa: PLC0415
+
+        run = DagBag(dag_folder=dag_file).dags["migrate"].test(mark_success_pattern="^approve$")
+        return {instance.task_id: str(instance.state) for instance in run.get_task_instances()} | {"run": run.state}
 
 
 if __name__ == "__main__":

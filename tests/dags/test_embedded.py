@@ -12,9 +12,12 @@ import pytest
 
 from dags import embedded
 from dags.factory import PHASES
+from dags.migration import STEPS
 from spark_jobs.runs import open_warehouse
-from statelib.commits import Runs
+from statelib import open_state
+from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors import ConfigurationError
+from statelib.storage import Storage
 from tests.spark_jobs.orders import check_published, make_settings, orders
 
 if TYPE_CHECKING:
@@ -83,6 +86,21 @@ def test_a_slice_out_of_order_and_one_without_records_do_nothing(events: list[di
 def test_the_answer_is_that_of_good_data(folder: Path, events: list[dict[str, Any]]) -> None:
     assert events[3]["head"] == 3
     check_published(make_settings(folder), orders())
+
+
+def test_a_migration_that_changes_values_is_taken_back(folder: Path, events: list[dict[str, Any]]) -> None:
+    states = json.loads((folder / "migration.json").read_text())
+    failed = {"verify": "failed", "release": "upstream_failed", "roll_back": "success", "run": "failed"}
+    assert states == {**dict.fromkeys(STEPS[:5], "success"), **failed}
+    log = (folder / "airflow" / "backfill.log").read_text()
+    assert "latest values are not what they were" in log
+    assert "The migration was taken back" in log
+    warehouse = folder / "rates" / "warehouse"
+    head = CommitLog(Storage(str(warehouse)), "rates").head()
+    assert head is not None
+    assert (head.commit, head.rolled_back_to, read_hold(Storage(str(warehouse)), "rates")) == (3, 1, None)
+    with open_state(warehouse, "rates", "rates", state_dir=folder / "rates" / "state") as store:
+        assert (store.kind, sorted(store.read()["value"].to_pylist())) == ("key-value", [35, 36, 37, 38, 39])
 
 
 def test_a_process_has_one_airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

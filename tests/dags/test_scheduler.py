@@ -1,4 +1,4 @@
-"""DAG files under a real scheduler, `airflow standalone`, every task in a process of its own: a slice, and migrations.
+"""DAG files under a real scheduler, `airflow standalone`, every task in a process of its own: a slice, and a migration.
 
 The migration is done by the commands of its runbook.
 """
@@ -94,14 +94,14 @@ class Scheduler:
         done = subprocess.run(["bash", "-c", command], env=self.environ, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def answer(self, command: str, dag_id: str = "migrate-rates", question: int = 1) -> None:
+    def answer(self, command: str, question: int = 1) -> None:
         """Types an answer to the n-th question of ``approve``, when the scheduler knows that it has been asked.
 
         Airflow loses an answer that comes earlier, and asks again after a minute.
         """
-        asked = re.compile(f"TaskInstance Finished: dag_id={dag_id}, task_id=approve,.* state=awaiting_input")
+        asked = re.compile("TaskInstance Finished: dag_id=migrate-rates, task_id=approve,.* state=awaiting_input")
         self.wait(lambda: len(asked.findall(self.log.read_text())) >= question)
-        self.type(command.replace("migrate-rates", dag_id))
+        self.type(command)
 
     def xcom(self, dag_id: str, task_id: str) -> Any:
         return self._api(f"dags/{dag_id}/dagRuns/first-try/taskInstances/{task_id}/xcomEntries/return_value")["value"]
@@ -129,22 +129,17 @@ class Scheduler:
 
 
 def _write_dags(folder: Path) -> None:
-    """The DAG of a job with a topic, as the embedded backfill writes it; and those of two migrations.
-
-    Of one job, somebody has put the changelog of another job in the place of its own.
-    """
+    """The DAG of a job with a topic, as the embedded backfill writes it, and that of a migration from its runbook."""
     home = folder / "airflow"
     settings = make_settings(folder / "orders")
     archive_orders(settings, orders())
     given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
     embedded._write_dag_file(home, "orders", f"{JOB_FILE}:job", given)
-    for dag_id in ("migrate-rates", "migrate-false"):
-        place = folder / dag_id
-        rates.run_plain(place)
-        dag_file = DAG_FILE.replace("jobs/rates.py:job", f"{rates.__file__}:job").replace("migrate-rates", dag_id)
-        others = f'"{place}/warehouse", state_dir="{place}/state", spark_master="local[2]"'
-        (home / "dags" / f"{dag_id}.py").write_text(dag_file.replace('"warehouse"', others))
-    rates.falsify_changelog(str(folder / "migrate-false" / "warehouse"))
+    place = folder / "migrate-rates"
+    rates.run_plain(place)
+    others = f'"{place}/warehouse", state_dir="{place}/state", spark_master="local[2]"'
+    dag_file = DAG_FILE.replace("jobs/rates.py:job", f"{rates.__file__}:job").replace('"warehouse"', others)
+    (home / "dags" / "migrate-rates.py").write_text(dag_file)
 
 
 def _environ(home: Path) -> dict[str, str]:
@@ -196,14 +191,11 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
 
 @pytest.fixture(scope="module")
 def refused(scheduler: Scheduler) -> dict[str, str]:
-    """All DAGs have been triggered, and one migration approved; the states of the other's tasks after its refusal."""
-    dags = ("orders", "migrate-rates", "migrate-false")
-    scheduler.wait(lambda: all("known" in scheduler.states(dag_id) for dag_id in dags))
+    """Both DAGs have been triggered; the states of the migration's tasks after its refusal."""
+    scheduler.wait(lambda: all("known" in scheduler.states(dag_id) for dag_id in ("orders", "migrate-rates")))
     scheduler.wait(scheduler.takes_token)
-    triggers = (TRIGGER, TRIGGER.replace("migrate-rates", "migrate-false"), "airflow dags trigger orders")
-    scheduler.type(" & ".join(triggers) + "; wait")
+    scheduler.type(f"{TRIGGER} & airflow dags trigger orders; wait")
     scheduler.answer(REJECT)
-    scheduler.answer(APPROVE, "migrate-false")
     return scheduler.ended("migrate-rates")
 
 
@@ -234,21 +226,6 @@ def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> N
     assert host["kept_files"] > 0
     with open_state(warehouse.uri(""), "rates", "rates", state_dir=place / "state") as store:
         assert store.kind == "versioned"
-
-
-def test_a_migration_that_changes_values_is_taken_back(scheduler: Scheduler, refused: dict[str, str]) -> None:
-    states = scheduler.ended("migrate-false")
-    failed = {"verify": "failed", "release": "upstream_failed", "roll_back": "success", "run": "failed"}
-    assert states == {**dict.fromkeys(STEPS[:5], "success"), **failed}, scheduler.log.read_text()
-    place = scheduler.folder / "migrate-false"
-    warehouse = open_warehouse(make_settings(place))
-    head = CommitLog(warehouse, "rates").head()
-    assert head is not None
-    assert (head.commit, head.rolled_back_to, read_hold(warehouse, "rates")) == (3, 1, None)
-    assert "latest values are not what they were" in scheduler.log_of("migrate-false", "verify")
-    assert "The migration was taken back" in scheduler.log_of("migrate-false", "roll_back")
-    with open_state(warehouse.uri(""), "rates", "rates", state_dir=place / "state") as store:
-        assert (store.kind, sorted(store.read()["value"].to_pylist())) == ("key-value", [35, 36, 37, 38, 39])
 
 
 def test_a_triggered_run_goes_through_all_phases(scheduler: Scheduler, refused: dict[str, str]) -> None:
