@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from statelib.config import Settings
     from statelib.job import Job
 
-STEPS = ("plan", "approve", "hold", "clean_local_state", "restore", "verify", "release")
+STEPS = ("plan", "approve", "hold", "clean_local_state", "set_compaction_lag", "restore", "verify", "release")
 """The tasks of a migration, in order; ``roll_back`` stands beside them."""
 
 _DOC = """Migrates stores of `{job}`: {steps}. `approve` waits for a person (*Required actions*); nothing is changed
@@ -85,7 +85,7 @@ def migration_dag(
         chain(*({**tasks, "approve": approve}[name] for name in STEPS))
         # Not after the release: were it the only leaf, it would make a failed run a success.
         roll_back = task(task_id="roll_back", trigger_rule="one_failed")(steps.roll_back)()
-        chain([tasks[name] for name in ("hold", "clean_local_state", "restore", "verify")], roll_back)
+        chain([tasks[name] for name in STEPS[2:-1]], roll_back)
     return dag
 
 
@@ -131,6 +131,18 @@ class _Steps:
             return [{"host": host, **asdict(found)} for host, found in clean_hosts(job.name, settings)]
 
         return _logged(self._runner.call(do))
+
+    def set_compaction_lag(self) -> dict[str, int]:
+        """Sets how long the stores' changelogs are not compacted; gives it in ms, by store with a changelog."""
+
+        def do(job: Job, settings: Settings) -> dict[str, int]:
+            from spark_jobs import migrate  # noqa: PLC0415
+
+            return migrate.lag(job, settings, _stores())
+
+        lags: dict[str, int] = self._runner.call(do)
+        _log.info("min.compaction.lag.ms: %s", lags or "no store has a changelog")
+        return lags
 
     def restore(self) -> int:
         """Makes the stores anew, in a commit; gives its number."""

@@ -94,7 +94,7 @@ def test_a_migration_is_a_chain_of_steps_that_nobody_schedules(parsed: dict[str,
     migration = parsed["migration"]
     assert isinstance(migration, dict)
     assert (migration["id"], migration["stores"], migration["schedule"]) == ("migrate-a.b-job", ["s", "t"], None)
-    steps = ["plan", "approve", "hold", "clean_local_state", "restore", "verify", "release"]
+    steps = ["plan", "approve", "hold", "clean_local_state", "set_compaction_lag", "restore", "verify", "release"]
     assert all(after in migration["downstream"][step] for step, after in pairwise(steps))
     assert migration["approve"] == "ApprovalOperator"
 

@@ -218,6 +218,7 @@ def test_approved_it_is_done(scheduler: Scheduler, refused: dict[str, str]) -> N
     place = scheduler.folder / "migrate-rates"
     warehouse = open_warehouse(make_settings(place))
     assert (CommitLog(warehouse, "rates").head_number(), read_hold(warehouse, "rates")) == (2, None)
+    assert scheduler.xcom("migrate-rates", "set_compaction_lag") == {"rates": 86_400_000 + 300_000}  # a day more
     compared = scheduler.xcom("migrate-rates", "verify")
     assert sum(part["equal"] for part in compared) == 5
     assert [part["differences"] for part in compared] == [0, 0]
