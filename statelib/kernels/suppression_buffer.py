@@ -259,7 +259,7 @@ class SuppressionBuffer:
         self._places = np.full(2 * new, EMPTY, dtype=np.int64)
         place_slots(self._slots, self.held(), self._places)
 
-    def memory_bytes(self) -> int:
-        """What the arrays take; room that was never used takes nothing."""
-        of_records = self._most * (self._slots.itemsize + self._heap.itemsize)
+    def memory_bytes(self, more: int = 0) -> int:
+        """What the arrays take, or will with so many more keys; room that was never used takes nothing."""
+        of_records = (self._most + more) * (self._slots.itemsize + self._heap.itemsize)
         return of_records + self._free.nbytes + self._places.nbytes

@@ -150,6 +150,7 @@ class RunningSuppress:
         may_condense = spec.suppressed.final_results and spills and not self._as_shipped and not spec.may_repeat
         self.takes_condensed = may_condense and changelog is None
         """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
+        self._came = 0  # how many keys more the last batch has left in memory
         self._metrics.held_before = self._buffer.records
         self._measure()
 
@@ -171,6 +172,12 @@ class RunningSuppress:
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """What leaves the buffer."""
         (given,) = inputs
+        before = self._buffer.figure("records")
+        left = self._process(given, uptake)
+        self._came = max(self._buffer.figure("records") - before, 0)
+        return left
+
+    def _process(self, given: Batch, uptake: Uptake) -> Batch:
         if given.passage is not None:
             return self._process_condensed(given, given.passage)
         codes = key_codes(given, self._context)
@@ -225,10 +232,16 @@ class RunningSuppress:
     def flush(self, write: WriteBatch) -> None:
         """Writes what has come or changed since the last flush."""
         self._buffer.flush(write)
+        self._came = 0
 
     def memory_bytes(self) -> int:
-        """What of the buffer is in memory."""
-        return self._buffer.memory_bytes()
+        """What of the buffer is in memory; without bounds of its own, what the next batch will make of it.
+
+        The next batch is taken to be like the last, and as much to leave past memory as has the last time.
+        """
+        if self._spec.suppressed.buffer.is_bounded:
+            return self._buffer.memory_bytes()
+        return self._buffer.memory_bytes(self._came) + self._buffer.past_bytes
 
     def _without_repeats(self, batch: Batch, uptake: Uptake) -> Batch:
         """Drops and counts what would be a second final result of a window."""

@@ -95,6 +95,8 @@ class TimeOrderedBuffer:
         self._context = context
         self._logs = logs
         self.last_puts: Puts | None = None
+        self.past_bytes = 0
+        """What the stored keys took that have last left past memory, all at once."""
         self._name = name
         self._policy = policy
         self._wait_ms, self._suffix_words = (int(policy[field][0]) for field in ("wait", "suffix_words"))
@@ -138,10 +140,11 @@ class TimeOrderedBuffer:
             times += next((rows.time[:1].tolist() for rows in found if len(rows)), [])
         return min(times, default=None)
 
-    def memory_bytes(self) -> int:
-        """What is in memory."""
+    def memory_bytes(self, more: int = 0) -> int:
+        """What is in memory, or will be with so many more keys like those that are."""
         pool = 0 if self._pool is None else self._pool.memory_bytes()
-        return self._buffer.memory_bytes() + pool + self._old_values.memory_bytes()
+        pool += pool * more // max(self.figure("records"), 1)
+        return self._buffer.memory_bytes(more) + pool + self._old_values.memory_bytes()
 
     @property
     def _horizon_ms(self) -> int:
@@ -201,8 +204,10 @@ class TimeOrderedBuffer:
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
         all_rows = pa.concat_batches([pool.take(slots["row"]), rows.take(pa.array(through)), *due_rows])
-        del due_rows
         self._tidy(slots, pool, due)
+        if due:
+            self.past_bytes = sum(some.nbytes for some in (*due, *due_rows))
+        del due, due_rows
         return Departures(**gone, trigger=trigger, rows=all_rows.take(pa.array(order)))
 
     def drain(self) -> Departures | None:

@@ -148,6 +148,7 @@ class RunningWindowAggregate:
         self._first_of = self._last_of = np.empty(0, dtype=np.int64)  # room for a kernel
         self._loaded = 0  # how many slots have been looked up in the store
         self._kept = 0  # how many there were when expired ones were last dropped
+        self._opened = 0  # how many are of the last batch
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
@@ -160,6 +161,7 @@ class RunningWindowAggregate:
             prior = nothing if self._spec.needs_prior else None
             return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
         first_new = self._reserve_and_load()
+        self._opened = len(self._slots) - first_new
         priors = self._priors(slots) if self._spec.needs_prior else None
         result, removed = self._aggregator.walk(rows, slots)
         timestamp = np.empty(len(rows), dtype=np.int64)
@@ -329,12 +331,11 @@ class RunningWindowAggregate:
         return self._store.count_from(self._stream_time - self._windows.grace_period_ms - self._windows.size_ms + 1)
 
     def memory_bytes(self) -> int:
-        """Size of the working set."""
+        """Size of the working set after a batch like the last."""
         arrays = (self._timestamp, self._stored, self._first_of, self._last_of)
-        of_arrays = sum(array.nbytes for array in arrays)
-        return int(
-            self._slots.memory_bytes() + of_arrays + self._aggregator.memory_bytes() + self._store.memory_bytes()
-        )
+        of_slots = self._slots.memory_bytes() + sum(array.nbytes for array in arrays) + self._aggregator.memory_bytes()
+        more = of_slots * self._opened // max(len(self._slots), 1)
+        return int(of_slots + more + self._store.memory_bytes())
 
 
 def _has_nulls(results: pa.Array) -> bool:

@@ -104,6 +104,12 @@ class BufferedRows:
     def __len__(self) -> int:
         return len(self.time)
 
+    @property
+    def nbytes(self) -> int:
+        """What the columns take."""
+        numbers = (self.start, self.end, self.time, self.updated, self.counted_bytes)
+        return int(self.key.nbytes + self.row.nbytes + sum(column.nbytes for column in numbers))
+
     def __iter__(self) -> Iterator[BufferedRow]:
         numbers = (self.start, self.end, self.time, self.updated, self.counted_bytes)
         return map(BufferedRow, self.key.to_pylist(), *(column.tolist() for column in numbers), self.row.to_pylist())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,13 +22,15 @@ KEPT_BYTES = 32 << 20
 MAPPED_BYTES = 4 << 20
 """From this size on an allocation is a mapping of its own, which goes back to the system as soon as it is freed."""
 
+SCARCE_MAPPED_BYTES = 2 << 20
+"""As `MAPPED_BYTES`, of a task that has exceeded its budget: what it frees at once are columns of such a size."""
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 _OVERRIDES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
-@cache
-def reuse_freed_memory() -> None:
-    """Lets glibc's allocator keep `KEPT_BYTES`, in this process and those forked from it.
+def reuse_freed_memory(*, scarce: bool = False) -> None:
+    """Lets glibc's allocator keep `KEPT_BYTES`, in this process and those forked from it, until it is called again.
 
     By itself it keeps twice the largest mapping that was freed before. So the smaller the arrays of a task, the more
     often the same pages go back and come again, at a page fault each: in 16 partitions four times as many as in 4.
@@ -37,7 +38,7 @@ def reuse_freed_memory() -> None:
     """
     if not any(name in os.environ for name in _OVERRIDES):
         _set_option(_M_TRIM_THRESHOLD, KEPT_BYTES)
-        _set_option(_M_MMAP_THRESHOLD, MAPPED_BYTES)
+        _set_option(_M_MMAP_THRESHOLD, SCARCE_MAPPED_BYTES if scarce else MAPPED_BYTES)
 
 
 def release_freed_memory() -> None:

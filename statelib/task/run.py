@@ -157,6 +157,7 @@ class _Task:
                 self._spill()
                 release_freed_memory()
                 self._inputs.most_at_once = work.settings.batch_records_beyond_budget
+                reuse_freed_memory(scarce=True)
                 phases.end("spill")
             order_time = int(merged.order_time[-1])
         if work.end_of_input == "seal":

@@ -166,6 +166,29 @@ def test_at_the_end_of_the_input(records: list[Record], buffer: Any, cuts: Any, 
     assert sealed[0] == sealed[1]
 
 
+def test_what_counts_is_memory_after_the_next_batch(tmp_path: Path) -> None:
+    windows = TimeWindows(10, 10, 0)
+    closes = Suppress("s", Suppressed.until_window_closes(BufferConfig.unbounded()), windows)
+    chain = Chain(
+        [WindowAggregate("w", windows, single(count())), closes],
+        pa.string(),
+        condensed=True,
+        backend=RocksDbBackend(tmp_path),
+    )
+
+    def taken(keys: range, time: int) -> list[int]:
+        chain.process([Record(f"key-{key}", "", time) for key in keys])
+        return [operator.memory_bytes() for operator in chain.operators]
+
+    opened, _ = taken(range(3_000), 1)
+    assert opened > taken(range(3_000), 2)[0]  # the second batch has opened no window
+    chain.flush()
+    empty = chain.operators[1].memory_bytes()
+    taken(range(1), 10)  # all of the store leaves at once
+    chain.flush()
+    assert chain.operators[1].memory_bytes() > empty + 3_000 * len("key-0000")
+
+
 def wide_updates(keys: int, updates: int) -> list[Record]:
     """``keys`` keys that are all buffered at a time, each updated some times."""
     return [
