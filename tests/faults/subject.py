@@ -37,7 +37,7 @@ from tests.task.pipeline import Pipeline
 from tests.task.test_run import TYPES, sales, topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 JOB = "job"
 SINKS = ("once", "by-hour")
@@ -191,11 +191,12 @@ def _differing(one: bytes, other: bytes) -> int:
     return same_length + abs(len(one) - len(other))
 
 
-def result_of(made: Pipeline) -> Result:
-    """Of the job as it is."""
+def result_of(made: Pipeline, topics: Sequence[str] = SINKS) -> Result:
+    """Of the job as it is; ``topics``: its sinks'."""
+    job = made.name
     warehouse = made.warehouse
-    history = list(CommitLog(warehouse, JOB).history())
-    sinks = {topic: open_archive(warehouse, topic) for topic in SINKS if open_archive_if_present(warehouse, topic)}
+    history = list(CommitLog(warehouse, job).history())
+    sinks = {topic: open_archive(warehouse, topic) for topic in topics if open_archive_if_present(warehouse, topic)}
     published = {
         (topic, partition, file.first_offset): f"topics/{topic}/{file.path}"
         for topic, sink in sinks.items()
@@ -210,13 +211,13 @@ def result_of(made: Pipeline) -> Result:
     }
     rolled_back = any(one.rolled_back_to is not None for one in history)
     needed = {
-        f"jobs/{JOB}/state/{task_id}/{file.stored_name}"
+        f"jobs/{job}/state/{task_id}/{file.stored_name}"
         for one in (history if rolled_back else history[:1])
         for task_id, task in one.tasks.items()
         for file in task.state.files
     }
     in_topics = {entry.path for topic in sinks for entry in warehouse.list(f"topics/{topic}") if "=" in entry.path}
-    in_state = {entry.path for entry in warehouse.list(f"jobs/{JOB}/state")}
+    in_state = {entry.path for entry in warehouse.list(f"jobs/{job}/state")}
     return Result(
         records=Counter(
             (topic, partition, repr(key), repr(value), timestamp)
@@ -228,7 +229,7 @@ def result_of(made: Pipeline) -> Result:
         others={
             "commits": [one.commit for one in history],
             "positions": [{task_id: task.position for task_id, task in one.tasks.items()} for one in history],
-            "published through": {topic: sink.last_transaction(JOB) for topic, sink in sinks.items()},
+            "published through": {topic: sink.last_transaction(job) for topic, sink in sinks.items()},
             "left behind": [len(in_topics - set(published.values())), len(in_state - needed)],
             "missing": len(needed - in_state),
         },

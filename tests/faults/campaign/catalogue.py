@@ -8,6 +8,7 @@ from tests.faults.campaign.damage import CORRUPTION
 from tests.faults.campaign.disk_full import DISK_FULL
 from tests.faults.campaign.kills import KILLS
 from tests.faults.campaign.power import POWER
+from tests.faults.campaign.spark import EXECUTORS, SPARK_KILLS
 from tests.faults.campaign.store import AMBIGUOUS, STORE
 from tests.faults.campaign.zombies import ZOMBIES
 
@@ -15,5 +16,6 @@ if TYPE_CHECKING:
     from tests.faults.campaign.case import Fault
 
 FAULTS: dict[str, Fault] = {
-    fault.name: fault for fault in (KILLS, POWER, CORRUPTION, DISK_FULL, ZOMBIES, AMBIGUOUS, STORE)
+    fault.name: fault
+    for fault in (KILLS, POWER, CORRUPTION, DISK_FULL, ZOMBIES, AMBIGUOUS, STORE, SPARK_KILLS, EXECUTORS)
 }

@@ -1,0 +1,91 @@
+"""A driver of real Spark in a process of its own: ``python -m tests.faults.campaign.spark_driver VERB FOLDER [STEP]``.
+
+It kills itself when it comes to the step, and notes each one in ``FOLDER/steps``. ``SPARK_CONF`` in the
+environment is more of Spark's configuration, ``SPARK_MASTER`` the master.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from spark_jobs import migrate, pipeline
+from spark_jobs.runs import open_warehouse
+from statelib.commits.layout import topic_path
+from statelib.job import load_job
+from statelib.steps import observed
+from statelib.topics.append import append
+from statelib.topics.archive import TopicArchive, topic_schema
+from tests.faults.killer import killer
+from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
+from tests.spark_jobs.test_migrate import CUT, rates
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+
+SLOW_JOB_FILE = Path(__file__).with_name("slow_orders_job.py")
+RATES = 300
+
+
+def settings_of(folder: Path) -> Settings:
+    """Those of a warehouse below ``folder``."""
+    conf = json.loads(os.environ.get("SPARK_CONF", "{}"))
+    others = {"spark_master": os.environ.get("SPARK_MASTER", "local[2]"), "spark_conf": conf, "batch_records": 60}
+    return make_settings(folder, **others).model_copy(update={"changelogs": ()})
+
+
+def prepare(folder: Path) -> None:
+    """Topics for all verbs; and a job whose store can be migrated."""
+    settings = settings_of(folder)
+    archive_orders(settings, orders())
+    uri = open_warehouse(settings).uri(topic_path("rate"))
+    records = pa.table(
+        {
+            "key": [f"k{n * n % 13}" for n in range(RATES)],
+            "value": pa.array([None if n % 17 == 3 else n for n in range(RATES)], pa.int64()),
+            "timestamp": pa.array([n * 6_000 for n in range(RATES)], pa.timestamp("ms", "UTC")),
+        }
+    )
+    archive = TopicArchive.ensure(uri, topic_schema(pa.string(), pa.int64()), 2, topic="rate")
+    append(archive, records, attempt="a1", app_id="test", app_version=1)
+    pipeline.run_slice(rates(None), settings, CUT)
+
+
+def act(verb: str, folder: Path) -> None:
+    """One verb, from wherever an earlier try has come to."""
+    settings = settings_of(folder)
+    if verb == "slice":
+        pipeline.run_slice(load_job(f"{JOB_FILE}:job"), settings, 2 * DAY_MS)
+    elif verb == "slow-slice":
+        pipeline.run_slice(load_job(f"{SLOW_JOB_FILE}:job"), settings)
+    elif verb == "migrate":
+        migrate.run(rates(5), settings, ["s"])
+    elif verb == "take-back":
+        migrate.take_back(rates(5), settings, ["s"])
+    elif verb == "airflow":
+        from dags.embedded import backfill  # noqa: PLC0415 - some seconds, which the others need not wait
+
+        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
+        backfill(f"{JOB_FILE}:job", [2 * DAY_MS], home=folder / "airflow", dag_id="orders", settings=given)
+    else:
+        prepare(folder)
+
+
+def main(verb: str, folder: Path, step: str | None = None) -> None:
+    """See the module's docstring."""
+
+    def note(name: str) -> None:
+        with (folder / "steps").open("a") as file:
+            file.write(f"{name}\n")
+
+    with observed(killer((step, 1) if step else None, note)):
+        act(verb, folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
