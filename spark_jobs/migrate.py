@@ -294,6 +294,7 @@ def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
     migrated = {migration.now.name for migration in head.evolution.migrations} if head.evolution else set()
     if migrated == set(stores):
         head = rollback(warehouse, job.name, head.commit - 1, now_ms=now_ms(), supersede=True, holder=_holder(stores))
+    publish(warehouse, job.name)  # also what a killed call has committed: no run is planned before readers have seen it
     release(job.name, settings, stores)
     return head
 
