@@ -144,23 +144,26 @@ def sort_order(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArra
     group = np.zeros(len(start), np.int64)  # strings that are equal so far, numbered in their order
     tied = order.copy()  # places in ``order`` whose string is not alone in its group
     position = _shared_by_all(data, start, length) if len(start) else 0
+    differ_in_length = len(start) > 0 and length.min() < length.max()
     while len(tied):
         rows = order[tied]
         words = np.empty(len(rows), np.uint64)
         _words(data, start, length, rows, position, words)
         groups = group[tied]
         by = _order_in_groups(words, groups)
-        order[tied] = rows[by]
-        # A string that ends here comes before one that goes on with zero bytes.
-        words, groups, ended = words[by], groups[by], length[rows[by]] <= position + _WORD_BYTES
-        if ended.any():
-            lengths = np.where(ended, length[rows[by]], np.iinfo(np.int64).max)
+        # One column after the other: of half a million strings each is 4 MB.
+        rows = rows[by]
+        words = words[by]
+        groups = groups[by]
+        ended = length[rows] <= position + _WORD_BYTES
+        is_longer = np.zeros(len(rows) - 1, np.bool_)
+        if differ_in_length and ended.any():  # who ends here comes before who goes on with zero bytes
+            lengths = np.where(ended, length[rows], np.iinfo(np.int64).max)
             by = np.lexsort((lengths, words, groups))
-            order[tied] = order[tied][by]
-            words, groups, lengths, ended = words[by], groups[by], lengths[by], ended[by]
-        else:
-            lengths = np.zeros(len(words), np.int64)
-        equal = (words[1:] == words[:-1]) & (groups[1:] == groups[:-1]) & (lengths[1:] == lengths[:-1]) & ~ended[1:]
+            rows, words, groups, lengths, ended = rows[by], words[by], groups[by], lengths[by], ended[by]
+            is_longer = lengths[1:] != lengths[:-1]
+        order[tied] = rows
+        equal = (words[1:] == words[:-1]) & (groups[1:] == groups[:-1]) & ~is_longer & ~ended[1:]
         first = np.concatenate([[True], ~equal])
         group[tied] = np.cumsum(first)
         tied = tied[~(first & np.concatenate([first[1:], [True]]))]

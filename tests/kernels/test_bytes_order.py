@@ -21,6 +21,16 @@ def test_sorts_as_python_does(keys) -> None:
     assert [keys[i] for i in order] == sorted(keys)
 
 
+def of_one_length(size: int) -> st.SearchStrategy[list[bytes]]:
+    ends = st.sampled_from([b"\x00", b"\x01", b"\xff"])
+    return st.lists(ends.map(lambda end: bytes(size - 1) + end) | st.binary(min_size=size, max_size=size))
+
+
+@given(st.integers(1, 20).flatmap(of_one_length))
+def test_sorts_strings_of_one_length(keys) -> None:
+    assert [keys[i] for i in sort_order(*spans_of(pa.array(keys, pa.binary())))] == sorted(keys)
+
+
 def test_a_slice_and_large_binary() -> None:
     keys = pa.array([b"x", b"b", b"a", b"ab"], pa.large_binary())[1:]
     assert sort_order(*spans_of(keys)).tolist() == [1, 2, 0]
