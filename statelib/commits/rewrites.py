@@ -23,7 +23,7 @@ from statelib.commits.layout import rewrite_path
 from statelib.errors import CorruptedDataError
 from statelib.manifests import REWRITES, Rewrite
 from statelib.steps import step
-from statelib.topics.archive import CLEANED
+from statelib.topics.version import CLEANED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

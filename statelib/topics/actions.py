@@ -11,8 +11,8 @@ from statelib.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
+    from statelib.topics.version import TopicVersion
 
 
 def added(file: ArchiveFile, time_ms: int, *, is_data: bool = True) -> AddAction:
@@ -26,7 +26,7 @@ def removed(file: ArchiveFile, time_ms: int, *, is_data: bool = True) -> RemoveA
     return RemoveAction(file.path, is_data, time_ms, file.size_bytes, {"partition": str(file.partition)})
 
 
-def check_follows(archive: TopicArchive, files: Sequence[ArchiveFile]) -> None:
+def check_follows(archive: TopicVersion, files: Sequence[ArchiveFile]) -> None:
     """Checks that in each partition the files come after what is there and after each other.
 
     Raises:

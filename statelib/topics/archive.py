@@ -1,14 +1,4 @@
-"""A topic at rest: a Delta table that any reader of Delta understands.
-
-::
-
-    <archive>/_delta_log/                          the truth: which files there are, and who has committed what
-    <archive>/partition=<p>/<offset>-<attempt>.parquet   records of Kafka partition p, ascending by offset
-
-Columns are those of `statelib.topics.schema`. The number of partitions and the version of this layout are metadata of
-the table's column ``partition`` (``hindstream.partitions``, ``hindstream.format``): a partition may well be empty.
-Add actions carry Delta's statistics of offset and timestamp, so a reader opens only the files that it needs.
-"""
+"""A topic archive to write to: making it, and the Delta commits that add, take away and replace its files."""
 
 from __future__ import annotations
 
@@ -19,71 +9,31 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
-from statelib.storage import Storage
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.topics.actions import added, check_follows, removed
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, changed, created
-from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
+from statelib.topics.version import FORMAT_KEY, FORMAT_VERSION, LAG, PARTITIONS_KEY, TopicVersion
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deltalake import DeltaTable
 
-    from statelib.topics.file_index import FileIndex
     from statelib.topics.files import ArchiveFile
     from statelib.topics.writer import FileLimits
 
-__all__ = ["CLEANED", "FORMAT_VERSION", "ArchiveNotFoundError", "TopicArchive", "topic_schema"]
+__all__ = ["ArchiveNotFoundError", "TopicArchive", "topic_schema"]
 
-FORMAT_VERSION = 1
-
-CLEANED = "hindstream.cleaned"
-"""``<this>/<partition>``: the application whose transaction is `TopicArchive.cleaned_offset`."""
-
-_LAG = "hindstream.min.compaction.lag.ms"
-_FORMAT_KEY = "hindstream.format"
-_PARTITIONS_KEY = "hindstream.partitions"
 _STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
 _LOG_CHECKPOINT_INTERVAL = 10  # commits; what comes after the last checkpoint is read one by one
 _INTERVAL_KEY = "delta.checkpointInterval"
 _COMMIT_TRIES = 50
 
 
-class TopicArchive:
-    """One version of a topic archive. It does not change: `refresh` gives the newest one.
-
-    Attributes:
-        topic: The topic's name.
-        uri: The table's root, as given.
-        version: Delta version.
-        partitions: Number of Kafka partitions.
-        schema: The columns of its files, as `topic_schema` gives them.
-        schema_json: The table's Delta schema.
-        storage: Rooted at the table.
-    """
-
-    def __init__(
-        self, table: DeltaTable, files: FileIndex | InputError, uri: str, options: Mapping[str, str] | None
-    ) -> None:
-        schema = pa.schema(table.schema().to_arrow())
-        self.topic = table.metadata().name or uri.rstrip("/").rsplit("/", 1)[-1]
-        _check_format(schema, uri)
-        self.uri = uri
-        self.version = table.version()
-        self.partitions = int(schema.field("partition").metadata[_PARTITIONS_KEY.encode()])
-        self.schema = topic_schema(schema.field("key").type, schema.field("value").type)
-        self.schema_json = table.schema().to_json()
-        self.storage = Storage(uri, options)
-        self._table = table
-        self._found = files
-        self._options = dict(options or {})
-        self._log = DeltaLog(uri, self._options)
-
-    def __repr__(self) -> str:
-        return f"TopicArchive({self.uri!r}, version={self.version})"
+class TopicArchive(TopicVersion):
+    """One version of a topic archive, read and written; what is committed shows in the version that `refresh` gives."""
 
     @classmethod
     def create(
@@ -110,7 +60,7 @@ class TopicArchive:
         """
         if partitions < 1:
             raise ConfigurationError(f"a topic cannot have {partitions} partitions", setting="partitions")
-        metadata = {_PARTITIONS_KEY: str(partitions), _FORMAT_KEY: str(FORMAT_VERSION)}
+        metadata = {PARTITIONS_KEY: str(partitions), FORMAT_KEY: str(FORMAT_VERSION)}
         columns = topic_schema(schema.field("key").type, schema.field("value").type)
         table_schema = DeltaSchema.from_arrow(columns.append(pa.field("partition", pa.int32(), metadata=metadata)))
         name = topic or uri.rstrip("/").rsplit("/", 1)[-1]
@@ -140,30 +90,6 @@ class TopicArchive:
         return cls.open(uri, options=options)
 
     @classmethod
-    def open(cls, uri: str, version: int | None = None, *, options: Mapping[str, str] | None = None) -> Self:
-        """Opens an archive.
-
-        Args:
-            uri: The table's root.
-            version: A Delta version; None: the newest.
-            options: Of the store.
-
-        Raises:
-            ConfigurationError: There is none, it lacks the version, is no topic archive or that of a newer Hindstream.
-            CorruptedDataError: Its Delta log is damaged.
-            RetryableError: The store did not answer.
-        """
-        return cls(*DeltaLog(uri, options or {}).load(version), uri, options)
-
-    @classmethod
-    def open_if_present(cls, uri: str, *, options: Mapping[str, str] | None = None) -> Self | None:
-        """The newest version of an archive, or None if there is none. Raises as `open` does."""
-        try:
-            return cls.open(uri, options=options)
-        except ArchiveNotFoundError:
-            return None
-
-    @classmethod
     def ensure(
         cls,
         uri: str,
@@ -188,123 +114,6 @@ class TopicArchive:
                 archive.sync()
         archive.check_shape(schema, partitions)
         return archive
-
-    def check_shape(self, schema: pa.Schema, partitions: int) -> None:
-        """Checks that the archive can take records of ``schema`` in ``partitions`` partitions.
-
-        Raises:
-            ConfigurationError: It cannot.
-        """
-        step = "write to another topic, or move this archive away"
-        if self.partitions != partitions:
-            what = f"the topic archive has {self.partitions} partitions, not {partitions}"
-            raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
-        wanted = topic_schema(schema.field("key").type, schema.field("value").type)
-        for mine, other in zip(self.schema, wanted, strict=True):
-            if not mine.type.equals(other.type):
-                what = f"the topic archive's column {mine.name} is {mine.type}, not {other.type}"
-                raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
-
-    def refresh(self) -> Self:
-        """The newest version."""
-        return type(self).open(self.uri, options=self._options)
-
-    def sync(self) -> None:
-        """Makes this version outlive a power cut, where it is on a local disk: who committed it may have been killed.
-
-        Raises:
-            RetryableError: The disk is full, or fails.
-        """
-        self._log.sync(self.version)
-
-    def files(self, partition: int, start_offset: int = 0, end_offset: int | None = None) -> list[ArchiveFile]:
-        """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
-        self._check_partition(partition)
-        return self._files.in_range(partition, start_offset, end_offset)
-
-    def files_reaching(self, partition: int, timestamp_ms: int) -> Iterator[ArchiveFile]:
-        """The files that may hold a record with this timestamp or a later one, ascending by offset."""
-        self._check_partition(partition)
-        return self._files.reaching(partition, timestamp_ms)
-
-    def present(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
-        """Those of ``files`` that are part of the topic, as its log describes them, by partition and offset."""
-        paths: dict[int, set[str]] = {}
-        for file in files:
-            paths.setdefault(file.partition, set()).add(file.path)
-        return [file for p, wanted in sorted(paths.items()) for file in self.files(p) if file.path in wanted]
-
-    def start_offsets(self) -> dict[int, int]:
-        """By partition, the first offset that the archive holds; where it holds none, 0."""
-        return {partition: self._files.start_offset(partition) for partition in range(self.partitions)}
-
-    def end_offsets(self) -> dict[int, int]:
-        """By partition, the offset after the last one that the archive holds; where it holds none, 0."""
-        return {partition: self._files.end_offset(partition) for partition in range(self.partitions)}
-
-    @property
-    def rows(self) -> int:
-        """Number of records."""
-        return self._files.rows
-
-    def max_timestamp_ms(self) -> int | None:
-        """The largest timestamp that is known from statistics; None: there is none."""
-        return self._files.max_timestamp_ms()
-
-    def last_transaction(self, app_id: str) -> int | None:
-        """The version that ``app_id`` committed last; None: it has committed nothing."""
-        return self._log.last_transaction(self._table, app_id)
-
-    def has_committed(self, app_id: str, app_version: int) -> bool:
-        """Whether ``app_id`` has committed ``app_version`` or a later one."""
-        last = self.last_transaction(app_id)
-        return last is not None and last >= app_version
-
-    def cleaned_offset(self, partition: int) -> int:
-        """Of a compacted topic, the offset before which records have made room for later ones of their keys; else 0."""
-        return self.last_transaction(f"{CLEANED}/{partition}") or 0
-
-    @property
-    def min_compaction_lag_ms(self) -> int | None:
-        """Kafka's ``min.compaction.lag.ms``, as `set_min_compaction_lag` set it; None: it is not set."""
-        return self.last_transaction(_LAG)
-
-    def set_min_compaction_lag(self, lag_ms: int) -> Self:
-        """Sets Kafka's ``min.compaction.lag.ms``: nothing that is not older than this is compacted from now on.
-
-        It is an application transaction and not a property of the table: like all that is read of the log it has a
-        check (`statelib.topics.delta_log`). A repeat changes nothing.
-
-        Returns:
-            The newest version, read anew.
-
-        Raises:
-            RetryableError: The store did not answer, or there are too many writers at once.
-        """
-        self._transact(lambda _: [], [(_LAG, lag_ms)], is_done=lambda newest: newest.min_compaction_lag_ms == lag_ms)
-        return self.refresh()
-
-    def reader(
-        self,
-        partition: int,
-        start_offset: int = 0,
-        end_offset: int | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        batch_rows: int = 65_536,
-    ) -> PartitionReader:
-        """Reads records of one partition; see `PartitionReader`."""
-        return PartitionReader(
-            self.storage,
-            self.files(partition, start_offset, end_offset),
-            self.schema,
-            topic=self.topic,
-            partition=partition,
-            start_offset=start_offset,
-            end_offset=end_offset,
-            columns=columns,
-            batch_rows=batch_rows,
-        )
 
     def writer(
         self, partition: int, *, attempt: str, limits: FileLimits | None = None, has_headers: bool = False
@@ -411,6 +220,21 @@ class TopicArchive:
 
         self._transact(actions, transactions, files)
 
+    def set_min_compaction_lag(self, lag_ms: int) -> Self:
+        """Sets Kafka's ``min.compaction.lag.ms``: nothing that is not older than this is compacted from now on.
+
+        It is an application transaction and not a property of the table: like all that is read of the log it has a
+        check (`statelib.topics.delta_log`). A repeat changes nothing.
+
+        Returns:
+            The newest version, read anew.
+
+        Raises:
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+        self._transact(lambda _: [], [(LAG, lag_ms)], is_done=lambda newest: newest.min_compaction_lag_ms == lag_ms)
+        return self.refresh()
+
     def _transact(
         self,
         actions: Callable[[Self], list[AddAction | RemoveAction]],
@@ -459,18 +283,6 @@ class TopicArchive:
                 return None
         raise self._log.store_error("commit to the topic archive", lost or RuntimeError())
 
-    @property
-    def _files(self) -> FileIndex:
-        """All files."""
-        if isinstance(self._found, InputError):
-            raise self._found
-        return self._found
-
-    def _check_partition(self, partition: int) -> None:
-        if not 0 <= partition < self.partitions:
-            what = f"the topic has partitions 0 to {self.partitions - 1}"
-            raise ConfigurationError(what, topic=self.topic, partition=partition)
-
     def _holds(self, files: Sequence[ArchiveFile]) -> bool:
         """Whether these very files, of which there is one at least, are part of the topic."""
         return bool(files) and all(
@@ -492,16 +304,3 @@ def _has_checkpoint(table: DeltaTable, version: int) -> bool:
     """Whether delta-rs has made a checkpoint of the log with the commit of ``version``."""
     interval = int(table.metadata().configuration.get(_INTERVAL_KEY, _LOG_CHECKPOINT_INTERVAL))
     return (version + 1) % interval == 0  # it counts version 0
-
-
-def _check_format(schema: pa.Schema, uri: str) -> None:
-    """Checks that a table is a topic archive that this version reads."""
-    names = [*topic_schema(pa.string(), pa.string()).names, "partition"]
-    metadata = (schema.field("partition").metadata or {}) if "partition" in schema.names else {}
-    if sorted(schema.names) != sorted(names) or _PARTITIONS_KEY.encode() not in metadata:
-        step = "archive the topic into a new table"
-        raise ConfigurationError("the table is not a topic archive", file=uri, next_step=step)
-    version = int(metadata.get(_FORMAT_KEY.encode(), b"0"))
-    if version > FORMAT_VERSION:
-        what = f"the topic archive has format {version}, this Hindstream knows up to {FORMAT_VERSION}"
-        raise ConfigurationError(what, file=uri, next_step="install the newer Hindstream that wrote it")

@@ -1,0 +1,227 @@
+"""A topic at rest: a Delta table that any reader of Delta understands; how it is laid out, and one version of it.
+
+::
+
+    <archive>/_delta_log/                          the truth: which files there are, and who has committed what
+    <archive>/partition=<p>/<offset>-<attempt>.parquet   records of Kafka partition p, ascending by offset
+
+Columns are those of `statelib.topics.schema`. The number of partitions and the version of this layout are metadata of
+the table's column ``partition`` (``hindstream.partitions``, ``hindstream.format``): a partition may well be empty.
+Add actions carry Delta's statistics of offset and timestamp, so a reader opens only the files that it needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from statelib.errors import ConfigurationError, InputError
+from statelib.storage import Storage
+from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog
+from statelib.topics.reader import PartitionReader
+from statelib.topics.schema import topic_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from deltalake import DeltaTable
+
+    from statelib.topics.file_index import FileIndex
+    from statelib.topics.files import ArchiveFile
+
+FORMAT_VERSION = 1
+
+FORMAT_KEY = "hindstream.format"
+PARTITIONS_KEY = "hindstream.partitions"
+
+CLEANED = "hindstream.cleaned"
+"""``<this>/<partition>``: the application whose transaction is `TopicVersion.cleaned_offset`."""
+
+LAG = "hindstream.min.compaction.lag.ms"
+"""The application whose transaction is `TopicVersion.min_compaction_lag_ms`."""
+
+
+class TopicVersion:
+    """One version of a topic archive, to be read. It does not change: `refresh` gives the newest one.
+
+    Attributes:
+        topic: The topic's name.
+        uri: The table's root, as given.
+        version: Delta version.
+        partitions: Number of Kafka partitions.
+        schema: The columns of its files, as `topic_schema` gives them.
+        schema_json: The table's Delta schema.
+        storage: Rooted at the table.
+    """
+
+    def __init__(
+        self, table: DeltaTable, files: FileIndex | InputError, uri: str, options: Mapping[str, str] | None
+    ) -> None:
+        schema = pa.schema(table.schema().to_arrow())
+        self.topic = table.metadata().name or uri.rstrip("/").rsplit("/", 1)[-1]
+        _check_format(schema, uri)
+        self.uri = uri
+        self.version = table.version()
+        self.partitions = int(schema.field("partition").metadata[PARTITIONS_KEY.encode()])
+        self.schema = topic_schema(schema.field("key").type, schema.field("value").type)
+        self.schema_json = table.schema().to_json()
+        self.storage = Storage(uri, options)
+        self._table = table
+        self._found = files
+        self._options = dict(options or {})
+        self._log = DeltaLog(uri, self._options)
+
+    def __repr__(self) -> str:
+        return f"TopicArchive({self.uri!r}, version={self.version})"
+
+    @classmethod
+    def open(cls, uri: str, version: int | None = None, *, options: Mapping[str, str] | None = None) -> Self:
+        """Opens an archive.
+
+        Args:
+            uri: The table's root.
+            version: A Delta version; None: the newest.
+            options: Of the store.
+
+        Raises:
+            ConfigurationError: There is none, it lacks the version, is no topic archive or that of a newer Hindstream.
+            CorruptedDataError: Its Delta log is damaged.
+            RetryableError: The store did not answer.
+        """
+        return cls(*DeltaLog(uri, options or {}).load(version), uri, options)
+
+    @classmethod
+    def open_if_present(cls, uri: str, *, options: Mapping[str, str] | None = None) -> Self | None:
+        """The newest version of an archive, or None if there is none. Raises as `open` does."""
+        try:
+            return cls.open(uri, options=options)
+        except ArchiveNotFoundError:
+            return None
+
+    def refresh(self) -> Self:
+        """The newest version."""
+        return type(self).open(self.uri, options=self._options)
+
+    def sync(self) -> None:
+        """Makes this version outlive a power cut, where it is on a local disk: who committed it may have been killed.
+
+        Raises:
+            RetryableError: The disk is full, or fails.
+        """
+        self._log.sync(self.version)
+
+    def files(self, partition: int, start_offset: int = 0, end_offset: int | None = None) -> list[ArchiveFile]:
+        """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
+        self._check_partition(partition)
+        return self._files.in_range(partition, start_offset, end_offset)
+
+    def files_reaching(self, partition: int, timestamp_ms: int) -> Iterator[ArchiveFile]:
+        """The files that may hold a record with this timestamp or a later one, ascending by offset."""
+        self._check_partition(partition)
+        return self._files.reaching(partition, timestamp_ms)
+
+    def present(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
+        """Those of ``files`` that are part of the topic, as its log describes them, by partition and offset."""
+        paths: dict[int, set[str]] = {}
+        for file in files:
+            paths.setdefault(file.partition, set()).add(file.path)
+        return [file for p, wanted in sorted(paths.items()) for file in self.files(p) if file.path in wanted]
+
+    def start_offsets(self) -> dict[int, int]:
+        """By partition, the first offset that the archive holds; where it holds none, 0."""
+        return {partition: self._files.start_offset(partition) for partition in range(self.partitions)}
+
+    def end_offsets(self) -> dict[int, int]:
+        """By partition, the offset after the last one that the archive holds; where it holds none, 0."""
+        return {partition: self._files.end_offset(partition) for partition in range(self.partitions)}
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return self._files.rows
+
+    def max_timestamp_ms(self) -> int | None:
+        """The largest timestamp that is known from statistics; None: there is none."""
+        return self._files.max_timestamp_ms()
+
+    def last_transaction(self, app_id: str) -> int | None:
+        """The version that ``app_id`` committed last; None: it has committed nothing."""
+        return self._log.last_transaction(self._table, app_id)
+
+    def has_committed(self, app_id: str, app_version: int) -> bool:
+        """Whether ``app_id`` has committed ``app_version`` or a later one."""
+        last = self.last_transaction(app_id)
+        return last is not None and last >= app_version
+
+    def cleaned_offset(self, partition: int) -> int:
+        """Of a compacted topic, the offset before which records have made room for later ones of their keys; else 0."""
+        return self.last_transaction(f"{CLEANED}/{partition}") or 0
+
+    @property
+    def min_compaction_lag_ms(self) -> int | None:
+        """Kafka's ``min.compaction.lag.ms``, as `TopicArchive.set_min_compaction_lag` set it; None: it is not set."""
+        return self.last_transaction(LAG)
+
+    def reader(
+        self,
+        partition: int,
+        start_offset: int = 0,
+        end_offset: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65_536,
+    ) -> PartitionReader:
+        """Reads records of one partition; see `PartitionReader`."""
+        return PartitionReader(
+            self.storage,
+            self.files(partition, start_offset, end_offset),
+            self.schema,
+            topic=self.topic,
+            partition=partition,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            columns=columns,
+            batch_rows=batch_rows,
+        )
+
+    def check_shape(self, schema: pa.Schema, partitions: int) -> None:
+        """Checks that the archive can take records of ``schema`` in ``partitions`` partitions.
+
+        Raises:
+            ConfigurationError: It cannot.
+        """
+        step = "write to another topic, or move this archive away"
+        if self.partitions != partitions:
+            what = f"the topic archive has {self.partitions} partitions, not {partitions}"
+            raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
+        wanted = topic_schema(schema.field("key").type, schema.field("value").type)
+        for mine, other in zip(self.schema, wanted, strict=True):
+            if not mine.type.equals(other.type):
+                what = f"the topic archive's column {mine.name} is {mine.type}, not {other.type}"
+                raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
+
+    @property
+    def _files(self) -> FileIndex:
+        """All files."""
+        if isinstance(self._found, InputError):
+            raise self._found
+        return self._found
+
+    def _check_partition(self, partition: int) -> None:
+        if not 0 <= partition < self.partitions:
+            what = f"the topic has partitions 0 to {self.partitions - 1}"
+            raise ConfigurationError(what, topic=self.topic, partition=partition)
+
+
+def _check_format(schema: pa.Schema, uri: str) -> None:
+    """Checks that a table is a topic archive that this version reads."""
+    names = [*topic_schema(pa.string(), pa.string()).names, "partition"]
+    metadata = (schema.field("partition").metadata or {}) if "partition" in schema.names else {}
+    if sorted(schema.names) != sorted(names) or PARTITIONS_KEY.encode() not in metadata:
+        step = "archive the topic into a new table"
+        raise ConfigurationError("the table is not a topic archive", file=uri, next_step=step)
+    version = int(metadata.get(FORMAT_KEY.encode(), b"0"))
+    if version > FORMAT_VERSION:
+        what = f"the topic archive has format {version}, this Hindstream knows up to {FORMAT_VERSION}"
+        raise ConfigurationError(what, file=uri, next_step="install the newer Hindstream that wrote it")
