@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.commits.layout import Runs, changelog_topic
-from statelib.stores.versioned import default_segment_interval_ms
+from statelib.stores.segment_interval import default_segment_interval_ms
 from statelib.topics.cleaning import Cleaning, Expiry
 
 if TYPE_CHECKING:

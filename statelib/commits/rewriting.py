@@ -28,7 +28,6 @@ from statelib.commits.rewrites import RewriteLog, rewrite_name, rewrite_of
 from statelib.errors import ConfigurationError
 from statelib.manifests import REWRITES, Rewrite, Rewriting
 from statelib.steps import step
-from statelib.topics.cleaning import clean
 from statelib.topics.rewriting import merge
 from statelib.topics.tiers import mergeable
 from statelib.topics.writer import FileLimits
@@ -249,6 +248,9 @@ class _TopicFiles:
         files: list[ArchiveFile] = []
         try:
             for cleaning in cleanings:
+                # Its compiled kernels take their time to be loaded, and few maintenances have anything to clean.
+                from statelib.topics.cleaner import clean  # noqa: PLC0415
+
                 files += clean(
                     self._archive, cleaning, attempt=name, limits=limits, memory_bytes=self._policy.memory_bytes
                 )

@@ -16,7 +16,7 @@ from statelib.stores.deduplication_codec import decode_values as decode_entries
 from statelib.stores.header import Header
 from statelib.stores.key_value import KeyValueStore
 from statelib.stores.key_value_codec import FORMAT_VERSION, decode_values
-from statelib.stores.versioned import default_segment_interval_ms
+from statelib.stores.segment_interval import default_segment_interval_ms
 from statelib.stores.versioned_families import VersionedFamilies
 from statelib.stores.versioned_scan import NO_END, history, latest_values, values_at
 

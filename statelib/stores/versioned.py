@@ -44,6 +44,7 @@ import numpy as np
 from statelib.errors import ConfigurationError, InputError
 from statelib.stores import versioned_batch
 from statelib.stores.backend import WriteBatch, end_of_prefix
+from statelib.stores.segment_interval import default_segment_interval_ms
 from statelib.stores.single_values import decoder, encoder, from_bytes, to_bytes
 from statelib.stores.timeline import VALID_TO_UNDEFINED, Timeline
 from statelib.stores.version_set import VersionSet
@@ -70,18 +71,11 @@ __all__ = [
     "VersionSet",
     "VersionedKeyValueStore",
     "VersionedRecord",
-    "default_segment_interval_ms",
 ]
 
 NOT_PUT = -9223372036854775808
 """What put gives when it is refused (Kafka: ``PUT_RETURN_CODE_NOT_PUT``)."""
 
-_DEFAULT_SEGMENTS = (  # up to this retention: this many segments, each at least this wide (ms)
-    (60_000, 3, 2_000),
-    (300_000, 5, 20_000),
-    (3_600_000, 12, 60_000),
-    (1 << 63, 24, 300_000),
-)
 _END_OF_TIME = (1 << 63) - 1
 _record = tuple.__new__  # makes a `VersionedRecord` in half the time that its own constructor takes
 _log = logging.getLogger(__name__)
@@ -93,12 +87,6 @@ class VersionedRecord(NamedTuple):
     value: Any
     timestamp: int
     valid_to: int | None = None
-
-
-def default_segment_interval_ms(history_retention_ms: int) -> int:
-    """The shipped default: a 3rd to a 24th of the retention (Kafka: ``RocksDbVersionedKeyValueBytesStoreSupplier``)."""
-    segments, least = next((n, ms) for limit, n, ms in _DEFAULT_SEGMENTS if history_retention_ms <= limit)
-    return max(history_retention_ms // segments, least)
 
 
 class VersionedKeyValueStore:

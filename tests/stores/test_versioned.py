@@ -18,7 +18,6 @@ from statelib.stores.versioned import (
     VALID_TO_UNDEFINED,
     VersionedKeyValueStore,
     VersionedRecord,
-    default_segment_interval_ms,
 )
 from statelib.stores.versioned_codec import HEADER_KEY
 from tests.stores.timelines import timelines, version_set
@@ -196,23 +195,6 @@ def test_another_segment_interval_is_refused() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError, match="negative"):
         new(**settings)
-
-
-@pytest.mark.parametrize(
-    ("retention_ms", "interval_ms"),
-    [
-        (0, 2_000),
-        (60_000, 20_000),
-        (60_001, 20_000),
-        (300_000, 60_000),
-        (3_600_000, 300_000),
-        (3_600_001, 300_000),
-        (86_400_000, 3_600_000),
-        (10_000_000_000, 416_666_666),
-    ],
-)
-def test_default_segment_interval(retention_ms: int, interval_ms: int) -> None:
-    assert default_segment_interval_ms(retention_ms) == interval_ms
 
 
 def test_serdes() -> None:

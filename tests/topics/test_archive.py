@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.topics import archive as archive_module
+from statelib.topics import version as version_module
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from tests.topics.data import SCHEMA, VALUE, topic_records
@@ -180,7 +181,8 @@ def test_tables_that_are_no_topic_archives(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(archive_module, "FORMAT_VERSION", 2)
+        for module in (archive_module, version_module):
+            patched.setattr(module, "FORMAT_VERSION", 2)
         TopicArchive.create(str(tmp_path / "t"), SCHEMA, 1)
     with pytest.raises(ConfigurationError, match=r"format 2.*up to 1.*newer Hindstream"):
         TopicArchive.open(str(tmp_path / "t"))

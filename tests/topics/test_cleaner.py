@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from statelib.topics.archive import TopicArchive
-from statelib.topics.cleaning import Cleaning, Expiry, clean
+from statelib.topics.cleaner import clean
+from statelib.topics.cleaning import Cleaning, Expiry
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import FileLimits
 
