@@ -60,6 +60,9 @@ def _run(case: Case, folder: Path, prepared: _Prepared) -> Outcome:
     )
 
 
+_TRIES = 5
+
+
 def _made(folder: Path) -> Path:
     folder.mkdir(parents=True)
     return folder
@@ -83,7 +86,7 @@ def _ambiguous(case: Case, folder: Path, prepared: _Prepared) -> Outcome:
             try:
                 object_store.run_all(_made(folder / f"try{tries}"), root, options, f"t{tries}-")
             except RetryableError:
-                if tries > 1:  # there was one fault only
+                if tries > _TRIES:  # there was one fault only, but a busy machine's store may be late by itself
                     raise
             else:
                 break
