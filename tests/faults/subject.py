@@ -1,7 +1,8 @@
 """The job that the faults meet, and all that came of it, to be compared record by record and byte by byte.
 
 Four stages with deduplication over all partitions, windows, suppress and two sinks, over real archives, RocksDB,
-checkpoints and commits. Three scenarios: the first slice, the next one, and a rollback with another slice after it.
+checkpoints and commits. Four scenarios: the first slice, the next one, a rollback with another slice after it, and a
+slice after which small files are merged and changelogs compacted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from statelib.commits import (
     CommitLog,
+    FilePolicy,
     Retention,
     Runs,
     commit,
@@ -30,6 +32,7 @@ from statelib.commits import (
     topic_path,
 )
 from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.commits.layout import changelog_topic
 from statelib.manifests import Audit, Plan
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
@@ -42,7 +45,14 @@ if TYPE_CHECKING:
 JOB = "job"
 SINKS = ("once", "by-hour")
 CUTS = (3_600_000, 9_000_000)
-SCENARIOS = ("first", "next", "rollback")
+SCENARIOS = ("first", "next", "rollback", "rewrite")
+CHANGELOGS = ("by-hour",)
+CHANGELOG_TOPICS = tuple(changelog_topic(JOB, store) for store in CHANGELOGS)
+"""Of these stores, in the scenario ``rewrite``."""
+
+_TARGET_BYTES = 4_000
+"""Some files' sizes."""
+
 _RECORDS = (140, 60)
 """How many records each call of `ingest` adds."""
 
@@ -50,13 +60,16 @@ PARTS = len(_RECORDS)
 
 
 def pipeline(
-    folder: Path, attempt: str, *, warehouse: str | None = None, options: Mapping[str, str] | None = None
+    folder: Path,
+    attempt: str,
+    *,
+    warehouse: str | None = None,
+    options: Mapping[str, str] | None = None,
+    changelogs: Sequence[str] = (),
 ) -> Pipeline:
     """The job, with its state below ``folder``, and its warehouse too unless that is elsewhere."""
-    made = topology(over_all_partitions=True)
-    return Pipeline(
-        folder, made, JOB, attempt, warehouse=warehouse, batch_records=50, storage_options=dict(options or {})
-    )
+    made, options = topology(over_all_partitions=True), dict(options or {})
+    return Pipeline(folder, made, JOB, attempt, warehouse, changelogs, batch_records=50, storage_options=options)
 
 
 def ingest(made: Pipeline, part: int) -> None:
@@ -75,7 +88,14 @@ def ingest(made: Pipeline, part: int) -> None:
     append(archive, records, attempt=f"part{part}-{made.attempt}", app_id="sales", app_version=part + 1)
 
 
-def replay_slice(made: Pipeline, until_ms: int | None, *, keep: int, note: Callable[[str, int], None]) -> None:
+def replay_slice(
+    made: Pipeline,
+    until_ms: int | None,
+    *,
+    keep: int = 1,
+    rewrites: bool = False,
+    note: Callable[[str, int], None] = lambda *_: None,
+) -> None:
     """One slice through all phases, from wherever an earlier try has come to, as ``hindstream run`` does."""
     warehouse = made.warehouse
     publish(warehouse, JOB)
@@ -94,13 +114,30 @@ def replay_slice(made: Pipeline, until_ms: int | None, *, keep: int, note: Calla
         note("head", commit(warehouse, planned, now_ms=0).commit)
     publish(warehouse, JOB)
     note("published", CommitLog(warehouse, JOB).head_number())
-    maintain(warehouse, JOB, Retention(keep), now_ms=0)
+    files = (
+        FilePolicy(made.attempt, target_bytes=_TARGET_BYTES, keep_replaced_ms=0, every_commits=1) if rewrites else None
+    )
+    maintain(warehouse, JOB, Retention(keep), now_ms=0, files=files)
+
+
+def before(folder: Path, scenario: str) -> None:
+    """Makes what there is before a scenario."""
+    made = pipeline(folder, "before", changelogs=CHANGELOGS if scenario == "rewrite" else ())
+    ingest(made, 0)
+    cuts = {
+        "first": (),
+        "next": CUTS[:1],
+        "rollback": (CUTS[0], 2 * CUTS[0]),
+        "rewrite": range(CUTS[0], CUTS[1], CUTS[0] // 4),
+    }
+    for cut in cuts[scenario]:
+        replay_slice(made, cut, **_settings(scenario))
 
 
 def drive(made: Pipeline, scenario: str, note: Callable[[str, int], None] = lambda *_: None) -> None:
     """Goes on with a scenario to its end; ``note`` is told what is durable from here on."""
     if scenario == "first":
-        replay_slice(made, CUTS[0], keep=1, note=note)
+        replay_slice(made, CUTS[0], note=note)
         return
     if scenario == "rollback":
         head = CommitLog(made.warehouse, JOB).head()
@@ -110,7 +147,16 @@ def drive(made: Pipeline, scenario: str, note: Callable[[str, int], None] = lamb
             note("published", 3)
     ingest(made, 1)
     note("ingested", 2)
-    replay_slice(made, CUTS[1], keep=9 if scenario == "rollback" else 1, note=note)
+    replay_slice(made, CUTS[1], **_settings(scenario), note=note)
+
+
+def drive_further(made: Pipeline, scenario: str) -> None:
+    """A slice after the scenario's end."""
+    replay_slice(made, 4 * CUTS[1], **_settings(scenario))
+
+
+def _settings(scenario: str) -> dict[str, Any]:
+    return {"keep": 9 if scenario == "rollback" else 1, "rewrites": scenario == "rewrite"}
 
 
 def promised(made: Pipeline) -> dict[str, int]:
@@ -191,8 +237,8 @@ def _differing(one: bytes, other: bytes) -> int:
     return same_length + abs(len(one) - len(other))
 
 
-def result_of(made: Pipeline, topics: Sequence[str] = SINKS) -> Result:
-    """Of the job as it is; ``topics``: its sinks'."""
+def result_of(made: Pipeline, topics: Sequence[str] = (*SINKS, *CHANGELOG_TOPICS)) -> Result:
+    """Of the job as it is; ``topics``: those that it writes, if they are there."""
     job = made.name
     warehouse = made.warehouse
     history = list(CommitLog(warehouse, job).history())

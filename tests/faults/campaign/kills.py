@@ -72,7 +72,7 @@ def _at_a_moment(case: Case, folder: Path, made: Path) -> Outcome:
             if ended.code:
                 return Outcome(wrong=f"it ends with {ended}")
             break
-    return run.recovered(f"{kills} times", injected=max(kills, 1))
+    return run.recovered(f"{kills} times", injected=kills)
 
 
 KILLS = Fault(

@@ -58,7 +58,7 @@ def scenario(made: Path, name: str) -> Scenario:
     with (made / f"{name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
-            prepared = Child(made, lambda: _before(made / name, name)).run()
+            prepared = Child(made, lambda: subject.before(made / name, name)).run()
             assert prepared.code == 0, prepared
             file.write_bytes(pickle.dumps(_undisturbed(made, name)))
     found = pickle.loads(file.read_bytes())
@@ -66,31 +66,25 @@ def scenario(made: Path, name: str) -> Scenario:
     return found
 
 
-def _before(base: Path, name: str) -> None:
-    job = subject.pipeline(base, "before")
-    subject.ingest(job, 0)
-    keep = 9 if name == "rollback" else 1
-    for cut in {"first": (), "next": subject.CUTS[:1], "rollback": (subject.CUTS[0], subject.CUTS[0] * 2)}[name]:
-        subject.replay_slice(job, cut, keep=keep, note=lambda *_: None)
-
-
 def _undisturbed(made: Path, name: str) -> Scenario:
     root = Path(shutil.copytree(made / name, made / f"{name}.undisturbed"))
     calls: list[tuple[str, str, int]] = []
 
-    def work() -> tuple[Counter[str], Result]:
+    def work() -> Counter[str]:
         steps: Counter[str] = Counter()
         with observed(lambda step: steps.update([step])):
             subject.drive(subject.pipeline(root, "undisturbed"), name)
-        return steps, subject.result_of(subject.pipeline(root, "look"))
+        return steps
 
     def note(call: Call) -> None:
         calls.append((call.name, call.path, call.flags))
 
     ended = Child(made, work).run_traced(root, note)
     assert ended.code == 0, ended
+    looked = Child(made, lambda: subject.result_of(subject.pipeline(root, "look"))).run()
+    assert looked.code == 0, looked
     shutil.rmtree(root)
-    steps, expected = ended.value
+    steps, expected = ended.value, looked.value
     return Scenario(name, made / name, expected, steps, tuple(calls))
 
 
@@ -120,11 +114,6 @@ class Run:
                     subject.drive(made, self.scenario.name, self._note)
 
         return work
-
-    @property
-    def keep(self) -> int:
-        """How many commits' states the scenario keeps."""
-        return 9 if self.scenario.name == "rollback" else 1
 
     def drive_once(self) -> None:
         """Goes on with the scenario in this process."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tests.faults.subject import Result
 
 _FURTHER = "overtaken by two slices"
-_LATER_MS = 4 * subject.CUTS[1]
 
 
 def _cases(made: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
@@ -69,8 +68,7 @@ def _run(case: Case, folder: Path, made: Path) -> Outcome:
 
 
 def _further(run: Run) -> None:
-    made = subject.pipeline(run.root, "further")
-    subject.replay_slice(made, _LATER_MS, keep=run.keep, note=lambda *_: None)
+    subject.drive_further(subject.pipeline(run.root, "further"), run.scenario.name)
 
 
 def _look(run: Run) -> Result:
