@@ -18,6 +18,7 @@ from statelib.changelog.last_of_each import last_of_each
 from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
 from statelib.changelog.restore_state_store import RestoringSchedule, RestoringSessionStore, RestoringWindowStore
 from statelib.changelog.restore_stream_join import RestoringHeldRecords, RestoringJoinWindow
+from statelib.changelog.restore_subscriptions import RestoringSubscriptions
 from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
@@ -294,6 +295,8 @@ _KINDS: dict[str, Callable[[Target], _Restoring]] = {
     "punctuation": RestoringSchedule,
     "join-window": RestoringJoinWindow,
     "held-records": RestoringHeldRecords,
+    "subscriptions": RestoringSubscriptions,
+    "foreign-key-answers": _KeyValue,
 }
 _OF_PROCESSORS: dict[str, Callable[[Target], _Restoring]] = {
     "key-value": _KeyValue,

@@ -55,10 +55,6 @@ class Store(Protocol):
     def name(self) -> str:
         """The store's name."""
 
-    @property
-    def logs(self) -> bool:
-        """Whether it can have a changelog."""
-
 
 class SubTopology(Protocol):
     """What one task runs."""

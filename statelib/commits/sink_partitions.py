@@ -32,7 +32,8 @@ def sink_partitions(
     no archive of a sink that the head's run had need be opened.
 
     Raises:
-        ConfigurationError: A sink's archive is somebody else's or has other partitions; a store can have no changelog.
+        ConfigurationError: A sink's archive is somebody else's or has other partitions; there is no store of that name,
+            or it has been written to without a changelog.
     """
     counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
     partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
@@ -91,14 +92,14 @@ def _changelog_partitions(
         begun: The stores that may hold something already; None: any.
         changelogs: Names of stores.
     """
-    stores = {store.name: tasks[sub.index] for sub in job.topology.sub_topologies for store in sub.stores if store.logs}
+    stores = {store.name: tasks[sub.index] for sub in job.topology.sub_topologies for store in sub.stores}
     partitions: dict[str, int] = {}
     for name in changelogs:
         topic = changelog_topic(job.name, name)
         if name not in stores:
             step = f"name one of: {', '.join(stores)}" if stores else "leave it out"
             raise ConfigurationError(
-                "there is no such store that can keep a changelog", job=job.name, store=name, next_step=step
+                "there is no such store to keep a changelog of", job=job.name, store=name, next_step=step
             )
         if topic not in known and (begun is None or name in begun):
             raise ConfigurationError(

@@ -13,6 +13,16 @@ logs the key, the value alone, and the value's timestamp (KIP-889: the form is t
 
 What waits in buffers is in `statelib.operators.suppress_changelog` and `statelib.operators.join_buffer_changelog`.
 
+Subscriptions of a foreign-key join have Kafka's keys and timestamps, and deletions where Kafka has them. Their values
+are ours, since the row itself travels here (`statelib.operators.foreign_key_subscribe`)::
+
+    key    as `statelib.stores.subscription_codec` has it (Kafka's ``CombinedKeySchema``)
+    value  as it has it too: number, row; Kafka's ``SubscriptionWrapper`` has a hash of the row
+    time   of the left row's change
+
+The numbers of the answers (`statelib.operators.foreign_key_resolve`), which Kafka has no store for, are logged as any
+table: the primary key, the number i64, the answer's timestamp.
+
 A deduplication, which Kafka Streams never had, logs each entry that it sets: the id's bytes, the entry as the store has
 it (`statelib.stores.deduplication_codec`), the forwarded record's timestamp. What expires is not logged, as in windows.
 

@@ -96,7 +96,7 @@ class DeduplicateSpec:
         """The store's."""
         settings = {**settings_of(self.describe()), "kind": self.kind}
         families = DeduplicationStore.families(self.store)
-        return (StoreSpec(self.store, "deduplication", families, settings, logs=True),)
+        return (StoreSpec(self.store, "deduplication", families, settings),)
 
 
 class Deduplicate:

@@ -151,7 +151,15 @@ class RunningForeignKeyJoin:
             self._subscriptions = Subscriptions(self._context, self._spec.store, primary_key.type, left.type)
         goes = np.asarray(instruction) <= Instruction.DELETE_KEY_AND_PROPAGATE
         reached = self._subscriptions.take_up(
-            Subscribes(stored.sequence, codes[codes != NULL_KEY], primary_key, left, np.asarray(number), goes),
+            Subscribes(
+                stored.sequence,
+                codes[codes != NULL_KEY],
+                primary_key,
+                left,
+                np.asarray(number),
+                stored.timestamp,
+                goes,
+            ),
             changes.sequence,
             key_codes(changes, self._context),
         )

@@ -66,6 +66,7 @@ class RunningForeignKeyResolve:
     def __init__(self, spec: ForeignKeyResolve, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
+        self._changelog = context.changelogs.get(spec.store)
         self._stored: StoredPlain | None = None
         self._start_over()
 
@@ -84,13 +85,15 @@ class RunningForeignKeyResolve:
         keep = np.empty(len(responses), dtype=np.bool_)
         not_overtaken(slots, number, self._number, keep)
         self._since[slots[keep]] = responses.timestamp[keep]
-        values = pc.struct_field(responses.value, ["value"])
+        kept = replace(responses, key_code=codes).filter(keep)
+        if self._changelog is not None:
+            self._changelog.add(kept.keys.serialized(), pc.struct_field(kept.value, ["number"]), kept.timestamp)
         metrics = self._context.metrics
         metrics.records_in += len(responses)
-        metrics.records_out += int(keep.sum())
-        metrics.account("forwarded", int(keep.sum()))
-        metrics.drop("stale", int((~keep).sum()))
-        return replace(responses, key_code=codes, value=values).filter(keep)
+        metrics.records_out += len(kept)
+        metrics.account("forwarded", len(kept))
+        metrics.drop("stale", len(responses) - len(kept))
+        return replace(kept, value=pc.struct_field(kept.value, ["value"]))
 
     def flush(self, write: WriteBatch) -> None:
         """Writes the numbers."""

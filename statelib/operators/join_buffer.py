@@ -66,7 +66,7 @@ class JoinBuffer:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """The buffer."""
-        return (StoreSpec(self.store, "join-buffer", (self.store,), settings_of(self.describe()), logs=True),)
+        return (StoreSpec(self.store, "join-buffer", (self.store,), settings_of(self.describe())),)
 
 
 class RunningJoinBuffer:

@@ -99,7 +99,7 @@ class Process:
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """The stores', and that of what is scheduled."""
-        scheduled = StoreSpec(self.schedule_family, "punctuation", (self.schedule_family,), logs=True)
+        scheduled = StoreSpec(self.schedule_family, "punctuation", (self.schedule_family,))
         return (*(store.spec() for store in self.stores), scheduled)
 
     @property

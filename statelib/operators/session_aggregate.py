@@ -121,7 +121,7 @@ class SessionAggregate:
         """Those of the session store."""
         seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
         settings = {**settings_of(self.describe()), "seen_ms": seen_ms}
-        return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings, logs=True),)
+        return (StoreSpec(self.store, "session", SessionStore.families(self.store), settings),)
 
 
 class RunningSessionAggregate:

@@ -114,7 +114,7 @@ class SlidingAggregate:
         """Those of the window store."""
         seen_ms = {mode: self.seen_ms(mode) for mode in get_args(Semantics)}
         settings = {**settings_of(self.describe()), "on_grid": False, "seen_ms": seen_ms}
-        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings, logs=True),)
+        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
 
 class RunningSlidingAggregate:

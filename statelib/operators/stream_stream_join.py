@@ -149,13 +149,13 @@ class StreamStreamJoin:
         """Those of both sides, and of held records."""
         settings = settings_of(self.describe(), "stores", "joiner")
         sides = [
-            StoreSpec(store, "join-window", JoinWindowStore.families(store), {**settings, "side": side}, logs=True)
+            StoreSpec(store, "join-window", JoinWindowStore.families(store), {**settings, "side": side})
             for side, store in (("left", self.left_store), ("right", self.right_store))
         ]
         held = (
             []
             if self.held_store is None
-            else [StoreSpec(self.held_store, "held-records", (self.held_store,), settings, logs=True)]
+            else [StoreSpec(self.held_store, "held-records", (self.held_store,), settings)]
         )
         return *sides, *held
 

@@ -17,13 +17,14 @@ from statelib.kernels.key_table import KeyTable
 from statelib.operators.accumulators import grown
 from statelib.operators.row_pool import RowPool
 from statelib.serdes import serde_for
-from statelib.stores.subscription_codec import decode_key
+from statelib.stores.subscription_codec import decode_key, encode_values
 from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.changelog import Changelog
     from statelib.stores.backend import WriteBatch
 
 _COMPACT_FROM_ROWS = 1 << 14
@@ -38,6 +39,7 @@ class Subscribes(NamedTuple):
         primary_key: The primary keys.
         left: The referring rows.
         number: int64, of the change that each is from.
+        timestamp: int64, ms, of that change.
         goes: bool.
     """
 
@@ -46,6 +48,7 @@ class Subscribes(NamedTuple):
     primary_key: pa.Array
     left: pa.Array
     number: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
     goes: NDArray[np.bool_]
 
 
@@ -71,6 +74,7 @@ class Subscriptions:
     def __init__(self, context: OperatorContext, store: str, key_type: pa.DataType, left_type: pa.DataType) -> None:
         self._context = context
         self._store = SubscriptionStore(context.backend, store)
+        self._changelog = context.changelogs.get(store)
         self._key_type, self._left_type = key_type, left_type
         self._schema = pa.schema([("value", left_type)])
         self._store.header.check(self._schema)
@@ -96,6 +100,8 @@ class Subscriptions:
             For each change the subscriptions of its key, in the order of the bytes of their primary keys.
         """
         slots = self._slots_of(subscribes)
+        if self._changelog is not None:
+            self._log(self._changelog, slots, subscribes)
         first_row = self._append(subscribes.primary_key, subscribes.left, subscribes.number)
         rows = np.where(subscribes.goes, NO_ROW, first_row + np.arange(len(slots)))
         asked, groups = np.unique(change_code, return_inverse=True)
@@ -128,6 +134,13 @@ class Subscriptions:
         """Size of the working set."""
         arrays = (self._foreign, self._row, self._changed, self._loaded)
         return self._slots.memory_bytes() + sum(array.nbytes for array in arrays) + self._rows.memory_bytes()
+
+    def _log(self, changelog: Changelog, slots: NDArray[np.int64], subscribes: Subscribes) -> None:
+        """Logs what becomes of each subscription."""
+        rows = serde_for(self._left_type).serialize(subscribes.left).cast(pa.binary())
+        values = encode_values(subscribes.number, rows)
+        kept = values.take(pa.array(np.arange(len(slots)), mask=subscribes.goes))
+        changelog.add(self._slots.take(slots), kept, subscribes.timestamp)
 
     def _slots_of(self, subscribes: Subscribes) -> NDArray[np.int64]:
         """The slot of each subscription; new ones for those that have none."""

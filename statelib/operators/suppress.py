@@ -115,7 +115,7 @@ class Suppress:
         """Those of the buffer's store."""
         settings = settings_of(self.describe())
         families = SuppressionBufferStore.families(self.store)
-        return (StoreSpec(self.store, "suppression-buffer", families, settings, logs=True),)
+        return (StoreSpec(self.store, "suppression-buffer", families, settings),)
 
 
 class RunningSuppress:

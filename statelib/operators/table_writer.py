@@ -88,7 +88,7 @@ class PlainStore:
 
     def spec(self, settings: Mapping[str, object] | None = None) -> StoreSpec:
         """What the store is; ``settings``: beside its own, of whoever makes the table."""
-        return StoreSpec(self.name, "key-value", KeyValueStore.families(self.name), {**(settings or {})}, logs=True)
+        return StoreSpec(self.name, "key-value", KeyValueStore.families(self.name), {**(settings or {})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class VersionedStore:
         """What the store is; ``settings``: beside its own, of whoever makes the table."""
         own = settings_of(self.describe())
         return StoreSpec(
-            self.name, "versioned", VersionedKeyValueStore.families(self.name), {**(settings or {}), **own}, logs=True
+            self.name, "versioned", VersionedKeyValueStore.families(self.name), {**(settings or {}), **own}
         )
 
 

@@ -107,7 +107,7 @@ class WindowAggregate:
         """Those of the window store."""
         seen_ms = dict.fromkeys(("kip", "kafka-4.3"), self.retention_ms or self.windows.retention_ms)
         settings = {**settings_of(self.describe()), "on_grid": True, "seen_ms": seen_ms}
-        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings, logs=True),)
+        return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
 
 class RunningWindowAggregate:

@@ -46,7 +46,7 @@ class StoreBuilder(Generic[Store]):
     def spec(self) -> StoreSpec:
         """What the store is."""
         settings = {name: value for name, value in self.describe().items() if name != "name"}
-        return StoreSpec(self.name, self.kind.store_kind, self.kind.family_names(self.name), settings, logs=True)
+        return StoreSpec(self.name, self.kind.store_kind, self.kind.family_names(self.name), settings)
 
     def describe(self) -> Mapping[str, object]:
         """Kind, settings and serdes as plain data, for the fingerprint."""

@@ -35,14 +35,12 @@ class StoreSpec:
         families: Its backend families.
         settings: Plain data (JSON): what decides which entries it has and what they mean, such as retention and
             aggregation.
-        logs: Whether what writes it can keep a changelog (`statelib.operators.changelog`).
     """
 
     name: str
     kind: StoreKind
     families: tuple[str, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
-    logs: bool = False
 
 
 def families_of(stores: Iterable[StoreSpec]) -> tuple[str, ...]:

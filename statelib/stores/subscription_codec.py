@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors import CorruptedDataError
-from statelib.stores.byte_columns import split_framed, split_head
+from statelib.stores.byte_columns import joined, packed, split_framed, split_head
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,6 +73,11 @@ def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
     if len(raw) < _NUMBER.size:
         raise CorruptedDataError(f"a subscription has {len(raw)} bytes, less than its number", store=store)
     return _NUMBER.unpack_from(raw)[0], raw[_NUMBER.size :]
+
+
+def encode_values(numbers: NDArray[np.int64], rows: Column) -> Column:
+    """As `encode_value`, of many."""
+    return joined(packed(numbers.astype(">i8")), rows)
 
 
 def decode_keys(raws: Column, store: str) -> tuple[Column, Column]:

@@ -1,4 +1,4 @@
-"""Changelogs of buffers have the bytes of those that Kafka Streams 4.3.0 writes (traces: ``versioned-changelog``)."""
+"""Changelogs have the bytes of those that Kafka Streams 4.3.0 writes (traces: ``versioned-changelog``)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from statelib import (
     BufferConfig,
     Joined,
     Materialized,
+    Named,
     SessionWindows,
     Stores,
     StreamsBuilder,
@@ -26,8 +27,11 @@ from statelib import (
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic, topic_path
 from statelib.stores.buffer_value_codec import VERSION_HEADER, decode
+from statelib.stores.subscription_codec import decode_key, decode_value
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
+from tests.golden.murmur3 import hash128
+from tests.golden.scenarios.table_table_join import FOREIGN_KEY, JOINER
 from tests.golden.trace import read_cases
 from tests.task.pipeline import Pipeline
 
@@ -40,6 +44,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 DATA = Path(__file__).parent / "data"
 TRACE = {case.name: case for case in read_cases(DATA / "versioned-changelog.jsonl.gz")}
 CASES = {name: case for name, case in TRACE.items() if name.startswith("suppress-")}
+FOREIGN_KEY_JOIN = TRACE["foreign-key-join"]
 GRACE_BUFFER = TRACE["stream-table-join-grace-buffer"]
 
 
@@ -133,6 +138,41 @@ def test_a_join_buffer_logs_what_kafka_streams_logs(tmp_path: Path) -> None:
     logged = [(key, value) for _, _, key, value, _ in pipeline.output(changelog_topic("job", store))]
     assert logged == [record for step in steps for record in expected_of(step)]
     assert any(value is None for _, value in logged)
+
+
+def test_a_foreign_key_join_logs_what_kafka_streams_logs(tmp_path: Path) -> None:
+    """A subscription's value is our own: the row, where Kafka's has its hash, instruction, key and partition."""
+    steps = [step for step in FOREIGN_KEY_JOIN.steps if step["topic"] == "left"]
+    builder = StreamsBuilder("job")
+    left = builder.table("left", Materialized.as_("lstore"))
+    right = builder.table("right", Materialized.as_("rstore"))
+    left.left_join(right, JOINER, Named.as_("fkj"), foreign_key=FOREIGN_KEY).to_stream().to("out")
+    stores = ["fkj-subscription-store", "lstore"]
+    pipeline = Pipeline(tmp_path, builder.build(), changelogs=stores, semantics="kafka-4.3", batch_records=7)
+    archive(pipeline, steps, pa.string(), "left")
+    archive(pipeline, [step for step in FOREIGN_KEY_JOIN.steps if step["topic"] == "right"], pa.string(), "right")
+    pipeline.run(None)
+    logged = {
+        store: [(key, value, time) for _, _, key, value, time in pipeline.output(changelog_topic("job", store))]
+        for store in stores
+    }
+    assert logged["lstore"] == [record for step in steps for record in logged_in(step, "lstore")]
+    expected = [record for step in steps for record in logged_in(step, "fkj-subscription-store")]
+    hashed = []
+    for key, value, time in logged["fkj-subscription-store"]:
+        _, primary_key = decode_key(key, "fkj")
+        row = None if value is None else decode_value(value, "fkj")[1]
+        hashed.append((key, row and (hash128(row), primary_key), time))
+    assert hashed == [(key, value and (value[2:18], value[18:-4]), time) for key, value, time in expected]
+    assert {value is None for _, value, _ in expected} == {False, True}
+
+
+def logged_in(step: dict[str, Any], store: str) -> list[tuple[bytes, bytes | None, int]]:
+    records = step["changelogs"].get(f"oracle-{store}-changelog", [])
+    return [
+        (base64.b64decode(record["key"]), record["value"] and base64.b64decode(record["value"]), record["ts"])
+        for record in records
+    ]
 
 
 class Collected:

@@ -32,6 +32,8 @@ def test_golden_bytes() -> None:
     assert codec.decode_key(key, "s") == (b"fk", b"pk1")
     assert codec.encode_value(258, b"row") == bytes.fromhex("0000000000000102 726f77")
     assert codec.decode_value(bytes.fromhex("0000000000000102726f77"), "s") == (258, b"row")
+    several = codec.encode_values(np.array([258, -1]), pa.array([b"row", b""], pa.binary()))
+    assert several.to_pylist() == [codec.encode_value(258, b"row"), codec.encode_value(-1, b"")]
     backend = MemoryBackend()
     stored(backend, (b"fk", b"pk1", 258, b"row"))
     assert list(backend.scan("s")) == [(key, codec.encode_value(258, b"row"))]
