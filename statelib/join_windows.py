@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
@@ -115,3 +115,9 @@ class JoinWindows:
             "grace_period_ms": self.grace_period_ms,
             "unmatched_at_once": self.unmatched_at_once,
         }
+
+
+def retention_of(described: Mapping[str, Any]) -> int:
+    """`JoinWindows.retention_ms` of windows that were described, ms."""
+    retention_ms: int = sum(described[name] for name in ("before_ms", "after_ms", "grace_period_ms"))
+    return retention_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from statelib.batch import NO_TIMESTAMP
@@ -26,7 +27,7 @@ _WINDOW = struct.Struct(">qi")
 _SESSION = struct.Struct(">qq")
 
 
-class _OneByOne:
+class _OneByOne(ABC):
     """A window or session store of a processor: its puts once more, with the clock and what expires by it."""
 
     _suffix: struct.Struct
@@ -48,10 +49,11 @@ class _OneByOne:
 
     def finish(self, write: WriteBatch) -> None:
         """Nothing is left to do."""
+        del write
 
+    @abstractmethod
     def _put(self, key: bytes, row: bytes | None, first: int, second: int, timestamp: int) -> None:
         """Puts one record; ``first`` and ``second``: what comes behind its key."""
-        raise NotImplementedError
 
 
 class RestoringWindowStore(_OneByOne):

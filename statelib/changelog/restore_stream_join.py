@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.last_of_each import last_of_each
+from statelib.join_windows import retention_of
 from statelib.operators.stream_join_changelog import split_held_keys, split_window_keys
 from statelib.stores.stream_join import HeldRow, HeldStore, JoinRow, JoinWindowStore
 
@@ -30,8 +31,7 @@ class RestoringJoinWindow:
         self._schema = target.row
         self._has_run = bool(target.clocks)
         self._arrivals = target.clocks.get("arrivals", 0)
-        retention_ms = sum(settings[name] for name in ("before_ms", "after_ms", "grace_period_ms"))
-        self._expired_ms = target.clocks.get(settings["side"], NO_TIMESTAMP) - retention_ms
+        self._expired_ms = target.clocks.get(settings["side"], NO_TIMESTAMP) - retention_of(settings)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `statelib.changelog.restore`."""

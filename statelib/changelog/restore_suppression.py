@@ -70,7 +70,7 @@ class RestoringSuppression:
             rows.time,
             np.full(len(stays), NOT_STORED),
             lambda some: staying.take(pa.array(some)),
-            lambda some: _take(rows, some),
+            rows.take,
         )
         self._store.store(changes, self._schema, write)
         self._records += len(stays)
@@ -128,16 +128,3 @@ class RestoringSuppression:
             [a != b for a, b in zip(buffered.prior.to_pylist(), buffered.old.to_pylist(), strict=True)], np.bool_
         )
         return lengths + prior + np.where(is_other, old, 0)
-
-
-def _take(rows: BufferedRows, some: NDArray[np.int64]) -> BufferedRows:
-    chosen = pa.array(some)
-    return BufferedRows(
-        rows.key.take(chosen),
-        rows.start[some],
-        rows.end[some],
-        rows.time[some],
-        rows.updated[some],
-        rows.counted_bytes[some],
-        rows.row.take(chosen),
-    )

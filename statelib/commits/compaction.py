@@ -3,22 +3,37 @@
 A state must come out the same from a compacted changelog, as of any commit that can be gone back to. So what is cleaned
 lies before the offsets of all of these, and what they need decides how:
 
-============  =====================================================  ==========================  ====================
-store         of each key stays                                      ``min.compaction.lag.ms``   goes too
-============  =====================================================  ==========================  ====================
-key-value     the last record                                        0
-versioned     the record with the largest timestamp, of several the  history retention + 24 h
-              last: its latest value, also where records are late    (KIP-889)
-window        the last record                                        0                           expired windows
-session       the last record                                        0                           expired sessions
-============  =====================================================  ==========================  ====================
+=====================  ===========================================  ===========================  ====================
+store                  of each key stays                            ``min.compaction.lag.ms``    goes too
+=====================  ===========================================  ===========================  ====================
+versioned              the record with the largest timestamp, of    history retention + 24 h     -
+                       several the last: its latest value, also     (KIP-889)
+                       where records are late
+window, session        the last record                              0                            expired windows,
+                                                                                                 expired sessions
+join-window            the last record                              0                            what nobody is to
+                                                                                                 meet any more
+deduplication          the last record: entries of an id never get  0                            expired entries
+                       older
+key-value,             the last record                              0                            -
+suppression-buffer,
+join-buffer,
+held-records,
+punctuation,
+subscriptions,
+foreign-key-answers
+=====================  ===========================================  ===========================  ====================
 
 The lag is held against the largest timestamp before those offsets, not against the wall clock: a replay is always late.
 It ends at the first file with a younger record. Where segments of a versioned store are longer than 24 hours, a segment
-takes their place: history goes segment by segment. A changelog of which these commits have stores of several kinds (a
-migration) waits until the older ones have expired. Versioned stores as shipped (``semantics="kafka-4.3"``) depend on
-records that they have refused, too: their changelogs are not compacted; nor are those of other kinds of stores, and of
-processors' stores but for key-value ones.
+takes their place: history goes segment by segment.
+
+What expires goes 24 hours after its store has expired it, by the log's own largest time: no clock of these commits is
+behind that. A window or session store of a processor finds its clock in the log: the record of the largest time stays.
+
+A changelog of which these commits have stores of several kinds (a migration) waits until the older ones have expired.
+Versioned stores as shipped (``semantics="kafka-4.3"``) depend on records that they have refused, too: their changelogs
+are not compacted.
 """
 
 from __future__ import annotations
@@ -29,6 +44,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.commits.layout import Runs, changelog_topic
+from statelib.join_windows import retention_of
+from statelib.stores.deduplication_codec import segment_width_ms
 from statelib.stores.segment_interval import default_segment_interval_ms
 from statelib.topics.cleaning import Cleaning, Expiry
 
@@ -46,11 +63,13 @@ ADDITIONAL_RETENTION_MS = 86_400_000
 MIN_CLEANABLE_DIRTY_RATIO = 0.5
 """Kafka's ``min.cleanable.dirty.ratio``: nothing is cleaned before so much of what could be is new."""
 
+_OF_TIME_AND_SEQUENCE = np.dtype([("time", ">i8"), ("sequence", ">i4")])
 _KEY_TAILS = {
-    "window": np.dtype([("time", ">i8"), ("sequence", ">i4")]),
+    "window": _OF_TIME_AND_SEQUENCE,
     "session": np.dtype([("time", ">i8"), ("start", ">i8")]),
+    "join-window": _OF_TIME_AND_SEQUENCE,
 }
-"""By kind of store, what keys in its changelog end with (`statelib.operators.changelog`)."""
+"""By kind of store that expires by its keys, what keys in its changelog end with (`statelib.operators.changelog`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +79,19 @@ class ChangelogSettings:
     Attributes:
         kind: Of store.
         lag_ms: Kafka's ``min.compaction.lag.ms``.
-        retention_ms: How long windows stay; of other stores 0.
+        retention_ms: How long the store keeps what it has at the most; None: as long as it is not deleted.
     """
 
     kind: str
-    lag_ms: int
-    retention_ms: int = 0
+    lag_ms: int = 0
+    retention_ms: int | None = None
+
+    @property
+    def expiry(self) -> Expiry | None:
+        """What of the changelog has expired."""
+        if self.retention_ms is None:
+            return None
+        return Expiry(self.retention_ms + ADDITIONAL_RETENTION_MS, _KEY_TAILS.get(self.kind))
 
 
 def min_compaction_lag_ms(store: StoreDescription) -> int:
@@ -130,26 +156,34 @@ def wanted_cleaning(
     dirty = sum(file.size_bytes for file in files if file.first_offset >= dirty_offset)
     if not dirty or dirty < MIN_CLEANABLE_DIRTY_RATIO * sum(file.size_bytes for file in files):
         return None
-    tail = _KEY_TAILS.get(settings.kind)
     return Cleaning(
         files=tuple(files),
         dirty_offset=dirty_offset,
         by_timestamp=settings.kind == "versioned",
         tombstones_before=tombstones_before(files[0].partition),
-        expiry=None if tail is None else Expiry(tail, settings.retention_ms + ADDITIONAL_RETENTION_MS),
+        expiry=settings.expiry,
     )
 
 
 def _settings(store: StoreDescription, semantics: str) -> ChangelogSettings | None:
-    if store.kind == "key-value":
-        return ChangelogSettings("key-value", 0)
-    if "store" in store.settings:  # of a processor: its class
+    if store.kind == "versioned" and semantics == "kafka-4.3":
         return None
-    if store.kind == "versioned" and semantics == "kip":
-        return ChangelogSettings("versioned", min_compaction_lag_ms(store))
-    if store.kind in _KEY_TAILS and "seen_ms" in store.settings:
-        return ChangelogSettings(store.kind, 0, store.settings["seen_ms"][semantics])
-    return None
+    return ChangelogSettings(store.kind, min_compaction_lag_ms(store), _retention_ms(store, semantics))
+
+
+def _retention_ms(store: StoreDescription, semantics: str) -> int | None:
+    """See `ChangelogSettings`."""
+    settings = store.settings
+    retention_ms: int | None = None
+    match store.kind:
+        case "window" | "session":
+            of_processor = "store" in settings  # its class
+            retention_ms = settings["retention_ms"] if of_processor else settings["seen_ms"][semantics]
+        case "join-window":
+            retention_ms = retention_of(settings)
+        case "deduplication":  # by segments
+            retention_ms = settings["interval_ms"] + segment_width_ms(settings["interval_ms"])
+    return retention_ms
 
 
 def _common(wanted: Sequence[ChangelogSettings | None]) -> ChangelogSettings | None:
@@ -157,6 +191,5 @@ def _common(wanted: Sequence[ChangelogSettings | None]) -> ChangelogSettings | N
     present = [settings for settings in wanted if settings is not None]
     if len({settings.kind for settings in present}) != 1 or len(present) != len(wanted):
         return None
-    return ChangelogSettings(
-        present[0].kind, max(one.lag_ms for one in present), max(one.retention_ms for one in present)
-    )
+    retained = [one.retention_ms for one in present if one.retention_ms is not None]
+    return ChangelogSettings(present[0].kind, max(one.lag_ms for one in present), max(retained, default=None))

@@ -116,14 +116,18 @@ class BufferedRows:
 
     def filter(self, keep: NDArray[np.bool_]) -> BufferedRows:
         """Those for which ``keep`` is true."""
+        return self.take(np.flatnonzero(keep))
+
+    def take(self, some: NDArray[np.int64]) -> BufferedRows:
+        """Those with these indices, in this order."""
         return BufferedRows(
-            key=self.key.filter(pa.array(keep)),
-            start=self.start[keep],
-            end=self.end[keep],
-            time=self.time[keep],
-            updated=self.updated[keep],
-            counted_bytes=self.counted_bytes[keep],
-            row=self.row.filter(pa.array(keep)),
+            key=self.key.take(pa.array(some)),
+            start=self.start[some],
+            end=self.end[some],
+            time=self.time[some],
+            updated=self.updated[some],
+            counted_bytes=self.counted_bytes[some],
+            row=self.row.take(pa.array(some)),
         )
 
 

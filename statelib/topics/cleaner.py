@@ -5,7 +5,7 @@ appear. The very last record stays in any case: it says where the partition ends
 lies before `Cleaning.dirty_offset` has been cleaned before: there each key has one record.
 
 Kafka Streams' windowed stores have changelogs with ``cleanup.policy=compact,delete``: there records of windows that
-the store has long expired go too.
+the store has long expired go too. Here that holds for all stores that expire by time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Cleaner:
     def __init__(self, archive: TopicArchive, cleaning: Cleaning) -> None:
         self._archive = archive
         self._cleaning = cleaning
-        self._newest_window = _NONE
+        self._newest_ms = _NONE  # the largest time; of a store that expires by it
 
     def replaced(self, memory_bytes: int) -> _Marks:
         """Marks the records, by their place, that another one of their key takes the place of.
@@ -82,13 +82,15 @@ class _Cleaner:
         return marks
 
     def outdated(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Old tombstones, and records of windows that have expired."""
+        """Old tombstones, and records of what has expired."""
         offsets = batch.column("offset").to_numpy()
         tombstones = np.asarray(batch.column("value").is_null())
         outdated: NDArray[np.bool_] = tombstones & (offsets < self._cleaning.tombstones_before)
         expiry = self._cleaning.expiry
-        if expiry is not None and self._newest_window != _NONE:
-            outdated |= self._times(batch.column("key"), expiry) <= self._newest_window - expiry.retention_ms
+        if expiry is not None and self._newest_ms != _NONE:
+            time = self._times(batch, expiry)
+            outdated &= time < self._newest_ms
+            outdated |= time <= self._newest_ms - expiry.retention_ms
         return outdated
 
     def _replaced(self, portions: int, memory_bytes: int) -> _Marks | None:
@@ -102,7 +104,7 @@ class _Cleaner:
                 last.see(keys.encode(batch.column("key").take(pa.array(chosen))), self._ranks(batch, chosen))
                 if keys.memory_bytes() + last.memory_bytes > memory_bytes and len(keys) > 1:
                     return None
-                self._note_windows(batch)
+                self._note_time(batch)
             if self._cleaning.by_timestamp:  # what was cleaned before may have a larger timestamp
                 for batch in self._read(0, dirty):
                     codes = keys.find(batch.column("key"))
@@ -127,16 +129,16 @@ class _Cleaner:
         offsets = batch.column("offset").to_numpy()[chosen]
         if not self._cleaning.by_timestamp:
             return np.zeros(len(chosen), np.int64), offsets
-        timestamps = batch.column("timestamp").cast(pa.int64()).fill_null(_NONE).to_numpy()
-        return timestamps[chosen], offsets
+        return _timestamps(batch)[chosen], offsets
 
-    def _note_windows(self, batch: pa.RecordBatch) -> None:
+    def _note_time(self, batch: pa.RecordBatch) -> None:
         if self._cleaning.expiry is not None:
-            newest = int(self._times(batch.column("key"), self._cleaning.expiry).max())
-            self._newest_window = max(self._newest_window, newest)
+            self._newest_ms = max(self._newest_ms, int(self._times(batch, self._cleaning.expiry).max()))
 
-    def _times(self, keys: Column, expiry: Expiry) -> NDArray[np.int64]:
-        _, tails = split_tail(keys, expiry.key_tail, self._archive.topic)
+    def _times(self, batch: pa.RecordBatch, expiry: Expiry) -> NDArray[np.int64]:
+        if expiry.key_tail is None:
+            return _timestamps(batch)
+        _, tails = split_tail(batch.column("key"), expiry.key_tail, self._archive.topic)
         return tails["time"].astype(np.int64)
 
 
@@ -185,6 +187,11 @@ class _Marks:
         places = np.arange(start, start + rows)
         marked: NDArray[np.bool_] = (self._bits[places >> 3] >> (places & 7)) & 1 == 1
         return marked
+
+
+def _timestamps(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    timestamps: NDArray[np.int64] = batch.column("timestamp").cast(pa.int64()).fill_null(_NONE).to_numpy()
+    return timestamps
 
 
 def _chosen(keys: Column, portion: int, portions: int) -> NDArray[np.int64]:

@@ -13,15 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Which windows of a windowed store's changelog have expired.
+    """Which records are of what the store has expired by time.
+
+    A store may have found its clock in these records, so that of the largest time stays, even as an old tombstone.
 
     Attributes:
-        key_tail: What keys end with. The store expires by its field ``time``: a window's start, a session's end.
-        retention_ms: Windows whose time is so much below the largest one, or more, have expired.
+        retention_ms: Records whose time is so much below the largest one, or more, have expired.
+        key_tail: What keys end with, of which the field ``time`` counts: a window's start, a session's end, in ms.
+            None: the record's timestamp counts.
     """
 
-    key_tail: np.dtype[np.void]
     retention_ms: int
+    key_tail: np.dtype[np.void] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Cleaning:
         by_timestamp: Whether of each key the record with the largest timestamp stays (of several, the last), as a
             versioned store has it; else the last one.
         tombstones_before: Tombstones with smaller offsets go; readers have had the time to see them.
-        expiry: Of a windowed store; None: of another one.
+        expiry: Of a store that expires by time; None: of another one.
     """
 
     files: tuple[ArchiveFile, ...]

@@ -6,21 +6,20 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
+from statelib import Processor, StreamsBuilder, Windowed
 from statelib.commits import FilePolicy, Retention, maintain, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.commits.verify import verify
 from statelib.steps import observed
-from tests.changelog.test_processors import replayed as processors
 from tests.changelog.test_rebuild import (
     TOPOLOGIES,
     TYPES,
     counts,
-    distinct_sessions,
-    distinct_windows,
-    final_windows,
+    final_sessions,
     head_of,
     made,
     plain_table,
@@ -28,14 +27,18 @@ from tests.changelog.test_rebuild import (
     sessions,
     sliding,
     stores_of,
+    streams_outer_joined,
+    suppressed_table,
     versioned_table,
 )
 from tests.task.pipeline import Pipeline
+from tests.task.test_process import SESSIONS, WINDOWS
+from tests.task.test_process import topology as everything
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.dsl import StreamsBuilder
+    from statelib import ProcessorContext, Record
     from statelib.topology import Topology
 
 DAY = 86_400_000
@@ -71,8 +74,11 @@ def compact(pipeline: Pipeline, attempt: str, *, keep: int = 2, now_ms: int = 0,
 @pytest.mark.parametrize(
     ("build", "semantics"),
     [
-        *((build, "kip") for build in (*TOPOLOGIES[:11], final_windows, distinct_windows, distinct_sessions)),
-        *((build, "kafka-4.3") for build in (sliding, sessions)),
+        *((build, "kip") for build in TOPOLOGIES),
+        *(
+            (build, "kafka-4.3")
+            for build in (sliding, sessions, final_sessions, suppressed_table, streams_outer_joined)
+        ),
     ],
 )
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
@@ -89,8 +95,8 @@ def test_the_rebuilt_state_is_that_of_the_checkpoint(
             assert rebuilt(pipeline, log.read(commit)) == states[commit]
     for store in (store for sub in topology.sub_topologies for store in sub.stores):
         archive = open_archive(pipeline.warehouse, changelog_topic("job", store.name))
-        assert (archive.cleaned_offset(0) > 0) == (store.kind != "suppression-buffer")
-        assert (archive.rows < sum(archive.end_offsets().values())) == (archive.cleaned_offset(0) > 0)
+        assert archive.cleaned_offset(0) > 0
+        assert archive.rows < sum(archive.end_offsets().values())
     assert verify(pipeline.warehouse, "job", everything=True).damages == ()
     rollback(pipeline.warehouse, "job", BLOCKS - 1, now_ms=0)
     assert rebuilt(pipeline, head_of(pipeline)) == states[BLOCKS - 1]
@@ -98,16 +104,60 @@ def test_the_rebuilt_state_is_that_of_the_checkpoint(
     assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state() == states[BLOCKS]
 
 
-def test_stores_of_processors_are_rebuilt_as_before(tmp_path: Path) -> None:
-    pipeline = processors(tmp_path, [200, 203, None])
-    compact(pipeline, "m", keep=1)
-    archives = {name: open_archive(pipeline.warehouse, changelog_topic("job", name)) for name in ("counts", "versions")}
-    assert {name: archive.cleaned_offset(0) > 0 for name, archive in archives.items()} == {
-        "counts": True,
-        "versions": False,
-    }
-    found = rebuilt(pipeline, head_of(pipeline))
-    assert {task_id: rows for task_id, rows in found.items() if rows} == pipeline.state()
+class DeletesTheNewest(Processor):
+    """Puts a window and a session for each record; without a value it deletes them."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.windows = context.get_state_store("windows")
+        self.sessions = context.get_state_store("sessions")
+
+    def process(self, record: Record) -> None:
+        time, value = record.timestamp, None if record.value is None else 1
+        self.windows.put(record.key, value, time)
+        self.sessions.put(Windowed(record.key, time, time), value)
+
+
+def deleting() -> Topology:
+    builder = StreamsBuilder("job")
+    for store in (WINDOWS, SESSIONS):
+        builder.add_state_store(store)
+    builder.stream("clicks").process(DeletesTheNewest, "windows", "sessions").to("out")
+    return builder.build()
+
+
+def clicks(block: int, *, ahead: bool) -> list[tuple[str, str | None, int]]:
+    """Some clicks every other day; ``ahead``: one of the second part is later than all others, and deletes."""
+    return [
+        (
+            f"user-{i % 5}-{block if i % 7 == 0 else ''}",
+            None if i % 12 == 1 else f"v{i}",
+            2 * DAY * (9 if ahead and (block, i) == (1, 37) else block) + max(0, i * 7 + (i % 5) * 11 - (i % 7) * 6),
+        )
+        for i in range(60)
+    ]
+
+
+@pytest.mark.parametrize("build", [everything, deleting])
+def test_stores_of_processors_are_rebuilt_as_of_every_commit_kept(
+    tmp_path: Path, build: Callable[[], Topology]
+) -> None:
+    topology = build()
+    pipeline = Pipeline(tmp_path, topology, changelogs=stores_of(topology))
+    log, states = CommitLog(pipeline.warehouse, "job"), {}
+    for block in range(BLOCKS):
+        pipeline.archive("clicks", clicks(block, ahead=build == deleting), (pa.string(), pa.string()))
+        pipeline.run()
+        states[block + 1] = pipeline.state()
+        compact(pipeline, f"m{block}", now_ms=100 * block)
+        for commit in range(max(block, 1), block + 2):
+            found = rebuilt(pipeline, log.read(commit))
+            assert {task_id: rows for task_id, rows in found.items() if rows} == states[commit]
+    for store in stores_of(topology):
+        archive = open_archive(pipeline.warehouse, changelog_topic("job", store))
+        logged = sum(archive.end_offsets().values())
+        assert archive.cleaned_offset(0) > 0
+        assert archive.rows < logged or logged == 1
 
 
 def records(pipeline: Pipeline) -> list[list[dict[str, object]]]:

@@ -85,7 +85,28 @@ def test_windows_that_have_expired_go(archive):
     log = filled(
         archive, [(0, key(0), b"1", 50), (1, key(90), b"1", 50), (2, key(91), b"1", 50), (3, key(101), b"1", 50)]
     )
-    assert left(log, expiry=Expiry(WINDOW, retention_ms=11)) == [[2, 3]]
+    assert left(log, expiry=Expiry(11, WINDOW)) == [[2, 3]]
+
+
+def test_records_expire_by_their_own_time_where_keys_have_none(archive):
+    log = filled(archive, [(0, b"a", b"1", 89), (1, b"b", b"1", 90)], [(2, b"c", b"1", 100), (3, b"d", b"1", 95)])
+    assert left(log, expiry=Expiry(11, None)) == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize("dirty_offset", [0, 3])
+def test_the_record_of_the_largest_time_stays_even_as_an_old_tombstone(archive, dirty_offset):
+    def key(start):
+        return b"key" + struct.pack(">qi", start, 0)
+
+    rows = [
+        (0, key(4), None, 0),
+        (1, key(9), None, 0),
+        (2, key(8), b"1", 0),
+        (3, key(5), None, 0),
+        (4, key(6), b"1", 0),
+    ]
+    log = filled(archive, rows[:3], rows[3:])
+    assert left(log, dirty_offset=dirty_offset, tombstones_before=3, expiry=Expiry(100, WINDOW)) == [[1, 2, 3, 4]]
 
 
 def test_little_memory_and_small_files_change_no_record(archive):
