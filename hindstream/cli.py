@@ -27,6 +27,7 @@ from hindstream.arguments import (
 from hindstream.migrate_commands import migrate
 from hindstream.state_commands import state
 from statelib.errors import HindstreamError
+from statelib.exhausted import exhaustion_told
 
 if TYPE_CHECKING:
     from statelib.config import Settings
@@ -65,7 +66,8 @@ def main() -> None:
     """Runs the command line; a deliberate error is one message and its class's exit code."""
     state: dict[str, bool] = {}
     try:
-        app(obj=state)
+        with exhaustion_told():
+            app(obj=state)
     except HindstreamError as error:
         if state.get("debug"):
             raise

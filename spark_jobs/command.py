@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_origin
 
 from statelib.config import Settings, load_settings
 from statelib.errors import HindstreamError
+from statelib.exhausted import exhaustion_told
 from statelib.job import load_job
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def phase_main(
         logging.getLogger(library).setLevel(logging.ERROR)
     reference, run_id = arguments.pop("job"), arguments.pop("run")
     try:
-        settings = load_settings({name: _value(parser, name, value) for name, value in arguments.items()})
-        phase(load_job(reference), settings, run_id)
+        with exhaustion_told():
+            settings = load_settings({name: _value(parser, name, value) for name, value in arguments.items()})
+            phase(load_job(reference), settings, run_id)
     except HindstreamError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)

@@ -33,6 +33,7 @@ from py4j.protocol import Py4JError  # isort: skip
 from spark_jobs.progress import StageProgress
 from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors import HindstreamError, InternalError, RetryableError
+from statelib.exhausted import is_exhaustion, out_of_memory
 from statelib.manifests import TaskOutcome
 from statelib.task import run_task
 
@@ -145,6 +146,8 @@ def _unforeseen(error: Exception, work: TaskWork) -> HindstreamError:
     """What the user can do about an error that nobody has foreseen: one of the system, or a defect of ours."""
     what = f"a task failed with {type(error).__name__}: {error}"
     task, log = work.planned.task_id, spark_log(Path(work.settings.state_dir))
+    if is_exhaustion(error):
+        return out_of_memory(error, task=task)
     if isinstance(error, OSError):
         return RetryableError(what, task=task, next_step="look at the disk or network of the host, and run it again")
     next_step = f"look at the traceback ({log} where Spark runs locally, else the executor's log), and report it"

@@ -1,4 +1,4 @@
-"""What errors of this host's disk and memory mean to the user."""
+"""What errors of this host's disk mean to the user."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEM
 
 @contextmanager
 def local_errors(verb: str, path: Path) -> Iterator[None]:
-    """Maps errors of the file system, and want of memory, to Hindstream's.
+    """Maps errors of the file system to Hindstream's; of want of memory see `statelib.exhausted`.
 
     Args:
         verb: What is being done, as in "cannot restore the state".
         path: Named where the error names no file itself.
 
     Raises:
-        RetryableError: The disk is full, or fails; there is too little memory.
+        RetryableError: The disk is full, or fails.
         ConfigurationError: The file may not be written, or there is a directory in its place, or the other way round.
     """
     try:
@@ -43,6 +43,3 @@ def local_errors(verb: str, path: Path) -> Iterator[None]:
             raise ConfigurationError(what, file=file, next_step=next_step) from error
         next_step = f"free space on the disk, and {_AGAIN}" if error.errno in _FULL else _AGAIN
         raise RetryableError(what, file=file, next_step=next_step) from error
-    except MemoryError as error:
-        next_step = f"stop what else runs on this host, or set a smaller memory_budget_bytes, and {_AGAIN}"
-        raise RetryableError(f"cannot {verb}: there is no memory left", file=path, next_step=next_step) from error

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from statelib.checkpoint.local_errors import local_errors
 from statelib.errors import ConfigurationError, RetryableError
 from tests.checkpoint.test_checkpoints import PREFIX, Checkpoints, contents, storage, task
 
@@ -66,9 +65,3 @@ def test_a_file_in_place_of_the_cache_is_named(task, storage, tmp_path):
         Checkpoints(storage, PREFIX, tmp_path / "cache").restore(manifest, tmp_path / "there")
     assert not (tmp_path / "there").exists()
     assert (tmp_path / "cache").read_text() == "what I kept here"
-
-
-def test_want_of_memory_is_told(tmp_path):
-    told = pytest.raises(RetryableError, match=r"no memory left.*smaller memory_budget_bytes")
-    with told, local_errors("restore the state", tmp_path):
-        raise MemoryError

@@ -176,6 +176,7 @@ def test_what_nobody_has_foreseen_is_a_fault_of_the_system_or_a_defect(settings:
     assert isinstance(of_the_system, RetryableError)
     assert "a task failed with ConnectionResetError: gone" in str(of_the_system)
     assert isinstance(_unforeseen(ZeroDivisionError("ours"), work), InternalError)
+    assert isinstance(_unforeseen(MemoryError("Unable to allocate 4. GiB"), work), RetryableError)
 
 
 def test_a_failure_for_good_ends_the_other_tasks(settings: Settings, tmp_path: Path) -> None:

@@ -99,9 +99,10 @@ class Run:
 
     def driver(self, observer: Callable[[str], None] | None = None) -> Child:
         """A child that goes on with the scenario."""
-        return Child(self.folder, self._drive(observer))
+        return Child(self.folder, self.work(observer))
 
-    def _drive(self, observer: Callable[[str], None] | None = None) -> Callable[[], None]:
+    def work(self, observer: Callable[[str], None] | None = None) -> Callable[[], None]:
+        """What a child does to go on with the scenario."""
         self._children += 1
         attempt = f"d{self._children}-"
 
@@ -117,7 +118,7 @@ class Run:
 
     def drive_once(self) -> None:
         """Goes on with the scenario in this process."""
-        self._drive()()
+        self.work()()
 
     def _note(self, what: str, number: int) -> None:
         with (self.folder / "promised").open("a") as file:
@@ -133,7 +134,7 @@ class Run:
 
     def end(self) -> Ended:
         """Goes on undisturbed to the end, in a child whose value is the `Result`."""
-        work = self._drive()
+        work = self.work()
 
         def work_and_look() -> Result:
             work()
