@@ -14,15 +14,15 @@ import platform
 import signal
 import struct
 import sys
+import tempfile
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-SUPPORTED = sys.platform == "linux" and platform.machine() == "x86_64"
 
 # Numbers of x86-64's system calls, and where their arguments have the path (P), its directory (D) or a descriptor (F).
 _CALLS = {
@@ -91,6 +91,28 @@ _libc.ptrace.argtypes = (ctypes.c_ulong, ctypes.c_int, ctypes.c_void_p, ctypes.c
 _libc.ptrace.restype = ctypes.c_long
 
 
+@cache
+def why_unsupported() -> str | None:
+    """Why system calls cannot be followed here, which is tried once; None: they can."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return "system calls are followed on Linux and x86-64 only"
+    seen: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="hindstream-probe-") as folder:
+        root = Path(folder)
+
+        def work() -> int:
+            (root / "probe").mkdir()
+            return 0
+
+        try:
+            code = traced(work, root, lambda call: seen.append(call.name))
+        except OSError as error:
+            return f"system calls cannot be followed: {error.strerror}; containers need the capability SYS_PTRACE"
+    if code or seen != ["mkdir"]:
+        return "system calls cannot be followed: no seccomp filter can be installed, or its stops are not seen"
+    return None
+
+
 def traced(
     work: Callable[[], int],
     root: Path,
@@ -108,6 +130,9 @@ def traced(
 
     Returns:
         The exit code; negative: the signal that has ended it.
+
+    Raises:
+        OSError: The system does not allow it.
     """
     child = os.fork()
     if child == 0:
@@ -116,9 +141,12 @@ def traced(
 
 
 def _work_as_tracee(work: Callable[[], int]) -> NoReturn:
-    code = 70
     try:
         _ptrace(_TRACEME, 0)
+    except OSError as error:
+        os._exit(error.errno or 70)
+    code = 70
+    try:
         os.kill(os.getpid(), signal.SIGSTOP)
         _install_filter()
         code = work()
@@ -179,9 +207,17 @@ class _Tracer:
         self._registers = ctypes.create_string_buffer(_REGISTERS.size)
 
     def run(self) -> int:
-        os.waitpid(self._child, _WALL)
-        _ptrace(_SETOPTIONS, self._child, _OPTIONS)
-        self._memory = os.open(f"/proc/{self._child}/mem", os.O_RDONLY)
+        _, status = os.waitpid(self._child, _WALL)
+        if not os.WIFSTOPPED(status):
+            number = os.waitstatus_to_exitcode(status)
+            raise OSError(number, f"ptrace: {os.strerror(number)}")
+        try:
+            _ptrace(_SETOPTIONS, self._child, _OPTIONS)
+            self._memory = os.open(f"/proc/{self._child}/mem", os.O_RDONLY)
+        except OSError:
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, _WALL)
+            raise
         try:
             _ptrace(_CONT, self._child)
             while True:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.calls import SUPPORTED
+from tests.faults.calls import why_unsupported
 from tests.faults.campaign import runner
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.subject import Difference
 
-pytestmark = pytest.mark.skipif(not SUPPORTED, reason="system calls are followed on Linux and x86-64 only")
+pytestmark = pytest.mark.skipif(why_unsupported() is not None, reason=f"{why_unsupported()}")
 
 CASES = [
     "kill:next/commit.created:1",

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.calls import SUPPORTED, Call, Kill
+from tests.faults.calls import Call, Kill, why_unsupported
 from tests.faults.children import Child
 from tests.faults.disk import Disk
 
-pytestmark = pytest.mark.skipif(not SUPPORTED, reason="system calls are followed on Linux and x86-64 only")
+pytestmark = pytest.mark.skipif(why_unsupported() is not None, reason=f"{why_unsupported()}")
 
 
 def after_a_cut(folder: Path, work, seeds: int = 12) -> set[str]:

@@ -15,10 +15,11 @@ import tempfile
 import time
 import traceback
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.faults.calls import SUPPORTED
+from tests.faults.calls import why_unsupported
 from tests.faults.campaign.case import Case, Outcome
 from tests.faults.campaign.catalogue import FAULTS
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _LONGEST_SECONDS = 900
 """A case that takes longer hangs."""
 
-_TIME_OF_A_LOOK_SECONDS = 0.01
 _MEMORY_DISK = Path("/dev/shm")
 _MEMORY_DISK_BYTES = 4 << 30
 
@@ -82,8 +82,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="so many cases at a time")
     parser.add_argument("--verbose", action="store_true", help="a line for each case")
     given = parser.parse_args(arguments)
-    if not SUPPORTED:
-        print("the campaign follows system calls, which it can on Linux and x86-64 only", file=sys.stderr)
+    if (why := why_unsupported()) is not None:
+        print(f"the campaign cannot run here: {why}", file=sys.stderr)
         return 2
     seed = secrets.randbelow(1 << 31) if given.seed is None else given.seed
     wanted = [Case.parse(text) for text in given.case or ()]
@@ -143,10 +143,11 @@ def _run_all(
             process = _processes.Process(target=_run_case, args=(case, folder / str(number), prepared))
             process.start()
             running[number] = case, process, time.monotonic()
-        time.sleep(_TIME_OF_A_LOOK_SECONDS)
+        first_hangs_at = min(since for _, _, since in running.values()) + _LONGEST_SECONDS
+        ended = wait([process.sentinel for _, process, _ in running.values()], first_hangs_at - time.monotonic())
         for number, (case, process, since) in list(running.items()):
             hangs = time.monotonic() - since > _LONGEST_SECONDS
-            if process.is_alive() and not hangs:
+            if process.sentinel not in ended and not hangs:
                 continue
             if hangs:
                 os.killpg(process.pid, signal.SIGKILL)
