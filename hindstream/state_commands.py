@@ -24,8 +24,8 @@ class _StateGroup(typer.core.TyperGroup):
 state = typer.Typer(
     name="state",
     cls=_StateGroup,
-    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, go back to one, or rebuild"
-    " the newest.\n\n"
+    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, go back to one, rebuild"
+    " the newest, or let changelogs keep more.\n\n"
     "Example: hindstream state flight-delays --warehouse demo-warehouse",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -105,6 +105,25 @@ def state_rebuild(
 
     given = given_settings(settings, warehouse=warehouse)
     rebuild_state(job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede)
+
+
+@state.command("lag")
+def state_lag(
+    job: JobName,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store whose changelog it is.")],
+    to: Annotated[str | None, typer.Option(help="Set the lag: 8d, 36h, 90min or ISO 8601.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show how far a store's changelog is compacted, and its min.compaction.lag.ms; with --to, set that.
+
+    Never less than what the states need that can be gone back to. What is compacted already does not come back.
+
+    Example: hindstream state lag rates rates --to 8d
+    """
+    from hindstream.changelog_lag import print_lag  # noqa: PLC0415
+
+    print_lag(job_name(job), given_settings(settings, warehouse=warehouse), store, to)
 
 
 @state.command("clean")

@@ -29,11 +29,12 @@ from spark_jobs.plan import described, planner
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, check_free, publish, read_hold, release_hold, take_hold
 from statelib.commits.archives import open_archive, open_archive_if_present
+from statelib.commits.changelog_lag import set_and_read_back
 from statelib.commits.compaction import min_compaction_lag_ms
 from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
 from statelib.commits.topologies import follow_up
-from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.migration import Comparison, compare_latest
 from statelib.snapshots.restored import RestoredTasks
 from statelib.steps import step
@@ -179,11 +180,8 @@ def lag(job: Job, settings: Settings, stores: Sequence[str]) -> dict[str, int]:
     evolution = preview(job, settings, stores).evolution
     for _, changelog, lag_ms in _short_lags(warehouse, job, evolution):
         step("migrate.before-lag")
-        changelog.set_min_compaction_lag(lag_ms)
+        set_and_read_back(changelog, lag_ms)
     step("migrate.lag-set")
-    for _, changelog, lag_ms in _short_lags(warehouse, job, evolution):  # read back
-        what = f"min.compaction.lag.ms has been set to {lag_ms}, and is {changelog.min_compaction_lag_ms}"
-        raise RetryableError(what, topic=changelog.topic, next_step="run the same command again")
     return {
         migration.now.name: archive.min_compaction_lag_ms or 0
         for migration in evolution.migrations

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PrivateAttr, TypeAdapter, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -119,6 +119,7 @@ _UNITS = {
     "w": timedelta(weeks=1),
 }
 
+TimeSpan = Annotated[timedelta, BeforeValidator(_duration)]
 Options = Annotated[dict[str, str], AfterValidator(_without_credentials)]
 StorageOptions = Annotated[dict[str, str], AfterValidator(_storage_options)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
@@ -215,7 +216,7 @@ class Settings(BaseSettings):
         ge=2**12,
         description="maintenance merges smaller files of the topics that the job writes, up to about this size",
     )
-    keep_replaced_files_for: Annotated[timedelta, BeforeValidator(_duration)] = Field(
+    keep_replaced_files_for: TimeSpan = Field(
         default=timedelta(days=7),
         ge=timedelta(0),
         description="files that were merged stay so long for readers who have begun, and for Delta's time travel",
@@ -313,6 +314,24 @@ def load_settings(
         raise _invalid(error, origins) from None  # the original quotes the value, which may be a secret
     settings._origins.update(origins)  # noqa: SLF001 - private to this module
     return settings
+
+
+def time_span_ms(text: str, setting: str) -> int:
+    """A time span such as ``7d``, ``36h``, ``90min`` or ISO 8601's, in ms.
+
+    Args:
+        text: The time span.
+        setting: What it is for, named in the error.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    try:
+        found = TypeAdapter(TimeSpan).validate_python(text)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        raise ConfigurationError(reason, setting=setting, next_step="write 7d, 36h, 90min or ISO 8601") from None
+    return found // timedelta(milliseconds=1)
 
 
 class _Environment(EnvSettingsSource):

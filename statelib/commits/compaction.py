@@ -117,6 +117,12 @@ class ChangelogUse:
             self._topologies.add((commit.fingerprint, commit.semantics or "kip"))
             yield commit
 
+    def needed_lag_ms(self, store: str) -> int:
+        """The longest lag that the changelog of a store needs."""
+        described = [self._runs.topology(fingerprint) for fingerprint, _ in self._topologies]
+        stores = (one for topology in described if topology for one in topology.stores if one.name == store)
+        return max(map(min_compaction_lag_ms, stores), default=0)
+
     def settings(self) -> dict[str, ChangelogSettings]:
         """By topic, of the changelogs that can be compacted."""
         found: dict[str, list[ChangelogSettings | None]] = {}

@@ -15,12 +15,15 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import JobLayout
+from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.errors import ConfigurationError
 from statelib.manifests import Maintenance
 from statelib.steps import step
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.manifests import Commit
     from statelib.storage import Storage
 
 FORMAT_VERSION = 1
@@ -40,6 +43,24 @@ def oldest_restorable(warehouse: Storage, job: str) -> int:
     return max([read_maintenance(warehouse, job).oldest_restorable, *_marks(warehouse, job)])
 
 
+def restorable_commits(
+    warehouse: Storage, job: str, oldest: int | None = None, head: int | None = None
+) -> Iterator[Commit]:
+    """The commits that can be gone back to.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job's name.
+        oldest: The first one, where the mark says that the others have expired; None: as the mark says.
+        head: The last one; None: the newest.
+    """
+    log = CommitLog(warehouse, job)
+    oldest = oldest_restorable(warehouse, job) if oldest is None else oldest
+    head = log.head_number() if head is None else head
+    for n in (*_wanted_by_rollbacks(warehouse, job, head, oldest), *range(oldest, head + 1)):
+        yield log.read(n)
+
+
 def expire_before(warehouse: Storage, job: str, commit: int) -> None:
     """Says that the states of all commits before ``commit`` may go; a repeat changes nothing."""
     marks = _marks(warehouse, job)
@@ -49,6 +70,12 @@ def expire_before(warehouse: Storage, job: str, commit: int) -> None:
     warehouse.put_if_absent(JobLayout(job).expired(commit), (json.dumps({"format_version": FORMAT_VERSION})).encode())
     step("maintain.expired")
     warehouse.delete([JobLayout(job).expired(mark) for mark in marks])  # smaller ones, which say nothing any more
+
+
+def _wanted_by_rollbacks(warehouse: Storage, job: str, head: int, oldest: int) -> list[int]:
+    """Commits before the oldest to keep that an open rollback goes back to: it may have come before the mark."""
+    targets = [plan.rolled_back_to for plan in Runs(warehouse, job).attempts(head + 1)]
+    return [n for n in targets if n is not None and n < oldest]
 
 
 def check_restorable(warehouse: Storage, job: str, commit: int) -> None:

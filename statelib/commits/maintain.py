@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
-from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance
+from statelib.commits.expiry import expire_before, oldest_restorable, read_maintenance, restorable_commits
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
@@ -173,15 +173,7 @@ class _Maintenance:
 
     def kept(self, head: int | None = None) -> Iterator[Commit]:
         """The commits that can be gone back to, up to ``head`` (None: the newest); the mark says so of the others."""
-        head = self._log.head_number() if head is None else head
-        for n in (*self._wanted_by_rollbacks(head), *range(self._oldest, head + 1)):
-            yield self._log.read(n)
-
-    def _wanted_by_rollbacks(self, head: int) -> list[int]:
-        """Commits before the oldest to keep that an open rollback goes back to: it may have come before the mark."""
-        attempts = Runs(self._warehouse, self._log.job).attempts(head + 1)
-        targets = [plan.rolled_back_to for plan in attempts if plan.rolled_back_to is not None]
-        return [n for n in targets if n < self._oldest]
+        return restorable_commits(self._warehouse, self._log.job, self._oldest, head)
 
     def _note(self, **changes: int) -> None:
         if self._dry_run:

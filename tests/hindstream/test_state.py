@@ -99,6 +99,20 @@ def test_rollback(three_commits, warehouse, tmp_path):
     assert "rolled back by 4" in hindstream("status", "counting", cwd=tmp_path).stdout
 
 
+def test_lag(tmp_path):
+    pipeline = Pipeline(tmp_path, made(totals), changelogs=["s"])
+    pipeline.archive("sales", SALES, TYPES)
+    pipeline.run(None)
+    told = state(tmp_path, "lag", "job", "s")
+    assert told.startswith("job-s-changelog, the changelog of a key-value store:\n")
+    assert told.endswith("min.compaction.lag.ms: the store needs 0; nothing is set.\n")
+    told = state(tmp_path, "lag", "job", "s", "--to", "8d")
+    assert told.endswith("the store needs 0; 691,200,000 (8 d) is set.\n")
+    assert state(tmp_path, "lag", "job", "s") == told
+    assert "write 7d, 36h" in state(tmp_path, "lag", "job", "s", "--to", "8", code=78)
+    assert "name one of: s" in state(tmp_path, "lag", "job", "t", code=78)
+
+
 def test_rebuild(tmp_path):
     pipeline = Pipeline(tmp_path, made(totals), changelogs=["s"])
     pipeline.archive("sales", SALES, TYPES)
