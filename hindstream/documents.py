@@ -115,8 +115,8 @@ class RunDocuments:
 
     @property
     def wall_seconds(self) -> float:
-        """From plan to commit, whatever lies between."""
-        return (self.commit.created_at_ms - self.plan.created_at_ms) / 1000 if self.commit else 0.0
+        """From plan to commit, whatever lies between; 0 where the clock has gone back meanwhile."""
+        return max(0, self.commit.created_at_ms - self.plan.created_at_ms) / 1000 if self.commit else 0.0
 
 
 def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
