@@ -17,7 +17,7 @@ COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
 )  # fmt: skip
-STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "clean")
+STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
 
 
