@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from spark_jobs.runs import open_warehouse
 from spark_jobs.session import is_local, spark_session
-from spark_jobs.stage import spark_error
+from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
 from statelib.errors import ConfigurationError

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.task_work import task_settings
 from statelib.errors import HindstreamError
+from statelib.manifests import CommittedTask
 from statelib.task import rebuilt_head
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from statelib.config import Settings
     from statelib.manifests import Commit
-    from statelib.task.rebuilt_head import RebuildPreview
+    from statelib.task.rebuilt_head import RebuildPreview, TaskRebuild
 
 
 def preview(job: str, settings: Settings, *, everything: bool = False) -> RebuildPreview:
@@ -31,14 +35,33 @@ def is_possible(job: str, settings: Settings) -> bool:
 
 
 def rebuild(job: str, settings: Settings, *, everything: bool, supersede: bool) -> Commit:
-    """Does it. Errors as of `statelib.task.rebuilt_head.rebuild_head`."""
+    """Does it: a single task here, several on Spark.
+
+    Raises:
+        HindstreamError: See `statelib.task.rebuilt_head.rebuild_head` and `spark_jobs.spark_tasks.run_works`.
+    """
     warehouse = open_warehouse(settings)
+
+    def carry_out(works: Sequence[TaskRebuild]) -> list[CommittedTask]:
+        if len(works) == 1:
+            return [works[0].run(uuid.uuid4().hex[:8])]
+        from spark_jobs.session import spark_session  # noqa: PLC0415  (Spark is not imported for what needs none)
+        from spark_jobs.spark_tasks import Work, run_works  # noqa: PLC0415
+
+        described = [Work(job, w.plan.run_id, w.task_id, w.settings.state_dir, partial(_rebuilt, w)) for w in works]
+        made = run_works(spark_session(settings), described, name=f"{job}, state made anew")
+        return [CommittedTask.model_validate_json(task) for task in made]
+
     return rebuilt_head.rebuild_head(
         warehouse,
         job,
         task_settings(warehouse, settings),
-        attempt=uuid.uuid4().hex[:8],
+        carry_out=carry_out,
         now_ms=now_ms(),
         everything=everything,
         supersede=supersede,
     )
+
+
+def _rebuilt(work: TaskRebuild, attempt: str) -> bytes:
+    return work.run(attempt).model_dump_json().encode()

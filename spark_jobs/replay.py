@@ -42,7 +42,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     Raises:
         InputError: Records or files of the sources cannot be used; names task, topic, partition and offset.
         FencedError: Another driver has made the commit before this one was through.
-        HindstreamError: See `spark_jobs.stage.run_stage` and `statelib.commits.stage`.
+        HindstreamError: See `spark_jobs.spark_tasks.run_works` and `statelib.commits.stage`.
     """
     warehouse = open_warehouse(settings)
     plan = find_replay(warehouse, job.name, run_id)

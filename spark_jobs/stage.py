@@ -1,60 +1,22 @@
-"""Runs the tasks of one sub-topology as one Spark stage: a row is a task's description, never a record.
-
-How a task can end:
-
-=======================  ==============================================================================================
-a `TaskOutcome`          the row's result
-`RetryableError`, crash  Spark runs it again, up to ``spark.task.maxFailures`` attempts; the last attempt's error counts
-any other deliberate     running it again would change nothing: the stage is cancelled at once, and the driver raises
-error                    the error as the worker did, with topic, partition and offset
-=======================  ==============================================================================================
-
-A task that has failed for good is a success to Spark (it gives no row); its error travels in an accumulator, which
-reaches the driver as soon as the task ends, long before the stage does.
-"""
+"""Runs the tasks of one sub-topology as one Spark stage."""
 
 from __future__ import annotations
 
-import os
-import pickle
 import socket
-import sys
 import time
-import traceback
-import uuid
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from pyspark import AccumulatorParam, TaskContext, cloudpickle
-from pyspark.errors import PySparkException
-
-from py4j.protocol import Py4JError  # isort: skip
-
-from spark_jobs.progress import StageProgress
-from spark_jobs.session import spark_log, task_max_failures
-from statelib.errors import HindstreamError, InternalError, RetryableError
-from statelib.exhausted import is_exhaustion, out_of_memory
+from spark_jobs.spark_tasks import Work, run_works
 from statelib.manifests import TaskOutcome
 from statelib.task import run_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
     from statelib.task import TaskWork
-
-
-class _ErrorList(AccumulatorParam[list[bytes]]):
-    """Pickled errors of tasks that have failed for good."""
-
-    def zero(self, value: list[bytes]) -> list[bytes]:  # noqa: ARG002 - Spark's signature
-        return []
-
-    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
-        value1.extend(value2)
-        return value1
 
 
 def run_stage(spark: SparkSession, works: Sequence[TaskWork], *, name: str) -> list[TaskOutcome]:
@@ -69,95 +31,23 @@ def run_stage(spark: SparkSession, works: Sequence[TaskWork], *, name: str) -> l
         What the winning attempts made, in the order of ``works``.
 
     Raises:
-        HindstreamError: What a task has raised.
-        RetryableError: Spark has given up for a reason that lies outside the tasks (executors lost, cancelled).
+        HindstreamError: See `spark_jobs.spark_tasks.run_works`.
     """
-    if not works:
-        return []
-    context = spark.sparkContext
     largest_first = sorted(works, key=_records, reverse=True)
-    payloads = [cloudpickle.dumps(work) for work in largest_first]  # type: ignore[no-untyped-call]
-    errors = context.accumulator([], _ErrorList())
-    attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], max_failures=task_max_failures(spark))
-    group = f"hindstream-{works[0].run_id}-{uuid.uuid4().hex[:8]}"
-    rows = context.parallelize(payloads, len(payloads)).mapPartitions(attempt)
-    context.setJobGroup(group, name, interruptOnCancel=True)
-    try:
-        with StageProgress(context, group, name, tasks=len(works), has_failed=lambda: bool(errors.value)):
-            results = rows.collect()
-    except (Py4JError, PySparkException) as error:
-        if not errors.value:
-            raise spark_error(error, job=works[0].job, run=works[0].run_id) from error
-        results = []
-    finally:
-        context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
-    if errors.value:
-        raise pickle.loads(errors.value[0])  # noqa: S301 - from our own workers
+    results = run_works(spark, list(map(work_on, largest_first)), name=name)
     outcomes = {outcome.task_id: outcome for outcome in map(TaskOutcome.model_validate_json, results)}
     return [outcomes[work.planned.task_id] for work in works]
 
 
-class _Attempt:
-    """Runs in a worker: one attempt at one task."""
-
-    def __init__(self, errors: Accumulator[list[bytes]], *, nonce: str, max_failures: int) -> None:
-        self._errors = errors
-        self._nonce = nonce
-        self._max_failures = max_failures
-
-    def __call__(self, payloads: Iterable[bytes]) -> Iterator[bytes]:
-        for payload in payloads:
-            work: TaskWork = pickle.loads(payload)  # noqa: S301 - from our own driver
-            try:
-                yield self._run(work)
-            except HindstreamError as error:
-                if isinstance(error, RetryableError) and not self._is_last():
-                    raise
-                self._errors.add([pickle.dumps(error)])
-            except Exception as error:
-                if not self._is_last():
-                    raise
-                traceback.print_exc(file=sys.stderr)
-                self._errors.add([pickle.dumps(_unforeseen(error, work))])
-
-    def _run(self, work: TaskWork) -> bytes:
-        spark_task = _task_context()
-        host = socket.gethostname()
-        attempt = f"{self._nonce}-{spark_task.taskAttemptId()}-{os.getpid()}"
-        outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=host)
-        return outcome.model_dump_json().encode()
-
-    def _is_last(self) -> bool:
-        return _task_context().attemptNumber() + 1 >= self._max_failures
+def work_on(work: TaskWork) -> Work:
+    """The replay of one task's slice; makes a `TaskOutcome` as JSON."""
+    return Work(work.job, work.run_id, work.planned.task_id, work.settings.state_dir, partial(_replayed, work))
 
 
-def _task_context() -> TaskContext:
-    context = TaskContext.get()
-    if context is None:
-        raise InternalError("a task runs outside Spark")
-    return context
+def _replayed(work: TaskWork, attempt: str) -> bytes:
+    outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=socket.gethostname())
+    return outcome.model_dump_json().encode()
 
 
 def _records(work: TaskWork) -> int:
     return sum(s.records for s in work.planned.sources) + sum(file.rows for file in work.repartitions)
-
-
-def _unforeseen(error: Exception, work: TaskWork) -> HindstreamError:
-    """What the user can do about an error that nobody has foreseen: one of the system, or a defect of ours."""
-    what = f"a task failed with {type(error).__name__}: {error}"
-    task, log = work.planned.task_id, spark_log(Path(work.settings.state_dir))
-    if is_exhaustion(error):
-        return out_of_memory(error, task=task)
-    if isinstance(error, OSError):
-        return RetryableError(what, task=task, next_step="look at the disk or network of the host, and run it again")
-    next_step = f"look at the traceback ({log} where Spark runs locally, else the executor's log), and report it"
-    return InternalError(what, task=task, next_step=next_step)
-
-
-def spark_error(error: Exception, **place: str) -> RetryableError:
-    """What to raise when Spark gives up: the first line of what it says, without the stacks of two languages."""
-    java: Any = getattr(error, "java_exception", None)
-    reason = (java.getMessage() if java is not None else None) or str(error)
-    first = next((line.strip() for line in reason.splitlines() if line.strip()), type(error).__name__)
-    next_step = "run the same command again; the log of Spark's executors says more"
-    return RetryableError(f"Spark has given up: {first}", **place, next_step=next_step)

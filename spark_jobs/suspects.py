@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from spark_jobs.frames import flat_schema
 from spark_jobs.scan import MOST_SUSPECTS, Kind, repeated_hashes
-from spark_jobs.stage import spark_error
+from spark_jobs.spark_tasks import spark_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -24,15 +24,15 @@ from statelib.commits.rollback import check_no_replay_open, commit_again, open_r
 from statelib.commits.verify import Damage, damaged_states
 from statelib.errors import ConfigurationError
 from statelib.manifests import CommittedTask
+from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.task.state import POSITION_FAMILY, POSITION_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from statelib.manifests import Commit, Plan, StateManifest
-    from statelib.storage import Storage
     from statelib.task.work import TaskSettings
 
 
@@ -51,6 +51,63 @@ class RebuildPreview:
     damages: Mapping[str, tuple[Damage, ...]]
     changelogs: Mapping[str, Mapping[str, int]]
     open_run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRebuild:
+    """What it takes to make the state of one task anew; travels to where that is done.
+
+    Attributes:
+        settings: Where to work, and in how much memory.
+        head: The commit whose state it is.
+        plan: Of the commit that is to have it.
+        task_id: The task; every store of it has a changelog.
+    """
+
+    settings: TaskSettings
+    head: Commit
+    plan: Plan
+    task_id: str
+
+    def run(self, attempt: str) -> CommittedTask:
+        """The task, its state in files of the plan's run.
+
+        Args:
+            attempt: Names the working directory: unique among all attempts at this.
+
+        Raises:
+            CorruptedDataError: A changelog is damaged, or does not go as far as the commit.
+            RetryableError: The disk is full, or the warehouse does not answer.
+        """
+        settings, head, task_id = self.settings, self.head, self.task_id
+        warehouse = Storage(settings.warehouse, settings.storage_options)
+        local, position = Path(settings.state_dir), head.tasks[task_id].position
+        directory = local / "attempts" / head.job / attempt_name(head.job, self.plan.run_id, task_id, attempt)
+        checkpoints = Checkpoints(
+            warehouse,
+            JobLayout(head.job).state(task_id),
+            local / "cache" / head.job / task_id,
+            at_once=settings.parallel_transfers,
+        )
+        with local_errors("make a working directory for the state", directory):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
+        try:
+            families = [family for store in logged_stores(warehouse, head, task_id) for family in store.families]
+            backend = RocksDbBackend(
+                directory / "db", memory_bytes=settings.memory_budget_bytes, families=[POSITION_FAMILY, *families]
+            )
+            try:
+                rebuild(warehouse, head, task_id, backend)
+                write = WriteBatch()
+                write.put(POSITION_FAMILY, POSITION_KEY, position.encode())
+                backend.write(write)
+                state = _saved(backend, directory / "snapshot", checkpoints, self.plan)
+            finally:
+                backend.close()
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        return CommittedTask(state=state, position=position)
 
 
 def preview_rebuild(warehouse: Storage, job: str, *, everything: bool = False, at_once: int = 4) -> RebuildPreview:
@@ -83,20 +140,20 @@ def rebuild_head(
     job: str,
     settings: TaskSettings,
     *,
-    attempt: str,
+    carry_out: Callable[[Sequence[TaskRebuild]], Sequence[CommittedTask]],
     now_ms: int,
     everything: bool = False,
     supersede: bool = False,
 ) -> Commit:
     """Makes a commit with the head's state, rebuilt where its files are damaged, and publishes it.
 
-    One task is rebuilt after the other, in this process. A repeat changes nothing.
+    A repeat changes nothing.
 
     Args:
         warehouse: Root of all durable data.
         job: The job's name.
-        settings: Where to work, and in how much memory.
-        attempt: Names the working directories: unique among all attempts at this.
+        settings: Where to work, and in how much memory a task.
+        carry_out: Does the work on several tasks, wherever and in whatever order, and gives what each has made.
         now_ms: The wall clock, for the commit's ``created_at_ms``.
         everything: Rebuild the tasks whose files are whole, too, but for those that the head itself has rebuilt.
         supersede: Whether to take the commit number of a run that is open: if it is still at work it ends with a
@@ -121,7 +178,8 @@ def rebuild_head(
     for task_id in wanted:
         logged_stores(warehouse, head, task_id)
     plan = plan_again(warehouse, head, head.commit + 1, now_ms)
-    rebuilt = {task_id: _rebuilt(warehouse, head, task_id, settings, plan, attempt) for task_id in wanted}
+    made = carry_out([TaskRebuild(settings, head, plan, task_id) for task_id in wanted])
+    rebuilt = dict(zip(wanted, made, strict=True))
     return commit_again(warehouse, head, plan, {**head.tasks, **rebuilt}, now_ms=now_ms)
 
 
@@ -149,37 +207,6 @@ def _ends(warehouse: Storage, head: Commit, task_id: str) -> dict[str, int]:
         store.name: offsets[f"{changelog_topic(head.job, store.name)}/{partition}"]
         for store in logged_stores(warehouse, head, task_id)
     }
-
-
-def _rebuilt(
-    warehouse: Storage, head: Commit, task_id: str, settings: TaskSettings, plan: Plan, attempt: str
-) -> CommittedTask:
-    """A task of ``head``, its state in files of the run of ``plan``."""
-    local, position = Path(settings.state_dir), head.tasks[task_id].position
-    directory = local / "attempts" / head.job / attempt_name(head.job, plan.run_id, task_id, attempt)
-    prefix = JobLayout(head.job).state(task_id)
-    checkpoints = Checkpoints(
-        warehouse, prefix, local / "cache" / head.job / task_id, at_once=settings.parallel_transfers
-    )
-    with local_errors("make a working directory for the state", directory):
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-    try:
-        families = [family for store in logged_stores(warehouse, head, task_id) for family in store.families]
-        backend = RocksDbBackend(
-            directory / "db", memory_bytes=settings.memory_budget_bytes, families=[POSITION_FAMILY, *families]
-        )
-        try:
-            rebuild(warehouse, head, task_id, backend)
-            write = WriteBatch()
-            write.put(POSITION_FAMILY, POSITION_KEY, position.encode())
-            backend.write(write)
-            state = _saved(backend, directory / "snapshot", checkpoints, plan)
-        finally:
-            backend.close()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return CommittedTask(state=state, position=position)
 
 
 def _saved(backend: RocksDbBackend, snapshot: Path, checkpoints: Checkpoints, plan: Plan) -> StateManifest:

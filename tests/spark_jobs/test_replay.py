@@ -15,7 +15,8 @@ from pyspark import TaskContext
 
 from spark_jobs import audit, commit, plan, publish, replay
 from spark_jobs.runs import find_plan, open_warehouse
-from spark_jobs.stage import _unforeseen
+from spark_jobs.spark_tasks import _unforeseen
+from spark_jobs.stage import work_on
 from spark_jobs.task_work import stages_of
 from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
@@ -171,7 +172,7 @@ def test_what_nobody_has_foreseen_is_a_fault_of_the_system_or_a_defect(settings:
     planned = plan.run(orders_job, settings)
     assert not isinstance(planned, plan.NothingToDo)
     stages = stages_of(orders_job, planned, open_warehouse(settings), settings)
-    work, *_ = stages.works(stages.sub_topologies[0], [])
+    work = work_on(stages.works(stages.sub_topologies[0], [])[0])
     of_the_system = _unforeseen(ConnectionResetError("gone"), work)
     assert isinstance(of_the_system, RetryableError)
     assert "a task failed with ConnectionResetError: gone" in str(of_the_system)

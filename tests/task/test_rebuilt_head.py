@@ -22,9 +22,10 @@ from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from statelib.manifests import Commit
+    from statelib.manifests import Commit, CommittedTask
+    from statelib.task.rebuilt_head import TaskRebuild
 
 STORES = ("totals", "windows")
 STEPS = [
@@ -79,7 +80,11 @@ def damage(pipeline: Pipeline, task_id: str, how: Callable[[Path], Any] = flip) 
 
 def rebuilt(pipeline: Pipeline, **options: Any) -> Commit:
     settings = TaskSettings(pipeline.warehouse.uri(""), str(Path(pipeline._settings.state_dir)))
-    return rebuild_head(pipeline.warehouse, "job", settings, attempt="r", now_ms=7, **options)
+    return rebuild_head(pipeline.warehouse, "job", settings, carry_out=one_by_one, now_ms=7, **options)
+
+
+def one_by_one(works: Sequence[TaskRebuild]) -> list[CommittedTask]:
+    return [work.run("r") for work in works]
 
 
 def published(pipeline: Pipeline) -> dict[str, Any]:

@@ -1,0 +1,167 @@
+"""Runs work on tasks as one Spark stage: a row is the description of a task's work, never a record.
+
+How a task can end:
+
+=======================  ==============================================================================================
+a result                 the row's
+`RetryableError`, crash  Spark runs it again, up to ``spark.task.maxFailures`` attempts; the last attempt's error counts
+any other deliberate     running it again would change nothing: the stage is cancelled at once, and the driver raises
+error                    the error as the worker did, with topic, partition and offset
+=======================  ==============================================================================================
+
+A task that has failed for good is a success to Spark (it gives no row); its error travels in an accumulator, which
+reaches the driver as soon as the task ends, long before the stage does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import traceback
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import AccumulatorParam, TaskContext, cloudpickle
+from pyspark.errors import PySparkException
+
+from py4j.protocol import Py4JError  # isort: skip
+
+from spark_jobs.progress import StageProgress
+from spark_jobs.session import spark_log, task_max_failures
+from statelib.errors import HindstreamError, InternalError, RetryableError
+from statelib.exhausted import is_exhaustion, out_of_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark import Accumulator
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done to one task; travels to a worker.
+
+    Attributes:
+        job: The job's name.
+        run_id: The run that it is for.
+        task_id: The task.
+        state_dir: A local directory; where Spark runs locally its log is there.
+        do: Does it, and gives what it has made. Its argument is unique among all attempts at all work.
+    """
+
+    job: str
+    run_id: str
+    task_id: str
+    state_dir: str
+    do: Callable[[str], bytes]
+
+
+class _ErrorList(AccumulatorParam[list[bytes]]):
+    """Pickled errors of tasks that have failed for good."""
+
+    def zero(self, value: list[bytes]) -> list[bytes]:  # noqa: ARG002 - Spark's signature
+        return []
+
+    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
+        value1.extend(value2)
+        return value1
+
+
+def run_works(spark: SparkSession, works: Sequence[Work], *, name: str) -> list[bytes]:
+    """Does all of ``works`` and waits for it.
+
+    Args:
+        spark: The session.
+        works: One task's each; each becomes one Spark task, in this order.
+        name: For Spark's and our own progress.
+
+    Returns:
+        What the winning attempts made, in the order of ``works``.
+
+    Raises:
+        HindstreamError: What some work has raised.
+        RetryableError: Spark has given up for a reason that lies outside the tasks (executors lost, cancelled).
+    """
+    if not works:
+        return []
+    context = spark.sparkContext
+    payloads = [(n, cloudpickle.dumps(work)) for n, work in enumerate(works)]  # type: ignore[no-untyped-call]
+    errors = context.accumulator([], _ErrorList())
+    attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], max_failures=task_max_failures(spark))
+    group = f"hindstream-{works[0].run_id}-{uuid.uuid4().hex[:8]}"
+    rows = context.parallelize(payloads, len(payloads)).mapPartitions(attempt)
+    context.setJobGroup(group, name, interruptOnCancel=True)
+    try:
+        with StageProgress(context, group, name, tasks=len(works), has_failed=lambda: bool(errors.value)):
+            results = rows.collect()
+    except (Py4JError, PySparkException) as error:
+        if not errors.value:
+            raise spark_error(error, job=works[0].job, run=works[0].run_id) from error
+        results = []
+    finally:
+        context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
+    if errors.value:
+        raise pickle.loads(errors.value[0])  # noqa: S301 - from our own workers
+    return [made for _, made in sorted(results)]
+
+
+class _Attempt:
+    """Runs in a worker: one attempt at the work on one task."""
+
+    def __init__(self, errors: Accumulator[list[bytes]], *, nonce: str, max_failures: int) -> None:
+        self._errors = errors
+        self._nonce = nonce
+        self._max_failures = max_failures
+
+    def __call__(self, payloads: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        for n, payload in payloads:
+            work: Work = pickle.loads(payload)  # noqa: S301 - from our own driver
+            try:
+                yield n, work.do(self._name())
+            except HindstreamError as error:
+                if isinstance(error, RetryableError) and not self._is_last():
+                    raise
+                self._errors.add([pickle.dumps(error)])
+            except Exception as error:
+                if not self._is_last():
+                    raise
+                traceback.print_exc(file=sys.stderr)
+                self._errors.add([pickle.dumps(_unforeseen(error, work))])
+
+    def _name(self) -> str:
+        return f"{self._nonce}-{_task_context().taskAttemptId()}-{os.getpid()}"
+
+    def _is_last(self) -> bool:
+        return _task_context().attemptNumber() + 1 >= self._max_failures
+
+
+def _task_context() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise InternalError("a task runs outside Spark")
+    return context
+
+
+def _unforeseen(error: Exception, work: Work) -> HindstreamError:
+    """What the user can do about an error that nobody has foreseen: one of the system, or a defect of ours."""
+    what = f"a task failed with {type(error).__name__}: {error}"
+    task, log = work.task_id, spark_log(Path(work.state_dir))
+    if is_exhaustion(error):
+        return out_of_memory(error, task=task)
+    if isinstance(error, OSError):
+        return RetryableError(what, task=task, next_step="look at the disk or network of the host, and run it again")
+    next_step = f"look at the traceback ({log} where Spark runs locally, else the executor's log), and report it"
+    return InternalError(what, task=task, next_step=next_step)
+
+
+def spark_error(error: Exception, **place: str) -> RetryableError:
+    """What to raise when Spark gives up: the first line of what it says, without the stacks of two languages."""
+    java: Any = getattr(error, "java_exception", None)
+    reason = (java.getMessage() if java is not None else None) or str(error)
+    first = next((line.strip() for line in reason.splitlines() if line.strip()), type(error).__name__)
+    next_step = "run the same command again; the log of Spark's executors says more"
+    return RetryableError(f"Spark has given up: {first}", **place, next_step=next_step)
