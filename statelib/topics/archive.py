@@ -256,16 +256,23 @@ class TopicArchive(TopicVersion):
             if is_done(newest):
                 newest.sync()
                 return newest
-            wanted = actions(newest)
+            try:
+                wanted = actions(newest)
+            except (CorruptedDataError, ConfigurationError):
+                looked_at = newest.version
+                newest = newest.refresh()
+                if newest.version == looked_at:
+                    raise
+                continue  # somebody else may have done it, and what was to be added may have been merged since
             gone = [action.path for action in wanted if isinstance(action, RemoveAction)]
-            table = newest._table
+            table, held = newest._table, newest._files  # noqa: SLF001 - of this class
             try:
                 table.create_write_transaction(
                     wanted,
                     "append",
                     table.schema(),
                     partition_by=["partition"],
-                    commit_properties=changed(table, newest._files, files, gone, transactions),
+                    commit_properties=changed(table, held, files, gone, transactions),
                     post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
                 )
             except CommitFailedError as error:

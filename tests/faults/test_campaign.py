@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(why_unsupported() is not None, reason=f"{why_uns
 CASES = [
     "kill:next/commit.created:1",
     "zombie:next/task.restored/overtaken by two slices:2",
-    "zombie:rewrite/rewrite.before-commit/overtaken:1",
+    "zombie:rewrite/publish.before-commit/overtaken:1",
     "disk-full:next from then on:500",
     "memory:no more:2",
     *(f"power:cut:{seed}" for seed in (1, 7, 36)),  # these lost records before the log of a topic was synced

@@ -142,6 +142,23 @@ def test_files_that_are_not_there_or_have_changed(archive):
     assert archive.refresh().version == archive.version
 
 
+def test_who_comes_so_late_that_its_files_were_merged_away_has_nothing_to_do(archive):
+    """A driver that slept: another has done the same, and others have replaced the files and deleted them."""
+    files = write(archive, 0, range(3)) + write(archive, 0, range(3, 5), attempt="b")
+    merged, again = (write(archive, 0, range(5), attempt=attempt) for attempt in ("m", "n"))
+    first = archive.refresh()
+    archive.commit(files, app_id="job", app_version=1)
+    second = archive.refresh()
+    second.replace(files, merged, [("rewrites", 1)], time_ms=0)
+    archive.refresh().replace(merged, again, [("rewrites", 2)], time_ms=0)
+    archive.storage.delete([file.path for file in (*files, *merged)])
+    assert first.commit(files, app_id="job", app_version=1) is False
+    second.replace(files, merged, [("rewrites", 1)], time_ms=0)
+    assert archive.refresh().rows == 5
+    with pytest.raises(CorruptedDataError, match="a file to be committed is missing"):
+        first.commit(files, app_id="job", app_version=2)
+
+
 def test_partitions_that_are_not_there(archive):
     with pytest.raises(ConfigurationError, match="partitions 0 to 2"):
         archive.files(3)

@@ -33,6 +33,7 @@ class Scenario:
         name: One of `subject.SCENARIOS`.
         base: What there is before it.
         expected: What there is after it.
+        further: What there is after one more slice.
         steps: How often it comes to each named step.
         calls: What changes files, in its order: name, path and flags.
     """
@@ -40,6 +41,7 @@ class Scenario:
     name: str
     base: Path
     expected: Result
+    further: Result
     steps: Counter[str]
     calls: tuple[tuple[str, str, int], ...]
 
@@ -81,11 +83,18 @@ def _undisturbed(made: Path, name: str) -> Scenario:
 
     ended = Child(made, work).run_traced(root, note)
     assert ended.code == 0, ended
-    looked = Child(made, lambda: subject.result_of(subject.pipeline(root, "look"))).run()
-    assert looked.code == 0, looked
+
+    def look() -> Result:
+        return subject.result_of(subject.pipeline(root, "look"))
+
+    def look_further() -> Result:
+        subject.drive_further(subject.pipeline(root, "further"), name)
+        return look()
+
+    looked, further = Child(made, look).run(), Child(made, look_further).run()
+    assert looked.code == further.code == 0, (looked, further)
     shutil.rmtree(root)
-    steps, expected = ended.value, looked.value
-    return Scenario(name, made / name, expected, steps, tuple(calls))
+    return Scenario(name, made / name, looked.value, further.value, ended.value, tuple(calls))
 
 
 class Run:
@@ -115,10 +124,6 @@ class Run:
                     subject.drive(made, self.scenario.name, self._note)
 
         return work
-
-    def drive_once(self) -> None:
-        """Goes on with the scenario in this process."""
-        self.work()()
 
     def _note(self, what: str, number: int) -> None:
         with (self.folder / "promised").open("a") as file:

@@ -1,7 +1,7 @@
 """A driver that sleeps at a named step, also inside a task; another one overtakes it; then it wakes up.
 
 The late one may find that all is done, or end with an error that says who has won. Whatever it wrote nobody sees, and
-the next maintenance removes it.
+the maintenance of the next slice removes it.
 """
 
 from __future__ import annotations
@@ -57,13 +57,12 @@ def _run(case: Case, folder: Path, made: Path) -> Outcome:
         return Outcome(wrong=f"the late one ends with {late}")
     note = f"the late one: {late}"
     found = subject.difference(_without_leftovers(before), _without_leftovers(_look(run)))
-    if how != _FURTHER:
-        found += run.difference(before)
     if how != _FURTHER:  # there it may have come after the last look at its run, which costs room and nothing else
-        cleaned = Child(folder, run.drive_once).run()
-        if cleaned.code:
-            return Outcome(wrong=f"{note}: run again it ends with {cleaned}")
-        found += subject.difference(before, _look(run))
+        found += run.difference(before)
+        further = Child(folder, lambda: _further(run)).run()
+        if further.code:
+            return Outcome(wrong=f"{note}: the next slice ends with {further}")
+        found += subject.difference(run.scenario.further, _look(run))
     return Outcome(recovered=0 if found else 1, difference=found, note=note)
 
 
