@@ -222,6 +222,17 @@ def _measure_keys(codes: NDArray[np.int64], offsets: NDArray[np.int64], spans: N
         spans[i + 1] = spans[i] + length
 
 
+@compiled(nothing(Int64s, Int64s, Int64sOut, Int64sOut))
+def _find_keys(
+    codes: NDArray[np.int64], offsets: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]
+) -> None:
+    """Writes where keys lie in the arena; for `NULL_KEY` nothing is written."""
+    for i in range(len(codes)):
+        if codes[i] != NULL_KEY:
+            start[i] = offsets[codes[i]]
+            length[i] = offsets[codes[i] + 1] - start[i]
+
+
 @compiled(nothing(Int64s, Bytes, Int64s, Int64sOut, BytesOut))
 def _copy_keys(
     codes: NDArray[np.int64],
@@ -355,8 +366,7 @@ class KeyTable:
         Raises:
             InternalError: A code is none of this table.
         """
-        if len(codes) and (codes.min() < NULL_KEY or codes.max() >= self._known):
-            raise InternalError("a code is not in the key table", code=int(codes.max()), keys=self._known)
+        self._check(codes)
         codes = np.ascontiguousarray(codes)
         spans = np.empty(len(codes) + 1, dtype=np.int64)
         _measure_keys(codes, self._offsets, spans)
@@ -366,6 +376,21 @@ class KeyTable:
         buffers = [pa.py_buffer(spans.astype(np.int32) if small else spans), pa.py_buffer(data)]
         kind = pa.binary() if small else pa.large_binary()
         return pa.Array.from_buffers(kind, len(codes), [bitmap_of(codes != NULL_KEY), *buffers])
+
+    def spans(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """As `take`, where the keys lie: `data`, and int64 where each begins and how long it is; a null has no bytes.
+
+        Raises:
+            InternalError: A code is none of this table.
+        """
+        self._check(codes)
+        start, length = np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)
+        _find_keys(np.ascontiguousarray(codes), self._offsets, start, length)
+        return self.data, start, length
+
+    def _check(self, codes: NDArray[np.int64]) -> None:
+        if len(codes) and (codes.min() < NULL_KEY or codes.max() >= self._known):
+            raise InternalError("a code is not in the key table", code=int(codes.max()), keys=self._known)
 
     def bytes_of(self, code: int) -> bytes:
         """The key of one code.

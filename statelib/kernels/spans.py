@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.kernels.compiled import Bytes, BytesOut, Int64s, compiled, helper, load_word, nothing, store_word
+from statelib.kernels.compiled import (
+    Bytes,
+    BytesOut,
+    Int64s,
+    Int64sOut,
+    compiled,
+    helper,
+    load_word,
+    nothing,
+    store_word,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,3 +66,17 @@ def copy_spans(
     """
     for row in range(len(length)):
         copy_bytes(source, source_start[row], target, target_start[row], length[row])
+
+
+@compiled(nothing(Bytes, Int64s, Int64s, BytesOut, Int64sOut))
+def append_spans(
+    source: NDArray[np.uint8],
+    source_start: NDArray[np.int64],
+    length: NDArray[np.int64],
+    target: NDArray[np.uint8],
+    target_end: NDArray[np.int64],
+) -> None:
+    """As `copy_spans` to ``target_end``, which then is where each copy ends."""
+    for row in range(len(length)):
+        copy_bytes(source, source_start[row], target, target_end[row], length[row])
+        target_end[row] += length[row]

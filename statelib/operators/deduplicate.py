@@ -165,7 +165,7 @@ class Deduplicate:
         ever = len(store) + self._new_entries
         store.expire(self._stream_time, write)
         codes = entries.changed_since(store.kept_from(self._stream_time))
-        store.store(Changes(codes, entries.timestamp, entries.stored_ms, ids.take, entries.of), write)
+        store.store(Changes(codes, entries.timestamp, entries.stored_ms, ids.parts, entries.of), write)
         self._context.metrics.count("expired-entries", ever - len(store))
         self._new_entries = 0
         self._working_set = _WorkingSet()

@@ -10,7 +10,8 @@ from statelib.operators.fields import columns_for
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import evaluate
 from statelib.serdes import serde_for
-from statelib.stores.deduplication_codec import encode_ids
+from statelib.stores.byte_columns import joined
+from statelib.stores.deduplication_codec import parts_of_ids
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
     from statelib.operators.deduplicate import DeduplicateSpec
-    from statelib.stores.byte_columns import Column
+    from statelib.stores.byte_columns import Column, Spans
 
 
 class DeduplicationIds:
@@ -61,12 +62,16 @@ class DeduplicationIds:
 
     def take(self, codes: NDArray[np.int64]) -> Column:
         """The id bytes of ``codes``, of which none is null."""
+        return joined(*self.parts(codes))
+
+    def parts(self, codes: NDArray[np.int64]) -> tuple[Spans, ...]:
+        """What `joined` makes `take` of; good as long as no id is added or forgotten."""
         if self.are_keys:
-            return self._context.keys.take(codes)
-        ids = self._own.take(codes)
+            return (self._context.keys.spans(codes),)
+        ids = self._own.spans(codes)
         if self._spec.kind != "by_key_value":
-            return ids
-        return encode_ids(self._context.keys.take(self._own.scopes[codes]), ids)
+            return (ids,)
+        return parts_of_ids(self._context.keys.spans(self._own.scopes[codes]), ids)
 
     def keep(self, codes: NDArray[np.int64]) -> None:
         """Forgets all ids but those of ``codes`` (int64, ascending), now 0, 1, 2, ...; not where `are_keys`."""

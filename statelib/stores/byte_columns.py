@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from statelib.arrow_buffers import spans_of
 from statelib.errors import CorruptedDataError
 from statelib.kernels.bytes_order import sort_order
-from statelib.kernels.spans import copy_spans
+from statelib.kernels.spans import append_spans, copy_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
 Column: TypeAlias = pa.BinaryArray | pa.LargeBinaryArray
+Spans: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+"""Rows where they lie: bytes, and int64 where each begins and how long it is."""
 
 
 def packed(rows: NDArray[Any]) -> Column:
@@ -35,17 +36,30 @@ def times(milliseconds: NDArray[np.int64]) -> Column:
     return packed(milliseconds.astype(">i8"))
 
 
-def joined(*parts: Column) -> Column:
+def joined(*parts: Column | Spans) -> Column:
     """The parts of each row, one after the other."""
-    spans = [spans_of(part) for part in parts]
-    offsets = np.zeros(len(parts[0]) + 1, np.int64)
-    np.cumsum(sum(length for _, _, length in spans), out=offsets[1:])
+    spans = [part if isinstance(part, tuple) else spans_of(part) for part in parts]
+    offsets = np.zeros(len(spans[0][1]) + 1, np.int64)
+    for _, _, length in spans:
+        offsets[1:] += length
+    np.cumsum(offsets, out=offsets)
     data = np.empty(offsets[-1], np.uint8)
-    position = offsets[:-1]
+    end = offsets[:-1].copy()
     for content, start, length in spans:
-        copy_spans(content, start, length, data, position)
-        position = position + length
+        append_spans(content, start, length, data, end)
     return _column(offsets, data)
+
+
+def spans_of_rows(rows: NDArray[Any]) -> Spans:
+    """The bytes of each row of an array, as `packed`."""
+    width = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
+    data = np.ascontiguousarray(rows).view(np.uint8).reshape(-1) if len(rows) else np.empty(0, np.uint8)
+    return data, np.arange(len(rows)) * width, np.full(len(rows), width)
+
+
+def repeated(value: bytes, count: int) -> Spans:
+    """The same bytes in each row."""
+    return np.frombuffer(value, np.uint8), np.zeros(count, np.int64), np.full(count, len(value))
 
 
 def cut(content: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> Column:

@@ -12,7 +12,7 @@ they are as many as the entries it reads the segment instead.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import spans_of
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_filter import KeyFilter, hashes_of
 from statelib.kernels.key_table import KeyTable
 from statelib.stores.backend import Rows
-from statelib.stores.byte_columns import in_order
+from statelib.stores.byte_columns import in_order, joined
 from statelib.stores.deduplication_codec import (
     SEGMENT_BYTES,
     Entries,
@@ -32,7 +33,7 @@ from statelib.stores.deduplication_codec import (
     decode_segment,
     decode_values,
     encode_count,
-    encode_keys,
+    encode_keys_of,
     encode_segment,
     encode_values,
     segment_width_ms,
@@ -44,10 +45,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Backend, ColumnOf, WriteBatch
-    from statelib.stores.byte_columns import Column
+    from statelib.stores.backend import Backend, WriteBatch
+    from statelib.stores.byte_columns import Column, Spans
 
     EntriesOf: TypeAlias = Callable[[NDArray[np.int64]], Entries]
+    PartsOf: TypeAlias = Callable[[NDArray[np.int64]], Sequence[Spans]]
 
 _READ_AT_ONCE = 1 << 14
 
@@ -60,14 +62,14 @@ class Changes:
         codes: int64, which entries are new; all else is by code.
         timestamp: int64, ms, of each entry.
         stored_ms: int64, the timestamp of the entry that the store has of each id, `NO_ENTRY` for none.
-        ids: Gives the ids of some codes (int64); each once.
+        ids: Gives the ids of some codes (int64), each once: what they are made of, one part after the other.
         entries: Gives the entries of some codes.
     """
 
     codes: NDArray[np.int64]
     timestamp: NDArray[np.int64]
     stored_ms: NDArray[np.int64]
-    ids: ColumnOf
+    ids: PartsOf
     entries: EntriesOf
 
 
@@ -165,7 +167,7 @@ class DeduplicationStore:
 
     def _ask(self, number: int, ids: Column) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
         """Some at a time, which of the ids a segment has, and their values."""
-        keys = encode_keys(np.full(len(ids), number), ids)
+        keys = encode_keys_of(number, spans_of(ids))
         order = in_order(keys)  # RocksDB is fastest then
         for first in range(0, len(keys), _READ_AT_ONCE):
             rows = order.slice(first, _READ_AT_ONCE)
@@ -193,7 +195,7 @@ class DeduplicationStore:
         expired = [number for number in self._segments if number < first]
         if expired:
             for family in (self._entries, self._by_segment):
-                write.expire_range(family, encode_segment(min(expired)), encode_segment(first))
+                write.expire_range(family, encode_segment(min(0, *expired)), encode_segment(first))
             for number in expired:
                 del self._segments[number]
 
@@ -204,56 +206,43 @@ class DeduplicationStore:
             changes: The new entries.
             write: The batch; it has to be carried out before the next call.
         """
-        there, replaced = list(self._segments), [np.empty(0, np.int64)]
+        there = list(self._segments)
         added, removed = Counter[int](), Counter[int]()
-        for codes, segment, before, is_new in self._some_at_once(changes, there):
-            for number in np.unique(segment).tolist():
-                added[number] += int(np.count_nonzero(is_new & (segment == number)))
-            is_replaced = is_new & np.isin(before, there)
-            removed.update(before[is_replaced].tolist())
-            replaced.append(codes[is_replaced])
-        for number, count in added.items():
-            known = self._segments.setdefault(number, _Segment(0, KeyFilter()))
-            known.entries += count
-            if known.filter is not None:
-                known.filter.expect(count)
-        for number, count in removed.items():
-            self._segments[number].entries -= count
-        for codes, segment, _, is_new in self._some_at_once(changes, there):
-            self._remember(segment[is_new], changes.ids(codes[is_new]))
-        write.put_rows(self._entries, self._rows(changes.stored_ms, np.concatenate(replaced), changes.ids))
-        write.put_rows(self._entries, self._rows(changes.timestamp, changes.codes, changes.ids, changes.entries))
-        self._write_counts({*added, *removed}, write)
-
-    def _some_at_once(
-        self, changes: Changes, there: Sequence[int]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]:
-        """Codes, the segment of each entry and that of the one before, and whether it is new to its segment.
-
-        Args:
-            changes: The new entries.
-            there: The segments before them.
-        """
+        written, replaced = defaultdict(list), defaultdict(list)
         for first in range(0, len(changes.codes), _READ_AT_ONCE):
             codes = changes.codes[first : first + _READ_AT_ONCE]
             segment, before = (ms[codes] // self._width_ms for ms in (changes.timestamp, changes.stored_ms))
-            yield codes, segment, before, (before != segment) | ~np.isin(before, there)
+            is_new = (before != segment) | ~np.isin(before, there)
+            is_replaced = is_new & np.isin(before, there)
+            for number in _different(segment):
+                added[number] += int(np.count_nonzero(is_new & (segment == number)))
+                written[number].append(codes[segment == number])
+            for number in _different(before[is_replaced]):
+                replaced[number].append(codes[is_replaced & (before == number)])
+                removed[number] += len(replaced[number][-1])
+        for number, lists in replaced.items():
+            self._segments[number].entries -= removed[number]
+            write.put_rows(self._entries, self._rows(number, np.concatenate(lists), changes.ids))
+        for number in sorted(written):
+            codes = np.concatenate(written.pop(number))
+            known = self._segments.setdefault(number, _Segment(0, KeyFilter()))
+            known.entries += added[number]
+            if known.filter is not None:
+                self._remember(known.filter, codes, changes.ids)
+            write.put_rows(self._entries, self._rows(number, codes, changes.ids, changes.entries))
+        self._write_counts({*added, *removed}, write)
 
-    def _remember(self, segment: NDArray[np.int64], ids: Column) -> None:
-        """Puts ids into the filters of their segments."""
-        hashes = hashes_of(ids)
-        for number in np.unique(segment).tolist():
-            known = self._segments[number].filter
-            if known is not None:
-                known.add(hashes[segment == number])
+    def _remember(self, known: KeyFilter, codes: NDArray[np.int64], ids: PartsOf) -> None:
+        """Puts ids into the filter of their segment."""
+        known.expect(len(codes))
+        for first in range(0, len(codes), _READ_AT_ONCE):
+            known.add(hashes_of(joined(*ids(codes[first : first + _READ_AT_ONCE]))))
 
-    def _rows(
-        self, time_ms: NDArray[np.int64], codes: NDArray[np.int64], ids: ColumnOf, entries: EntriesOf | None = None
-    ) -> Rows:
-        """The entries of some codes as they lie; ``entries`` None: as they are deleted. ``time_ms``: by code."""
+    def _rows(self, number: int, codes: NDArray[np.int64], ids: PartsOf, entries: EntriesOf | None = None) -> Rows:
+        """The entries of some codes as they lie in a segment; ``entries`` None: as they are deleted."""
 
         def keys(rows: NDArray[np.int64]) -> Column:
-            return encode_keys(time_ms[codes[rows]] // self._width_ms, ids(codes[rows]))
+            return encode_keys_of(number, *ids(codes[rows]))
 
         return Rows(len(codes), keys, entries and (lambda rows: encode_values(entries(codes[rows]))))
 
@@ -264,3 +253,9 @@ class DeduplicationStore:
             else:
                 write.delete(self._by_segment, encode_segment(number))
                 del self._segments[number]
+
+
+def _different(numbers: NDArray[np.int64]) -> list[int]:
+    """The different ones among numbers of which most are as the one before."""
+    begins = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
+    return [int(number) for number in np.unique(numbers[begins])]

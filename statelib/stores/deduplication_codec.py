@@ -39,14 +39,14 @@ import numpy as np
 
 from statelib.arrow_buffers import spans_of
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.stores.byte_columns import joined, packed, split_framed, split_head, times
+from statelib.stores.byte_columns import joined, packed, repeated, spans_of_rows, split_framed, split_head, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.stores.byte_columns import Column
+    from statelib.stores.byte_columns import Column, Spans
 
 FORMAT_VERSION = 2
 
@@ -108,8 +108,13 @@ def decode_count(raw: bytes, store: str) -> int:
 
 def encode_ids(keys: Column, ids: Column) -> Column:
     """The id bytes of keys with ids."""
-    _, _, lengths = spans_of(keys)
-    return joined(packed(lengths.astype(">u4")), keys, ids)
+    return joined(*parts_of_ids(spans_of(keys), spans_of(ids)))
+
+
+def parts_of_ids(keys: Spans, ids: Spans) -> tuple[Spans, ...]:
+    """What `joined` makes the id bytes of keys with ids of."""
+    _, _, lengths = keys
+    return spans_of_rows(lengths.astype(">u4")), keys, ids
 
 
 def decode_ids(ids: Column, store: str) -> tuple[Column, Column]:
@@ -133,6 +138,11 @@ def decode_keys(raws: Column, store: str) -> Column:
 def encode_keys(segments: NDArray[np.int64], ids: Column) -> Column:
     """The keys of entries."""
     return joined(times(segments), ids)
+
+
+def encode_keys_of(segment: int, *ids: Spans) -> Column:
+    """The keys of entries of one segment; ``ids``: what their id bytes are made of."""
+    return joined(repeated(encode_segment(segment), len(ids[0][1])), *ids)
 
 
 def encode_values(entries: Entries) -> Column:

@@ -15,7 +15,8 @@ Settings of a batch job, and why:
 * The system reads ahead around what is looked up. It has forgotten a table file that was written a moment ago, and
   reading a spill's block by block would double what look-ups in it take.
 * LZ4: state is written once a slice and read a few times.
-* Files are merged in tiers, in the background or when asked: see `statelib.stores.rocksdb_compaction`.
+* Files are merged in tiers, in the background or when asked: see `statelib.stores.rocksdb_compaction`. Table files that
+  have expired as a whole are left out instead: see `statelib.stores.rocksdb_tables`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from rocksdict import (
     DBCompressionType,
     Options,
     Rdict,
-    ReadOptions,
     WriteBufferManager,
 )
 
@@ -48,77 +48,22 @@ from statelib.errors import (
 from statelib.stores.backend import PORTION, in_large_lists
 from statelib.stores.rocksdb_compaction import MOST_EXPIRING_FILES, compact, in_tiers
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
-from statelib.stores.rocksdb_rows import add, ingest
+from statelib.stores.rocksdb_rows import add, ingest, make_table
+from statelib.stores.rocksdb_scan import MAX_SCAN_CHUNK, Scan
+from statelib.stores.rocksdb_tables import KeptTables, Keys, Range, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocksdict import ColumnFamily, RdictIter
+    from rocksdict import ColumnFamily
 
     from statelib.stores.backend import Rows, WriteBatch
 
 DEFAULT_MEMORY_BYTES = 128 << 20
 _BLOOM_BITS_PER_KEY = 10
 _KEYS_PER_GET = 64
-_MAX_SCAN_CHUNK = 1024
+_KEPT_SUFFIX = ".kept"
 _DATABASE_FILES = ("CURRENT", "MANIFEST-*", "*.sst")
-
-
-class _Scan:
-    """A RocksDB iterator that `RocksDbBackend.close` can release, read in chunks.
-
-    It asks the native iterator for its status at the end: one that meets a damaged block merely becomes invalid, which
-    looks like the end of the family (and is all that rocksdict's own ``items()`` sees).
-
-    It also keeps its options: the native iterator reads the upper bound from them, but does not keep them alive, and
-    ends anywhere once their memory holds something else.
-    """
-
-    def __init__(self, database: Rdict, first: bytes, end: bytes | None, *, reverse: bool, path: Path) -> None:
-        self._options = ReadOptions()
-        if end is not None:
-            self._options.set_iterate_upper_bound(end)
-        native = database.iter(self._options)
-        self._native: RdictIter | None = native
-        self._first = first
-        self._reverse = reverse
-        self._path = path
-        if reverse:
-            native.seek_to_last()
-        else:
-            native.seek(first)
-
-    def chunks(self, size: int = 1) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Keys and values of all that there is: of ``size`` entries, and then of more and more at a time."""
-        while True:
-            if self._native is None:
-                raise InternalError("the scan's backend is closed", file=self._path)
-            with mapped_errors(self._path):
-                keys, values = self._read(self._native, size)
-            if not keys:
-                return
-            yield keys, values
-            size = min(size * 2, _MAX_SCAN_CHUNK)
-
-    def _read(self, native: RdictIter, size: int) -> tuple[list[bytes], list[bytes]]:
-        """Lists of bytes, which Python's collector of garbage does not look at, as it does at pairs."""
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        valid, key, value = native.valid, native.key, native.value
-        step = native.prev if self._reverse else native.next
-        first, add_key, add_value = self._first, keys.append, values.append
-        for _ in range(size):
-            if not valid() or (found := key()) < first:  # going down; the upper bound is the native iterator's
-                break
-            add_key(found)
-            add_value(value())
-            step()
-        native.status()
-        return keys, values
-
-    def release(self) -> None:
-        """Drops the native iterator, which would keep the database's lock."""
-        self._native = None
 
 
 class RocksDbBackend:
@@ -154,7 +99,8 @@ class RocksDbBackend:
         self._families: dict[str, Rdict] = {}
         self._handles: dict[str, ColumnFamily] = {}
         self._expiring: set[str] = set()
-        self._scans: WeakSet[_Scan] = WeakSet()
+        self._kept: dict[str, KeptTables] = {}  # of families that expire, from their first table on
+        self._scans: WeakSet[Scan] = WeakSet()
         self._db: Rdict | None = None
         self.writes = 0
         self._options = _options(memory_bytes, compacts_itself=compacts_itself)
@@ -207,15 +153,15 @@ class RocksDbBackend:
     ) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """See `Backend`."""
         scan = self._scan(family, first, end)
-        return iter(()) if scan is None else in_large_lists(scan.chunks(_MAX_SCAN_CHUNK))
+        return iter(()) if scan is None else in_large_lists(scan.chunks(MAX_SCAN_CHUNK))
 
-    def _scan(self, family: str, first: bytes, end: bytes | None, *, reverse: bool = False) -> _Scan | None:
+    def _scan(self, family: str, first: bytes, end: bytes | None, *, reverse: bool = False) -> Scan | None:
         """None: there is nothing."""
         database = self._family(family)
         if database is None or (end is not None and end <= first):
             return None
         with mapped_errors(self._path):
-            scan = _Scan(database, first, end, reverse=reverse, path=self._path)
+            scan = Scan(database, first, end, reverse=reverse, path=self._path)
         self._scans.add(scan)
         return scan
 
@@ -261,20 +207,44 @@ class RocksDbBackend:
                 native.delete(key, self._handle(family))
             else:
                 native.put(key, value, self._handle(family))
+        self._take_note(batch)
         for family, rows in batch.rows:
-            if rows.count <= PORTION:
+            if rows.count <= PORTION and family not in self._kept:
                 add(native, self._handle(family), rows)
             else:
                 self._write(native)
                 native = rocksdict.WriteBatch(raw_mode=True)
-                self._ingest(family, rows)
+                self._write_table(family, rows)
         self._write(native)
 
-    def _ingest(self, family: str, rows: Rows) -> None:
+    def _take_note(self, batch: WriteBatch) -> None:
+        """Tells the tables that are kept what else their families are given, and what expires."""
+        for family, first, end in batch.ranges:
+            if family in self._kept and first < end:
+                self._kept[family].expire(Range(first, end))
+        for family, key, _ in batch.operations if self._kept else ():
+            if family in self._kept:
+                self._kept[family].add_others(Keys(key, key))
+
+    def _write_table(self, family: str, rows: Rows) -> None:
         self._handle(family)
         self.writes += 1
+        file = self._path / "rows.new"
+        if family in self._expiring and family not in self._kept and not self._compacts_itself:
+            self._kept[family] = KeptTables(self._bounds(family))
         with mapped_errors(self._path):
-            ingest(self._families[family], self._options, rows, self._path / "rows.new")
+            keys = make_table(rows, self._options, file)
+            if family in self._kept:
+                link = self._path / f"{self.writes}{_KEPT_SUFFIX}"
+                link.hardlink_to(file)
+                self._kept[family].keep(Table(link, keys))
+            ingest(self._families[family], file)
+
+    def _bounds(self, family: str) -> Keys | None:
+        """Where the keys of a family lie; None: it has none."""
+        first = next(self.scan(family), None)
+        last = next(self.scan(family, reverse=True), None)
+        return None if first is None or last is None else Keys(first[0], last[0])
 
     def _write(self, native: rocksdict.WriteBatch) -> None:
         database = self._database()
@@ -308,19 +278,39 @@ class RocksDbBackend:
                 database.flush()
 
     def compact(self, *, more_will_expire: bool = False) -> None:
-        """Merges SSTs where they have become many, to the end; nothing is to be done if it compacts itself.
+        """Drops what has expired, and merges SSTs where they have become many, to the end.
+
+        Nothing is to be done if it compacts itself.
 
         Args:
             more_will_expire: Whether families of which ranges have expired may wait.
         """
         database = self._database()
         if not self._compacts_itself:
+            if not more_will_expire:
+                self._drop_expired()
             waiting = self._expiring if more_will_expire else set()
             patient = [family for name, family in self._families.items() if name in waiting]
             others = [family for name, family in self._families.items() if name not in waiting]
             with mapped_errors(self._path):
                 compact(database, others)
                 compact(database, patient, most_files=MOST_EXPIRING_FILES)
+
+    def _drop_expired(self) -> None:
+        """Makes families anew of the tables that have not expired, where that leaves something out."""
+        anew = {family: steps for family, kept in self._kept.items() if (steps := kept.steps_anew()) is not None}
+        for family, steps in anew.items():
+            self.drop([family])
+            handle = self._handle(family)
+            for step in steps:
+                with mapped_errors(self._path):
+                    if isinstance(step, Table):
+                        ingest(self._families[family], step.file)
+                    else:
+                        gone = rocksdict.WriteBatch(raw_mode=True)
+                        gone.delete_range(step.first, step.end, handle)
+                        self._database().write(gone)
+            del self._kept[family]
 
     def checkpoint(self, directory: Path | str) -> None:
         """Makes a consistent copy in ``directory``, which must not exist; its SSTs are hard links.
@@ -349,6 +339,9 @@ class RocksDbBackend:
             for family in families:
                 family.close()
             database.close()
+        if self._kept:
+            for link in self._path.glob(f"*{_KEPT_SUFFIX}"):
+                link.unlink()
 
     def _existing_families(self, *, create: bool) -> list[str]:
         if not (self._path / "CURRENT").exists():

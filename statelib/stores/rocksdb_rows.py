@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import repeat
-from typing import TYPE_CHECKING
+from operator import delitem, setitem
+from typing import TYPE_CHECKING, Any
 
 from rocksdict import IngestExternalFileOptions, SstFileWriter
 
+from statelib.stores.rocksdb_tables import Keys
 from statelib.stores.rows_in_order import in_pieces
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 _KEYS_AT_ONCE = 1 << 13
 
+_put: Any = setitem  # a tenth less than the table's own method, and typed for Python's containers only
+_delete: Any = delitem
+
 
 def add(native: rocksdict.WriteBatch, handle: ColumnFamily, rows: Rows) -> None:
     """Adds rows to a batch."""
@@ -35,23 +40,32 @@ def add(native: rocksdict.WriteBatch, handle: ColumnFamily, rows: Rows) -> None:
             _exhaust(map(native.put, keys, values, repeat(handle)))
 
 
-def ingest(family: Rdict, options: Options, rows: Rows, file: Path) -> None:
-    """Writes rows all at once.
+def make_table(rows: Rows, options: Options, file: Path) -> Keys:
+    """Makes a table file of rows.
 
     Args:
-        family: Of the database.
-        options: With which the database was opened.
         rows: At least one.
-        file: Where the table is put together, in the database's file system; RocksDB takes it over.
+        options: With which the database was opened.
+        file: To be written, in the database's file system.
+
+    Returns:
+        Where its keys lie.
     """
     table = SstFileWriter(options)
     table.open(str(file))
+    bounds: list[bytes] = []
     for keys, values in _some_at_once(rows):
+        bounds = [*bounds[:1], keys[0], keys[-1]]
         if values is None:
-            _exhaust(map(table.__delitem__, keys))
+            _exhaust(map(_delete, repeat(table), keys))
         else:
-            _exhaust(map(table.__setitem__, keys, values))
+            _exhaust(map(_put, repeat(table), keys, values))
     table.finish()
+    return Keys(bounds[0], bounds[-1])
+
+
+def ingest(family: Rdict, file: Path) -> None:
+    """Gives a table file to a family, which takes it over."""
     ingesting = IngestExternalFileOptions()
     ingesting.set_move_files(True)
     family.ingest_external_file([str(file)], ingesting)

@@ -142,6 +142,16 @@ def test_kept_keys_get_new_codes_and_others_are_forgotten(keys: list[bytes], dat
     assert table.take(again).to_pylist() == keys
 
 
+def test_keys_are_found_where_they_lie() -> None:
+    table = KeyTable()
+    table.encode(pa.array([b"one", b"", b"three"], pa.binary()))
+    data, start, length = table.spans(np.array([2, NULL_KEY, 1, 0, 2]))
+    found = [data[at : at + size].tobytes() for at, size in zip(start, length, strict=True)]
+    assert found == [b"three", b"", b"", b"one", b"three"]
+    with pytest.raises(InternalError, match="not in the key table"):
+        table.spans(np.array([3]))
+
+
 def test_a_code_of_another_table_is_refused() -> None:
     table = KeyTable()
     table.encode(pa.array([b"a"]))

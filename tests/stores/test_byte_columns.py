@@ -14,6 +14,8 @@ from statelib.stores.byte_columns import (
     joined,
     packed,
     raw_column,
+    repeated,
+    spans_of_rows,
     times,
     unpacked,
 )
@@ -26,6 +28,15 @@ def test_parts_are_joined_by_row() -> None:
     numbers = packed(np.array([1, 2, 3], ">i2"))
     assert joined(keys, numbers, keys).to_pylist() == [b"\x00\x01", b"ab\x00\x02ab", b"c\x00\x03c"]
     assert joined(keys[:0], numbers[:0]).to_pylist() == []
+
+
+def test_parts_may_be_taken_from_where_they_lie() -> None:
+    content = np.frombuffer(b"abcdef", np.uint8)
+    spans = content, np.array([4, 0, 6]), np.array([2, 3, 0])
+    numbers = spans_of_rows(np.array([1, 2, 3], ">i2"))
+    expected = [b"=\x00\x01ef", b"=\x00\x02abc", b"=\x00\x03"]
+    assert joined(repeated(b"=", 3), numbers, spans).to_pylist() == expected
+    assert joined(repeated(b"=", 0), spans_of_rows(np.empty(0, ">i2"))).to_pylist() == []
 
 
 def test_times_are_big_endian() -> None:

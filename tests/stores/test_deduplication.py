@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.arrow_buffers import spans_of
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.stores import deduplication
@@ -51,7 +52,9 @@ def put(store: DeduplicationStore, backend: Backend, new: dict[bytes, Entry], st
     write = WriteBatch()
     before = np.array([stored[key][0] if key in stored else NO_ENTRY for key in new], np.int64)
     ids, entries = pa.array(list(new), pa.binary()), columns(list(new.values()))
-    changes = Changes(np.arange(len(new)), entries.timestamp, before, ids.take, entries.take)
+    changes = Changes(
+        np.arange(len(new)), entries.timestamp, before, lambda codes: [spans_of(ids.take(codes))], entries.take
+    )
     store.store(changes, write)
     backend.write(write)
 

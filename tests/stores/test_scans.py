@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from statelib.errors import CorruptedDataError
 from statelib.stores import backend as backend_module
-from statelib.stores import rocksdb
+from statelib.stores import rocksdb, rocksdb_scan
 from statelib.stores.backend import WriteBatch
 from statelib.stores.column_scan import look_up, scan_columns
 from statelib.stores.join_buffer import WaitingRow, decode_columns, encode_place, encode_value
@@ -156,7 +156,8 @@ def test_a_scan_gives_bounded_pieces(kind: str, tmp_path: Path, monkeypatch: pyt
     for number in range(100):
         write.put("f", b"%03d" % number, bytes(number))
     backend.write(write)
-    monkeypatch.setattr(rocksdb, "_MAX_SCAN_CHUNK", 1)
+    for module in (rocksdb, rocksdb_scan):
+        monkeypatch.setattr(module, "MAX_SCAN_CHUNK", 1)
     monkeypatch.setattr(backend_module, "_LISTED_ENTRIES", 30)
     monkeypatch.setattr(backend_module, "_LISTED_BYTES", 1000)
     pieces = list(scan_columns(backend, "f", b"005", b"090"))
