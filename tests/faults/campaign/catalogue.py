@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.faults.campaign.damage import CORRUPTION
 from tests.faults.campaign.disk_full import DISK_FULL
 from tests.faults.campaign.kills import KILLS
+from tests.faults.campaign.late_attempts import SPECULATION, ZOMBIE_ATTEMPTS
 from tests.faults.campaign.memory import MEMORY
 from tests.faults.campaign.power import POWER
 from tests.faults.campaign.spark import EXECUTORS, SPARK_KILLS
@@ -18,5 +19,8 @@ if TYPE_CHECKING:
 
 FAULTS: dict[str, Fault] = {
     fault.name: fault
-    for fault in (KILLS, POWER, CORRUPTION, DISK_FULL, MEMORY, ZOMBIES, AMBIGUOUS, STORE, SPARK_KILLS, EXECUTORS)
+    for fault in (
+        *(KILLS, POWER, CORRUPTION, DISK_FULL, MEMORY, ZOMBIES, AMBIGUOUS, STORE),
+        *(SPARK_KILLS, EXECUTORS, SPECULATION, ZOMBIE_ATTEMPTS),
+    )
 }

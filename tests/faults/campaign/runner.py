@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.faults.campaign.case import Fault
 
-_LONGEST_SECONDS = 900
+_LONGEST_SECONDS = 1800
 """A case that takes longer hangs."""
 
 _MEMORY_DISK = Path("/dev/shm")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import fcntl
 import json
 import os
 import pickle
@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from statelib.commits import Retention, maintain
 from statelib.job import load_job
 from tests.faults import subject
 from tests.faults.campaign.case import Case, Fault, Outcome
+from tests.faults.campaign.processes import children, descendants
 from tests.faults.campaign.spark_driver import SLOW_JOB_FILE
 from tests.faults.children import Child
 from tests.spark_jobs.orders import JOB_FILE
@@ -29,11 +31,11 @@ from tests.spark_jobs.test_migrate import rates
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tests.faults.subject import Result
 
-_ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[3]
 _CLUSTER = "local-cluster[2,1,1024]"
 _KILLS_OF_A_RUN = 5
 _CLUSTER_CONF = {
@@ -43,13 +45,16 @@ _CLUSTER_CONF = {
     "spark.task.maxFailures": "50",
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.executor.memory": "512m",
-    "spark.executorEnv.PYTHONPATH": str(_ROOT),
+    "spark.executorEnv.PYTHONPATH": str(ROOT),
 }
+_THEN_THE_REST = ("two-days", "scheduled")
+"""Verbs of which it is seen, by one slice more and its maintenance, whether anything is left behind."""
+
 _VERBS = ("slice", "migrate", "take-back", "airflow")
 
 
 @dataclass(frozen=True)
-class _Undisturbed:
+class Undisturbed:
     """A verb's outcome when nothing happens, and how often it comes to each step."""
 
     expected: Result
@@ -57,46 +62,50 @@ class _Undisturbed:
 
 
 @contextmanager
-def _prepare(folder: Path) -> Iterator[Path]:
-    """Gives where `_undisturbed` makes and finds what it needs; it is for all faults of Spark."""
+def prepare(folder: Path) -> Iterator[Path]:
+    """Gives where `undisturbed` makes and finds what it needs; it is for all faults of Spark."""
     made = folder.parent / "spark"
     if not made.exists():
         (made / "base").mkdir(parents=True)
-        _must(_started("prepare", made / "base").wait(), made / "base")
+        must(started("prepare", made / "base").wait(), made / "base")
     yield made
 
 
-def _undisturbed(made: Path, verb: str) -> _Undisturbed:
+def undisturbed(made: Path, verb: str) -> Undisturbed:
+    """A verb when nothing happens, which is tried if nobody has."""
     file = made / f"{verb}.pickle"
-    if not file.exists():
-        root = _before(made, verb, made / verb)
-        (root / "steps").unlink(missing_ok=True)
-        _must(_started(verb, root).wait(), root)
-        steps = Counter((root / "steps").read_text().split()) if (root / "steps").exists() else Counter()
-        file.write_bytes(pickle.dumps(_Undisturbed(_look(root, verb), steps)))
+    with (made / f"{verb}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            root = before(made, verb, made / verb)
+            (root / "steps").unlink(missing_ok=True)
+            must(started(verb, root).wait(), root)
+            steps = Counter((root / "steps").read_text().split()) if (root / "steps").exists() else Counter()
+            file.write_bytes(pickle.dumps(Undisturbed(_look(root, verb), steps)))
     found = pickle.loads(file.read_bytes())
-    assert isinstance(found, _Undisturbed)
+    assert isinstance(found, Undisturbed)
     return found
 
 
-def _before(made: Path, verb: str, to: Path) -> Path:
-    """What there is before a verb: a migration is taken back once there is one."""
-    if verb == "take-back":
-        _undisturbed(made, "migrate")
-        return Path(shutil.copytree(made / "migrate", to))
+def before(made: Path, verb: str, to: Path) -> Path:
+    """A copy of what there is before a verb: a migration is taken back once there is one."""
+    first = {"take-back": "migrate", "two-days": "first-day"}.get(verb)
+    if first is not None:
+        undisturbed(made, first)
+        return Path(shutil.copytree(made / first, to))
     return Path(shutil.copytree(made / "base", to))
 
 
-def _started(
+def started(
     verb: str, folder: Path, step: str = "", *, conf: Mapping[str, str] | None = None, master: str = "local[2]"
 ) -> subprocess.Popen[bytes]:
-    environ = os.environ | {"SPARK_MASTER": master, "SPARK_CONF": json.dumps(conf or {}), "PYTHONPATH": str(_ROOT)}
+    environ = os.environ | {"SPARK_MASTER": master, "SPARK_CONF": json.dumps(conf or {}), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "tests.faults.campaign.spark_driver", verb, str(folder), *([step] if step else [])]
     with (folder / "output").open("ab") as output:
-        return subprocess.Popen(command, cwd=_ROOT, env=environ, stdout=output, stderr=output)
+        return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=output, stderr=output)
 
 
-def _must(code: int, folder: Path) -> None:
+def must(code: int, folder: Path) -> None:
     assert code == 0, f"exit code {code}: {(folder / 'output').read_text()[-3000:]}"
 
 
@@ -109,6 +118,10 @@ def _look(root: Path, verb: str) -> Result:
     }.get(verb, (load_job(f"{JOB_FILE}:job"), (SINK,)))
 
     def look() -> Result:
+        if verb in _THEN_THE_REST:
+            rest = Pipeline(root, job.topology, job.name, "rest")
+            rest.run()
+            maintain(rest.warehouse, job.name, Retention(), now_ms=0)
         made = Pipeline(root / "look", job.topology, job.name, warehouse=str(root / "warehouse"))
         return subject.result_of(made, sinks)
 
@@ -118,26 +131,26 @@ def _look(root: Path, verb: str) -> Result:
     return result
 
 
-def _compared(root: Path, verb: str, made: Path, note: str, injected: int = 1) -> Outcome:
-    found = subject.difference(_undisturbed(made, verb).expected, _look(root, verb))
+def compared(root: Path, verb: str, made: Path, note: str, injected: int = 1) -> Outcome:
+    found = subject.difference(undisturbed(made, verb).expected, _look(root, verb))
     return Outcome(injected, recovered=0 if found else injected, difference=found, note=note)
 
 
 def _kill_cases(made: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
     if quick:
         return [("migrate/commit.created", 1), ("airflow/stage.created", 1)]
-    return [(f"{verb}/{step}", 1) for verb in _VERBS for step in sorted(_undisturbed(made, verb).steps)]
+    return [(f"{verb}/{step}", 1) for verb in _VERBS for step in sorted(undisturbed(made, verb).steps)]
 
 
 def _kill(case: Case, folder: Path, made: Path) -> Outcome:
     verb, step = case.what.split("/")
-    _undisturbed(made, verb)
-    root = _before(made, verb, folder / "root")
-    code = _started(verb, root, step).wait()
+    undisturbed(made, verb)
+    root = before(made, verb, folder / "root")
+    code = started(verb, root, step).wait()
     if code != -signal.SIGKILL:
         return Outcome(wrong=f"not killed, exit code {code}: {(root / 'output').read_text()[-2000:]}")
-    _must(_started(verb, root).wait(), root)
-    return _compared(root, verb, made, f"{verb} at {step}")
+    must(started(verb, root).wait(), root)
+    return compared(root, verb, made, f"{verb} at {step}")
 
 
 def _executor_cases(_: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
@@ -146,10 +159,10 @@ def _executor_cases(_: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]
 
 def _executors(case: Case, folder: Path, made: Path) -> Outcome:
     """Executors and their Python workers, one of two each time, are killed while tasks are at work."""
-    _undisturbed(made, "slow-slice")
+    undisturbed(made, "slow-slice")
     chance = random.Random(case.seed)
-    root = _before(made, "slow-slice", folder / "root")
-    driver = _started("slow-slice", root, conf=_CLUSTER_CONF, master=_CLUSTER)
+    root = before(made, "slow-slice", folder / "root")
+    driver = started("slow-slice", root, conf=_CLUSTER_CONF, master=_CLUSTER)
     killed: Counter[str] = Counter()
     while driver.poll() is None:
         time.sleep(chance.uniform(0.2, 1.0))
@@ -163,12 +176,12 @@ def _executors(case: Case, folder: Path, made: Path) -> Outcome:
     tries = 1
     if driver.returncode == 75:  # Spark has given up, which says: again
         tries = 2
-        _must(_started("slow-slice", root).wait(), root)
+        must(started("slow-slice", root).wait(), root)
     else:
-        _must(driver.returncode, root)
+        must(driver.returncode, root)
     if not killed:
         return Outcome(wrong="nothing was killed")
-    return _compared(root, "slow-slice", made, f"{dict(killed)} killed, {tries} tries", killed.total())
+    return compared(root, "slow-slice", made, f"{dict(killed)} killed, {tries} tries", killed.total())
 
 
 def _at_work(root: Path) -> list[Path]:
@@ -177,7 +190,7 @@ def _at_work(root: Path) -> list[Path]:
 
 
 def _executor_processes(driver: int) -> list[int]:
-    return _descendants(driver, lambda command: b"CoarseGrainedExecutorBackend" in command)
+    return descendants(driver, lambda command: b"CoarseGrainedExecutorBackend" in command)
 
 
 def _workers(driver: int) -> list[int]:
@@ -185,27 +198,9 @@ def _workers(driver: int) -> list[int]:
     python = [
         pid
         for executor in _executor_processes(driver)
-        for pid in _descendants(executor, lambda command: b"daemon" in command)
+        for pid in descendants(executor, lambda command: b"daemon" in command)
     ]
-    return [pid for pid in python if not _children(pid)]
-
-
-def _descendants(of: int, wanted: Callable[[bytes], bool]) -> list[int]:
-    found, waiting = [], _children(of)
-    while waiting:
-        pid = waiting.pop()
-        waiting += _children(pid)
-        with suppress(OSError):
-            if wanted(Path(f"/proc/{pid}/cmdline").read_bytes()):
-                found.append(pid)
-    return sorted(found)
-
-
-def _children(of: int) -> list[int]:
-    with suppress(OSError):
-        tasks = Path(f"/proc/{of}/task").glob("*/children")
-        return [int(pid) for pid in itertools.chain.from_iterable(task.read_text().split() for task in tasks)]
-    return []
+    return [pid for pid in python if not children(pid)]
 
 
 SPARK_KILLS = Fault(
@@ -213,10 +208,10 @@ SPARK_KILLS = Fault(
     "kill -9 of a Spark driver, a migration, its way back, an Airflow task, at every step",
     _kill_cases,
     _kill,
-    _prepare,
+    prepare,
     at_once=False,
 )
 EXECUTORS = Fault(
     "executors", "executors and workers of a cluster killed mid-task: equal output", _executor_cases, _executors,
-    _prepare, at_once=False,
+    prepare, at_once=False,
 )  # fmt: skip

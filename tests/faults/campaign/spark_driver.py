@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 
 SLOW_JOB_FILE = Path(__file__).with_name("slow_orders_job.py")
 RATES = 300
+SLICES: dict[str, tuple[int | None, ...]] = {
+    "slice": (2 * DAY_MS,),
+    "first-day": (DAY_MS,),
+    "two-days": (2 * DAY_MS, 3 * DAY_MS),
+    "scheduled": (2 * DAY_MS,),
+}
+"""Verbs that run slices of the orders, and where these end."""
 
 
 def settings_of(folder: Path) -> Settings:
@@ -56,11 +64,21 @@ def prepare(folder: Path) -> None:
     pipeline.run_slice(rates(None), settings, CUT)
 
 
+def run_slices(untils: tuple[int | None, ...], settings: Settings, folder: Path) -> None:
+    """One after the other. After the n-th it notes in ``slices`` that it is done, and waits while ``wait<n>`` is."""
+    for number, until_ms in enumerate(untils, start=1):
+        pipeline.run_slice(load_job(f"{JOB_FILE}:job"), settings, until_ms)
+        with (folder / "slices").open("a") as file:
+            file.write(f"{number}\n")
+        while (folder / f"wait{number}").exists():
+            time.sleep(0.05)
+
+
 def act(verb: str, folder: Path) -> None:
     """One verb, from wherever an earlier try has come to."""
     settings = settings_of(folder)
-    if verb == "slice":
-        pipeline.run_slice(load_job(f"{JOB_FILE}:job"), settings, 2 * DAY_MS)
+    if verb in SLICES:
+        run_slices(SLICES[verb], settings, folder)
     elif verb == "slow-slice":
         pipeline.run_slice(load_job(f"{SLOW_JOB_FILE}:job"), settings)
     elif verb == "migrate":
