@@ -9,10 +9,8 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -30,6 +28,7 @@ from spark_jobs.runs import open_warehouse
 from statelib import open_state
 from statelib.commits import CommitLog, published_through, read_hold
 from tests.dags import rates
+from tests.dags.airflow_environ import AIRFLOW, airflow_environ
 from tests.docs.blocks import Typed, parts, section
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
 
@@ -38,16 +37,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.slow]
 
-AIRFLOW = Path(sys.executable).with_name("airflow")
 RUNBOOK = section("migrating-a-store.md", "By Airflow")
 TRIGGER, REJECT, CLEAR, APPROVE = [part.command for part in parts(RUNBOOK) if isinstance(part, Typed)]
 (DAG_FILE,) = re.findall(r"```python\n(.*?)```", RUNBOOK, re.DOTALL)
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @dataclass
@@ -142,33 +134,12 @@ def _write_dags(folder: Path) -> None:
     (home / "dags" / "migrate-rates.py").write_text(dag_file)
 
 
-def _environ(home: Path) -> dict[str, str]:
-    port, log_port = _free_port(), _free_port()
-    return os.environ | {
-        "AIRFLOW": f"http://127.0.0.1:{port}",
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
-        "AIRFLOW__API__HOST": "127.0.0.1",
-        "AIRFLOW__API__PORT": str(port),
-        "AIRFLOW__API__WORKERS": "1",
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__PARALLELISM": "2",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
-        "AIRFLOW__TRIGGERER__DEFAULT_CAPACITY": "1",
-        "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
-    }
-
-
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
     folder = tmp_path_factory.mktemp("scheduler")
     _write_dags(folder)
     log = folder / "airflow" / "standalone.log"
-    environ = _environ(folder / "airflow")
+    environ = airflow_environ(folder / "airflow")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [AIRFLOW, "standalone"],

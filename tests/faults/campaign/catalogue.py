@@ -10,6 +10,7 @@ from tests.faults.campaign.kills import KILLS
 from tests.faults.campaign.late_attempts import SPECULATION, ZOMBIE_ATTEMPTS
 from tests.faults.campaign.memory import MEMORY
 from tests.faults.campaign.power import POWER
+from tests.faults.campaign.scheduler import AIRFLOW
 from tests.faults.campaign.spark import EXECUTORS, SPARK_KILLS
 from tests.faults.campaign.store import AMBIGUOUS, STORE
 from tests.faults.campaign.zombies import ZOMBIES
@@ -21,6 +22,6 @@ FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
         *(KILLS, POWER, CORRUPTION, DISK_FULL, MEMORY, ZOMBIES, AMBIGUOUS, STORE),
-        *(SPARK_KILLS, EXECUTORS, SPECULATION, ZOMBIE_ATTEMPTS),
+        *(SPARK_KILLS, EXECUTORS, SPECULATION, ZOMBIE_ATTEMPTS, AIRFLOW),
     )
 }

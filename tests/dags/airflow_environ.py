@@ -1,0 +1,39 @@
+"""What Airflow's servers of a test need in their environment: a home and ports of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from contextlib import closing
+from pathlib import Path
+
+AIRFLOW = Path(sys.executable).with_name("airflow")
+
+
+def airflow_environ(home: Path) -> dict[str, str]:
+    """That of this process, and Airflow's settings; ``AIRFLOW`` is where its API will be."""
+    port, log_port = _free_port(), _free_port()
+    return os.environ | {
+        "AIRFLOW": f"http://127.0.0.1:{port}",
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
+        "AIRFLOW__TRIGGERER__DEFAULT_CAPACITY": "1",
+        "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
