@@ -34,6 +34,8 @@ _LONGEST_SECONDS = 1800
 _MEMORY_DISK = Path("/dev/shm")
 _MEMORY_DISK_BYTES = 4 << 30
 
+_COLUMNS = ("cases", "faults", "recovered", "refused", "lost", "duplicated", "differing bytes", "other failures")
+
 # A process that has imported all that cases need and has one thread: cases are forked from it.
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["tests.faults.campaign.catalogue", "numba", "deltalake", "obstore", "rocksdict"])
@@ -55,6 +57,9 @@ class Row:
             self.failures += 1
             print(f"FAILED {case} ({outcome.note}): {outcome.wrong} {outcome.difference}", flush=True)
             print(f"  again: ./dev campaign faults --case '{case}'", flush=True)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{figure} {column}" for figure, column in zip(self.figures, _COLUMNS, strict=True))
 
     @property
     def figures(self) -> tuple[int, ...]:
@@ -101,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
                 if given.verbose:
                     print(f"{case}: {'FAILED' if outcome.failed else outcome.note}", flush=True)
             row.seconds = time.monotonic() - begin
-            print(f"{name}: {len(row.outcomes)} cases in {row.seconds:.0f} s, {row.failures} failed", flush=True)
+            print(f"{name} in {row.seconds:.0f} s: {row}", flush=True)
     _print_table(rows)
     return int(any(row.failures for row in rows))
 
@@ -174,9 +179,6 @@ def _read(folder: Path, code: int | None, *, hangs: bool) -> Outcome:
         return Outcome(wrong="hangs" if hangs else f"the case's process has ended with {code}")
     assert isinstance(outcome, Outcome)
     return outcome
-
-
-_COLUMNS = ("cases", "faults", "recovered", "refused", "lost", "duplicated", "differing bytes", "other failures")
 
 
 def _print_table(rows: Sequence[Row]) -> None:
