@@ -9,6 +9,7 @@ markers leave them.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -100,21 +101,41 @@ class PartitionReader:
         """All records at once."""
         return pa.Table.from_batches(list(self), schema=self.schema)
 
+    def has_headers(self) -> bool:
+        """Whether any of the files has a column for headers.
+
+        Raises:
+            InputError: See the module's docstring.
+        """
+        for file in self._files:
+            with self._opened(file) as (_, metadata):
+                if HEADERS_COLUMN in metadata.schema.to_arrow_schema().names:
+                    return True
+        return False
+
     def _read_file(self, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+        with (
+            self._opened(file) as (source, metadata),
+            pq.ParquetFile(
+                source,
+                metadata=metadata,
+                read_dictionary=["key"] if self._encoded_keys and has_encoded_keys(metadata) else None,
+                page_checksum_verification=True,
+                pre_buffer=not self._storage.is_local,
+            ) as parquet,
+        ):
+            yield from self._read_parquet(parquet, file)
+
+    @contextmanager
+    def _opened(self, file: ArchiveFile) -> Iterator[tuple[pa.NativeFile, pq.FileMetaData]]:
+        """A file and its checked footer; whatever cannot be read of it is told as an error of the input."""
         try:
             with self._storage.open_input(file.path) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
                 metadata = read_footer(source)
                 self._check_metadata(metadata, file)
-                with pq.ParquetFile(
-                    source,
-                    metadata=metadata,
-                    read_dictionary=["key"] if self._encoded_keys and has_encoded_keys(metadata) else None,
-                    page_checksum_verification=True,
-                    pre_buffer=not self._storage.is_local,
-                ) as parquet:
-                    yield from self._read_parquet(parquet, file)
+                yield source, metadata
         except ObjectNotFoundError:
             self._fail("is missing", file)
         except (pa.ArrowException, OSError) as error:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.errors import CorruptedDataError
-from statelib.topics.footer import read_footer
-from statelib.topics.schema import HEADERS_COLUMN
 from statelib.topics.writer import FileLimits
 
 if TYPE_CHECKING:
@@ -36,8 +34,7 @@ def merge(archive: TopicArchive, files: Sequence[ArchiveFile], *, attempt: str) 
     """
     partition = files[0].partition
     reader = archive.reader(partition, files[0].first_offset, files[-1].last_offset + 1)
-    has_headers = any(_has_headers(archive, file) for file in files)
-    with archive.writer(partition, attempt=attempt, limits=_ONE_FILE, has_headers=has_headers) as writer:
+    with archive.writer(partition, attempt=attempt, limits=_ONE_FILE, has_headers=reader.has_headers()) as writer:
         for batch in reader:
             writer.write(batch)
         (merged,) = writer.close()
@@ -50,8 +47,3 @@ def merge(archive: TopicArchive, files: Sequence[ArchiveFile], *, attempt: str) 
                 next_step="restore the archive from a copy of the warehouse",
             )
     return merged
-
-
-def _has_headers(archive: TopicArchive, file: ArchiveFile) -> bool:
-    with archive.storage.open_input(file.path) as source:
-        return HEADERS_COLUMN in read_footer(source).schema.to_arrow_schema().names

@@ -33,8 +33,20 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from hindstream.report.history import follow
-from statelib.commits import CommitLog, Retention, Runs, commit, maintain, publish, read_staged, record_audit, stage
+from statelib.commits import (
+    CommitLog,
+    FilePolicy,
+    Retention,
+    Runs,
+    commit,
+    maintain,
+    publish,
+    read_staged,
+    record_audit,
+    stage,
+)
 from statelib.commits.archives import open_archive
+from statelib.commits.layout import changelog_topic
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError, RetryableError
 from statelib.manifests import Audit, Plan
 from statelib.steps import observed
@@ -50,6 +62,9 @@ HOURS = [hour * 3_600_000 for hour in (1, 2, 3, 4)]
 
 LAST = 5 * 3_600_000
 
+_STORE = "by-hour"
+_CHANGELOG = changelog_topic(JOB, _STORE)
+_TOPICS = ("once", "by-hour", _CHANGELOG)
 _JOB = f"warehouse/jobs/{JOB}"
 KINDS: dict[str, str] = {
     "source file": "warehouse/topics/sales/partition=*/*.parquet",
@@ -59,6 +74,9 @@ KINDS: dict[str, str] = {
     "sink file": "warehouse/topics/[ob]*/partition=*/*.parquet",
     "sink log entry": "warehouse/topics/[ob]*/_delta_log/*.json",
     "sink log checkpoint": "warehouse/topics/once/_delta_log/*.checkpoint.parquet",
+    "changelog file": f"warehouse/topics/{_CHANGELOG}/partition=*/*.parquet",
+    "rewrite": "warehouse/topics/*/_rewrites/*.json",
+    "rewriting record": f"{_JOB}/rewrites.json",
     "commit": f"{_JOB}/commits/0*.json",
     "head hint": f"{_JOB}/commits/head.json",
     "plan": f"{_JOB}/runs/*/plan.json",
@@ -255,7 +273,12 @@ def _replace(file: Path, data: bytes, modified_ns: int, *, in_place: bool = Fals
 
 
 def _pipeline(root: Path) -> Pipeline:
-    return Pipeline(root, topology(over_all_partitions=True), JOB, batch_records=50)
+    return Pipeline(root, topology(over_all_partitions=True), JOB, changelogs=[_STORE], batch_records=50)
+
+
+def _maintain(pipeline: Pipeline) -> None:
+    files = FilePolicy("m", target_bytes=4_000, keep_replaced_ms=1, every_commits=1)
+    maintain(pipeline.warehouse, JOB, Retention(2), now_ms=0, files=files)
 
 
 def _prepare(root: Path) -> None:
@@ -265,7 +288,7 @@ def _prepare(root: Path) -> None:
         pipeline.archive("sales", records[30 * part : 30 * (part + 1)], TYPES, partitions=2)
     for hour in HOURS[:3]:
         _slice(pipeline, hour)
-        maintain(pipeline.warehouse, JOB, Retention(2), now_ms=0)
+        _maintain(pipeline)
     DeltaTable(str(root / "warehouse/topics/once")).create_checkpoint()
     _report(pipeline)
     _slice(pipeline, HOURS[3], through="audit")
@@ -312,15 +335,14 @@ def _everything(root: Path) -> dict[str, Any]:
     pipeline = _pipeline(root)
     for until_ms in (HOURS[3], LAST):
         _slice(pipeline, until_ms)
-    maintain(pipeline.warehouse, JOB, Retention(2), now_ms=0)
+    _maintain(pipeline)
     runs, log = Runs(pipeline.warehouse, JOB), CommitLog(pipeline.warehouse, JOB)
     commits = [log.read(n) for n in range(log.head_number(), 0, -1)]
     documents = [document(made.run_id) for made in commits for document in (runs.plan, runs.staged, runs.audit)]
     return {
         "source": [(row[0], row[1], row[2], row[4]) for row in pipeline.output("sales")],
-        "once": pipeline.output("once"),
-        "by-hour": pipeline.output("by-hour"),
-        "published": [open_archive(pipeline.warehouse, topic).last_transaction(JOB) for topic in ("once", "by-hour")],
+        **{topic: pipeline.output(topic) for topic in _TOPICS},
+        "published": [open_archive(pipeline.warehouse, topic).last_transaction(JOB) for topic in _TOPICS],
         "commits": [
             (made.commit, {task_id: task.position for task_id, task in made.tasks.items()}) for made in commits
         ],

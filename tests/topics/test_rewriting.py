@@ -73,12 +73,16 @@ def test_it_happens_once(archive):
     assert archive.refresh().version == after.version
 
 
-def test_a_damaged_file_is_not_merged(archive):
+@pytest.mark.parametrize("at", [100, -30, None], ids=["a page", "the footer", "missing"])
+def test_a_damaged_file_is_not_merged(archive, at):
     before = filled(archive, topic_records(range(50)), topic_records([50]))
     path = before.files(1)[0].path
-    data = before.storage.get(path)
+    data = bytearray(before.storage.get(path))
     before.storage.delete(path)
-    before.storage.put(path, data[:100] + bytes([data[100] ^ 1]) + data[101:])
-    with pytest.raises(InputError):
+    if at is not None:
+        data[at] ^= 1
+        before.storage.put(path, bytes(data))
+    with pytest.raises(InputError, match="restore the file from another copy") as told:
         merge(before, before.files(1), attempt="m")
+    assert path in str(told.value)
     assert not [entry for entry in before.storage.list() if "-m." in entry.path]
