@@ -277,7 +277,9 @@ class _Deduplication:
         there, before = self._store.load(ids, since_ms=0)
         stored_ms[there] = before.timestamp
         codes = np.arange(len(last))
-        changes = Changes(codes, entries.timestamp, stored_ms, lambda some: ids.take(pa.array(some)), entries.take)
+        changes = Changes(
+            codes, entries.timestamp, stored_ms, lambda some: (spans_of(ids.take(pa.array(some))),), entries.take
+        )
         self._store.store(changes, write)
 
     def finish(self, write: WriteBatch) -> None:

@@ -45,8 +45,7 @@ import numpy as np
 
 from statelib.commits.layout import Runs, changelog_topic
 from statelib.join_windows import retention_of
-from statelib.stores.deduplication_codec import segment_width_ms
-from statelib.stores.segment_interval import default_segment_interval_ms
+from statelib.stores.segment_interval import deduplication_segment_ms, default_segment_interval_ms
 from statelib.topics.cleaning import Cleaning, Expiry
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ def _retention_ms(store: StoreDescription, semantics: str) -> int | None:
         case "join-window":
             retention_ms = retention_of(settings)
         case "deduplication":  # by segments
-            retention_ms = settings["interval_ms"] + segment_width_ms(settings["interval_ms"])
+            retention_ms = settings["interval_ms"] + deduplication_segment_ms(settings["interval_ms"])
     return retention_ms
 
 

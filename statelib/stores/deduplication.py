@@ -36,9 +36,9 @@ from statelib.stores.deduplication_codec import (
     encode_keys_of,
     encode_segment,
     encode_values,
-    segment_width_ms,
 )
 from statelib.stores.deduplication_format_1 import is_format_1
+from statelib.stores.segment_interval import deduplication_segment_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +99,7 @@ class DeduplicationStore:
         self._backend = backend
         self._name = name
         self._entries, self._by_segment = self.families(name)
-        self._width_ms = segment_width_ms(interval_ms)
+        self._width_ms = deduplication_segment_ms(interval_ms)
         self._interval_ms = interval_ms
         self._segments = {
             decode_segment(key, name): _Segment(decode_count(value, name))

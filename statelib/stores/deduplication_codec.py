@@ -73,11 +73,6 @@ class Entries:
         return Entries(self.timestamp[rows], self.offset[rows], self.source[rows], self.partition[rows])
 
 
-def segment_width_ms(interval_ms: int) -> int:
-    """How long a segment is, for a deduplication interval."""
-    return max(1, interval_ms // 2)
-
-
 def encode_segment(segment: int) -> bytes:
     """The key of a segment, with which the keys of its entries begin."""
     return _WORD.pack(segment)

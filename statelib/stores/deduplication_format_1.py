@@ -28,8 +28,8 @@ from statelib.stores.deduplication_codec import (
     encode_keys,
     encode_segment,
     encode_values,
-    segment_width_ms,
 )
+from statelib.stores.segment_interval import deduplication_segment_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def upgrade(backend: Backend, store: str, *, interval_ms: int) -> None:
         found = decode_values([value or b"" for value in values], store, version=1)
         if not np.array_equal(found.timestamp, times):
             raise _damaged(store)
-        numbers = found.timestamp // segment_width_ms(interval_ms)
+        numbers = found.timestamp // deduplication_segment_ms(interval_ms)
         counts.update(numbers.tolist())
         write = WriteBatch()
         write.put_columns(upgraded, encode_keys(numbers, ids), encode_values(found))

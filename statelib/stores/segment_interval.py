@@ -1,4 +1,4 @@
-"""How long a segment of a versioned store is, where nobody has said so."""
+"""How long segments are: of a versioned store, where nobody has said so, and of deduplications."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def default_segment_interval_ms(history_retention_ms: int) -> int:
     """The shipped default: a 3rd to a 24th of the retention (Kafka: ``RocksDbVersionedKeyValueBytesStoreSupplier``)."""
     segments, least = next((n, ms) for limit, n, ms in _DEFAULT_SEGMENTS if history_retention_ms <= limit)
     return max(history_retention_ms // segments, least)
+
+
+def deduplication_segment_ms(interval_ms: int) -> int:
+    """Of a deduplication with this interval."""
+    return max(1, interval_ms // 2)

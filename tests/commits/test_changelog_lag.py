@@ -12,6 +12,7 @@ from statelib.errors import ConfigurationError, RetryableError
 from statelib.steps import observed
 from tests.changelog.test_compaction import BLOCKS, DAY, compact, piped
 from tests.changelog.test_rebuild import SALES, TYPES, counts, made, plain_table, versioned_table
+from tests.commits.test_hold import Killed
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.dsl import StreamsBuilder
 
 NEEDED = DAY + 4 * 60_000
+STEPS = ("lag.set",)
 
 
 def replayed(directory: Path, build: Callable[[StreamsBuilder], None], **settings: Any) -> Pipeline:
@@ -93,3 +95,17 @@ def test_what_is_read_back_counts(tmp_path: Path) -> None:
 
     with observed(somebody_else), pytest.raises(RetryableError, match=f"set to {2 * DAY}, and is {DAY}"):
         set_and_read_back(changelog, 2 * DAY)
+
+
+@pytest.mark.parametrize("at", STEPS)
+def test_killed_at_a_step_it_is_done_again(tmp_path: Path, at: str) -> None:
+    pipeline = piped(tmp_path, made(counts))
+    pipeline.run(DAY)
+
+    def kill(name: str) -> None:
+        if name == at:
+            raise Killed
+
+    with observed(kill), pytest.raises(Killed):
+        set_changelog_lag(pipeline.warehouse, "job", "s", 2 * DAY)
+    assert set_changelog_lag(pipeline.warehouse, "job", "s", 2 * DAY).set_ms == 2 * DAY

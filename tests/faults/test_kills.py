@@ -22,6 +22,7 @@ from statelib.commits.rewrites import standing_files
 from statelib.storage import Storage
 from tests.changelog.test_compaction import STEPS as COMPACTION
 from tests.commits import toy
+from tests.commits.test_changelog_lag import STEPS as LAG
 from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
@@ -149,7 +150,7 @@ def test_every_step_in_the_code_is_killed_at():
     package = Path(__file__).parents[2] / "statelib"
     code = [module.read_text() for folder in ("commits", "checkpoint") for module in (package / folder).glob("*.py")]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
-    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *COMPACTION}
+    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *LAG, *COMPACTION}
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from statelib.stores.deduplication_codec import (
     encode_count,
     encode_ids,
     encode_segment,
-    segment_width_ms,
 )
 from statelib.stores.memory import MemoryBackend
+from statelib.stores.segment_interval import deduplication_segment_ms
 
 if TYPE_CHECKING:
     from statelib.stores.backend import Backend
@@ -83,7 +83,7 @@ def test_golden_bytes() -> None:
 
 
 def test_a_segment_is_half_the_interval_and_never_nothing() -> None:
-    assert [segment_width_ms(interval_ms) for interval_ms in (0, 1, 2, 3, 600_000)] == [1, 1, 1, 1, 300_000]
+    assert [deduplication_segment_ms(interval_ms) for interval_ms in (0, 1, 2, 3, 600_000)] == [1, 1, 1, 1, 300_000]
     store = DeduplicationStore(MemoryBackend(), "d", interval_ms=10)
     assert [store.kept_from(time) for time in (14, 15, 19, 20, 0)] == [0, 5, 5, 10, -10]
 
