@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dags.embedded import backfill
+from hindstream.console import standard_output
 from hindstream.numbers import time_text
-from hindstream.progress import slice_progress, terminal
+from hindstream.progress import slice_progress
 from hindstream.slices import Every, slice_ends_ms
 from statelib.errors import ConfigurationError
 from statelib.job import load_job
@@ -34,7 +35,7 @@ def run_backfill(
         HindstreamError: That of the phase that failed; the slices before it are done.
     """
     ends = slice_ends_ms(_time("from", start), _time("to", end), every)
-    console = terminal()
+    console = standard_output()
     with slice_progress(console) as progress:
         bar = progress.add_task("replaying slices", total=len(ends))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from hindstream.console import standard_output
 from hindstream.numbers import count_text, duration_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits.changelog_lag import changelog_lag, set_changelog_lag
@@ -54,7 +53,7 @@ def _print_partitions(found: ChangelogLag) -> None:
     for partition, end in sorted(archive.end_offsets().items()):
         rows = sum(file.rows for file in archive.files(partition))
         table.add_row(*map(count_text, (partition, rows, archive.cleaned_offset(partition), end)))
-    Console(file=sys.stdout).print(table)
+    standard_output().print(table)
 
 
 def _lag_text(lag_ms: int) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from hindstream.console import standard_output
 from statelib.errors import ConfigurationError, InputError
 from statelib.snapshots import open_state
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from statelib.snapshots import StateSnapshot, StoreSnapshot
 
 OutputFormat = Literal["table", "json", "csv"]
-_NO_END_OF_LINE = 1 << 16
 
 
 def print_stores(job: str, commit: int | None, settings: Settings, output: OutputFormat = "table") -> None:
@@ -96,7 +95,7 @@ def print_rows(
         shown = rows if limit is None else islice(rows, limit)
         _print(shown, found.schema(view).names, title, output, nothing=nothing)
         if output == "table" and limit is not None and next(rows, None) is not None:
-            _console().print(f"The first {limit} rows; --limit says how many.")
+            standard_output().print(f"The first {limit} rows; --limit says how many.")
 
 
 def _opened(job: str, commit: int | None, settings: Settings) -> StateSnapshot:
@@ -172,12 +171,7 @@ def _print(
         table = Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
         for row in rows:
             table.add_row(*[_cell(row[name]) for name in names])
-        _console().print(*([title, table] if table.row_count else [nothing]), sep="\n", markup=False)
-
-
-def _console() -> Console:
-    """Lines are folded for a terminal only: what goes elsewhere has a row a line."""
-    return Console(file=sys.stdout) if sys.stdout.isatty() else Console(file=sys.stdout, width=_NO_END_OF_LINE)
+        standard_output().print(*([title, table] if table.row_count else [nothing]), sep="\n", markup=False)
 
 
 def _cell(value: object) -> str:

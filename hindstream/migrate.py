@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from hindstream.console import standard_output
 from hindstream.numbers import count_text, time_text
 from spark_jobs import migrate
 from spark_jobs.runs import open_warehouse
@@ -61,5 +60,5 @@ def print_verified(found: Sequence[Verified], job: str) -> None:
         compared = part.comparison
         counts = (compared.equal, compared.by_order, compared.differences, compared.versions)
         table.add_row(part.store, part.task_id, *map(count_text, counts), time_text(compared.oldest_ms))
-    Console(file=sys.stdout).print(table)
+    standard_output().print(table)
     migrate.check_equal(job, found)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-
-def terminal() -> Console:
-    """The standard output as it is now: while Airflow runs, ``sys.stdout`` is its log."""
-    return Console(file=sys.stdout)
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def slice_progress(console: Console) -> Progress:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from hindstream.console import standard_output
 from hindstream.numbers import bytes_text, count_text, time_text
 from spark_jobs import rebuild
 from spark_jobs.hosts import clean_hosts
@@ -42,9 +41,11 @@ def print_commits(job: str, settings: Settings) -> None:
     commits = [log.read(n) for n in range(oldest, head + 1)]
     references = Counter(place for commit in commits for place in _files(commit))
     taken_back = rolled_back(commits)
+    console = standard_output()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in ("commit", "made", "slice before"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("commit", no_wrap=True)
+    for name in ("made", "slice before"):
+        table.add_column(name, min_width=len("2013-01-01"))  # the time goes below where a terminal is narrow
     for name in ("state", "shared", "unique"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
@@ -60,7 +61,6 @@ def print_commits(job: str, settings: Settings) -> None:
             bytes_text(unique),
             _remark(commit, taken_back.get(commit.commit), is_head=commit.commit == head),
         )
-    console = Console(file=sys.stdout)
     console.print(table)
     if oldest > 1:
         console.print(f"The states of commits 1 to {oldest - 1} have expired.", highlight=False)
@@ -69,7 +69,9 @@ def print_commits(job: str, settings: Settings) -> None:
     would = maintain(warehouse, job, retention(settings), now_ms=now_ms(), dry_run=True)
     freed = f"{count_text(would.deleted_files)} files, {bytes_text(would.deleted_bytes)}"
     console.print(
-        f"Maintenance would free {freed}, and keep commit {would.oldest_restorable} and later.", soft_wrap=True
+        f"Maintenance would free {freed}, and keep commit {would.oldest_restorable} and later.",
+        soft_wrap=True,
+        highlight=False,
     )
 
 
@@ -97,7 +99,7 @@ def print_verification(job: str, settings: Settings, commit: int | None, *, ever
         if rebuild.is_possible(job, settings):
             way_out += f"; or make the newest state anew of its changelogs: hindstream state rebuild {job}"
         raise CorruptedDataError(
-            f"{len(found.damages)} of the files of {commits} are damaged or missing",
+            f"damaged or missing: {len(found.damages)} of the {count_text(found.files)} files of {commits}",
             job=job,
             next_step=way_out,
         )

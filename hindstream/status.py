@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from hindstream.console import standard_output
 from hindstream.documents import RunDocuments, load_runs, open_windows, sealed
 from hindstream.numbers import bytes_text, count_text, time_text
 from statelib.commits import published_through
@@ -30,7 +29,7 @@ def print_status(job: str, settings: Settings) -> None:
     if not runs:
         step = "check --warehouse and the job's name, or run it: hindstream run"
         raise ConfigurationError("the job has no runs", job=job, warehouse=warehouse.uri(""), next_step=step)
-    console = Console(file=sys.stdout)
+    console = standard_output()
     console.print(_runs_table(runs))
     committed = [run for run in runs if run.counts]
     if committed:

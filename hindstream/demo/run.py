@@ -11,10 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindstream.console import standard_output
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
 from hindstream.demo.summary import month_name, print_summary
 from hindstream.documents import load_runs
-from hindstream.progress import slice_progress, terminal
+from hindstream.progress import slice_progress
 from statelib.commits import CommitLog, JobLayout, late_topic, published_through, quarantine_topic, topic_path
 from statelib.storage import Storage
 
@@ -73,7 +74,7 @@ def run_demo(warehouse: str, *, fresh: bool = False, console: Console | None = N
     Raises:
         HindstreamError: That of the phase that failed. The months before it are done.
     """
-    console = console or terminal()
+    console = console or standard_output()
     places = _Places(Storage(warehouse), Path(".hindstream/demo") if "://" in warehouse else Path(warehouse))
     if fresh:
         places.clear()
