@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from statelib.batch import NO_TIMESTAMP
+from statelib.operators.fields import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from statelib.kernels.key_table import KeyTable
     from statelib.metrics import NodeMetrics
     from statelib.operators.changelog import Changelog
+    from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
@@ -40,6 +42,7 @@ class OperatorContext:
         task_id: ``<sub-topology>_<partition>``.
         children: The names of the nodes that take what it forwards.
         changelogs: By name, the changelogs of stores that have one.
+        wanted: The fields of the values it forwards that others look at (`statelib.operators.fields`).
     """
 
     node: str
@@ -53,6 +56,7 @@ class OperatorContext:
     task_id: str = "0_0"
     children: Sequence[str] = ()
     changelogs: Mapping[str, Changelog] = field(default_factory=dict)
+    wanted: Fields = ALL
 
     def clock(self, name: str = "stream_time") -> int:
         """A clock of this node, `NO_TIMESTAMP` if it has never moved."""

@@ -20,7 +20,7 @@ from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import NO_ENTRY, deduplicate, first_seen
 from statelib.operators.deduplication_ids import DeduplicationIds
-from statelib.operators.fields import both, fields_of_mapper
+from statelib.operators.fields import both, fields_of_mapper, narrowed
 from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import Entries, encode_values
 from statelib.stores.deduplication_format_1 import upgrade
@@ -148,7 +148,7 @@ class Deduplicate:
         metrics.account("null-key", null)
         metrics.account("forwarded", kept - null)
         metrics.account("duplicate", len(batch) - kept)
-        return batch.filter(forwarded)
+        return narrowed(batch, self._context.wanted).filter(forwarded)
 
     def _log(
         self, changelog: Changelog, codes: NDArray[np.int64], logged: NDArray[np.int64], batch: Batch, uptake: Uptake

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
 
 from statelib.operators.mapping import Expression, Path, PerRecord, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
     from statelib.batch import Batch
     from statelib.operators.mapping import Mapper
@@ -67,6 +68,30 @@ def fields_of_mapper(of: Mapper | None, column: str = "value") -> Fields:
             return _fields_of_expression(str(of.expression), column)
         case _:
             return ALL
+
+
+def narrowed(batch: Batch, wanted: Fields) -> Batch:
+    """A stream's batch without the fields of its values that nobody looks at, which then need not be copied.
+
+    Values of which nothing is looked at but whether they are null are structs of one field without values.
+    """
+    if wanted is None or not pa.types.is_struct(batch.value.type):
+        return batch
+    kept = [place for place, field in enumerate(batch.value.type) if field.name in wanted]
+    if len(kept) == batch.value.type.num_fields:
+        return batch
+    fields = [batch.value.type[place] for place in kept] or [pa.field("nothing", pa.null())]
+    children = [batch.value.field(place) for place in kept] or [pa.nulls(len(batch))]
+    null = batch.value.is_null() if batch.value.null_count else None
+    return replace(batch, value=pa.StructArray.from_arrays(children, fields=fields, mask=null))
+
+
+def pruned(of: Mapper, wanted: Fields) -> Mapper:
+    """A mapper that copies no field that nobody looks at; what is computed stays, since it may fail."""
+    if wanted is None or not isinstance(of, Struct):
+        return of
+    kept = tuple((name, field) for name, field in of.fields if name in wanted or not isinstance(field, Path))
+    return Struct(kept) if kept else of
 
 
 def columns_for(mappers: Mapper | Sequence[Mapper | None], batch: Batch) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from statelib.batch import Batch, concat_in_order
 from statelib.errors import ConfigurationError
+from statelib.operators.fields import narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +59,7 @@ class RunningMerge:
             ConfigurationError: They differ in the type of keys or values, or only some have windowed keys.
         """
         del uptake
+        inputs = [narrowed(batch, self._context.wanted) for batch in inputs]  # each parent may have read more
         for batch in inputs[1:]:
             self._check(inputs[0], batch)
         merged, _ = concat_in_order(inputs)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from statelib.key_column import KeyColumn
-from statelib.operators.fields import both, columns_for, fields_of_mapper
+from statelib.operators.fields import both, columns_for, fields_of_mapper, narrowed
 from statelib.operators.mapping import Mapper, evaluate
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Filter:
             chosen = evaluate(self.predicate, columns_for(self.predicate, batch), context.node, boolean=True)
             if self.negated:
                 chosen = pc.invert(chosen)
-            return batch.filter(np.asarray(pc.fill_null(chosen, False)))
+            return narrowed(batch, context.wanted).filter(np.asarray(pc.fill_null(chosen, False)))
 
         return Stateless(run, context)
 

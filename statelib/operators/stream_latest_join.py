@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.operators.fields import ALL, both, fields_of_mapper
+from statelib.operators.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.latest_values import Lookups
 from statelib.operators.stream_side import StreamSide
 from statelib.operators.table_lookup import table_lookup
@@ -61,8 +61,8 @@ class StreamLatestJoin:
 
     def reads(self, parent: int, wanted: Fields) -> Fields:
         """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
-        del wanted
-        return ALL if parent else both([fields_of_mapper(self.joiner, "left"), fields_of_mapper(self.key)])
+        joiner = pruned(self.joiner, wanted)
+        return ALL if parent else both([fields_of_mapper(joiner, "left"), fields_of_mapper(self.key)])
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """None: the store belongs to the table."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
-from statelib.operators.fields import columns_for, reads_key
+from statelib.operators.fields import columns_for, pruned, reads_key
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import evaluate
 
@@ -44,7 +44,7 @@ class StreamSide:
 
     def __init__(self, context: OperatorContext, joiner: Mapper, *, left: bool, key: Mapper | None) -> None:
         self._context = context
-        self._joiner = joiner
+        self._joiner = pruned(joiner, context.wanted)
         self._left = left
         self._key = key
 

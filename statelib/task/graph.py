@@ -20,6 +20,7 @@ from statelib.operators.base import (
 )
 from statelib.stores.backend import WriteBatch
 from statelib.topology import Processor, Sink, Source, addressed_name
+from statelib.topology.fields import wanted_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +70,7 @@ class Graph:
         self.metrics = {node.name: NodeMetrics() for node in self.nodes}
         self.clocks = {p.name: dict(clocks.get(p.name, {})) for p in sub_topology.processors}
         self.operators: dict[str, Operator] = {}
+        wanted = wanted_fields(sub_topology.nodes)
         for processor in sub_topology.processors:
             context = OperatorContext(
                 processor.name,
@@ -82,6 +84,7 @@ class Graph:
                 f"{sub_topology.index}_{partition}",
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
                 changelogs or {},
+                wanted[processor.name],
             )
             self.operators[processor.name] = processor.spec.build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.

@@ -1,4 +1,4 @@
-"""Which fields of its values each source has to read, from what its sub-topology does with them."""
+"""Which fields of its values each node has to forward or, a source, to read: what its sub-topology does with them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ def fields_of_sources(nodes: Sequence[Node]) -> dict[str, Fields]:
     Args:
         nodes: Of a sub-topology, parents before their children.
     """
+    wanted = wanted_fields(nodes)
+    return {node.name: wanted[node.name] for node in nodes if isinstance(node, Source)}
+
+
+def wanted_fields(nodes: Sequence[Node]) -> dict[str, Fields]:
+    """By node, the fields of what it forwards that others look at.
+
+    Args:
+        nodes: Of a sub-topology, parents before their children.
+    """
     wanted: dict[str, list[Fields]] = {node.name: [] for node in nodes}
     for node in reversed(nodes):
         own = both(wanted[node.name])
@@ -28,4 +38,4 @@ def fields_of_sources(nodes: Sequence[Node]) -> dict[str, Fields]:
             if isinstance(node, Processor) and isinstance(node.spec, FieldsSpec):
                 reads = node.spec.reads(number, own)
             wanted[parent].append(reads)
-    return {node.name: both(wanted[node.name]) for node in nodes if isinstance(node, Source)}
+    return {name: both(fields) for name, fields in wanted.items()}

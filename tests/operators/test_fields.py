@@ -5,8 +5,9 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib.operators.aggregations import Reduce, count, fields_of_aggregator, named, single, sum_
-from statelib.operators.fields import ALL, NONE, both, fields_of_mapper
-from statelib.operators.mapping import mapper, per_record
+from statelib.operators.fields import ALL, NONE, both, fields_of_mapper, narrowed, pruned
+from statelib.operators.mapping import Struct, mapper, per_record
+from tests.operators.test_flat_map import batch_of
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,23 @@ def test_both() -> None:
     assert both([]) == NONE
     assert both([frozenset("a"), frozenset("b")]) == {"a", "b"}
     assert both([frozenset("a"), ALL]) is ALL
+
+
+def test_narrowed() -> None:
+    values = [None, {"a": 1, "b": "x", "c": 0.5}, {"a": None, "b": "y", "c": None}]
+    batches = batch_of(pa.array(values).slice(1)), batch_of(pa.array(values))
+    for one, whole in zip(batches, (values[1:], values), strict=True):
+        assert narrowed(one, ALL) is narrowed(one, frozenset("abc")) is one
+        some = narrowed(one, frozenset("ca")).value
+        assert some.to_pylist() == [value and {"a": value["a"], "c": value["c"]} for value in whole]
+        nothing = narrowed(one, NONE).value
+        assert nothing.is_valid().to_pylist() == [value is not None for value in whole]
+        assert nothing.take(pa.array([0])).type == nothing.type
+
+
+def test_pruned() -> None:
+    of = mapper({"a": "left.a", "b": "left.b", "c": pc.field("left", "c") + 1})
+    assert pruned(of, ALL) is of
+    assert isinstance(of, Struct)
+    assert pruned(of, frozenset("b")) == Struct(of.fields[1:])  # what is computed may fail
+    assert pruned(mapper("left.a"), NONE) == mapper("left.a")

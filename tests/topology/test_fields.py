@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow.compute as pc
+
 from statelib import Materialized, Stores, StreamsBuilder, TimeWindows, count, sum_
 from statelib.topology.fields import fields_of_sources
 
@@ -29,6 +31,14 @@ def test_a_chain_reads_what_its_parts_do() -> None:
         .to("out")
     )
     assert fields(builder) == {"t": None, "s": {"good", "id", "amount"}}
+
+
+def test_a_join_reads_what_of_its_result_is_looked_at() -> None:
+    builder = StreamsBuilder("job")
+    table = builder.table("t", Materialized.as_(Stores.persistent_versioned_key_value_store("s", MINUTE)))
+    joined = builder.stream("s").join(table, {"a": "left.b", "c": "left.d", "e": pc.add(pc.field("left", "f"), 1)})
+    joined.group_by_key().aggregate({"sum": sum_("a")}).to_stream().to("out")
+    assert fields(builder) == {"t": None, "s": {"b", "f"}}  # what is computed may fail, and stays
 
 
 def test_what_is_written_is_read_whole() -> None:
