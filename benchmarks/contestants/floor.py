@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from benchmarks.contestants.contestant import Contestant
 from benchmarks.dataset import CLICKS, RATES, Dataset
 from benchmarks.works import WORKS
+from statelib.topics.encodings import column_encodings
 
 if TYPE_CHECKING:
     from benchmarks.works import Work
@@ -36,7 +37,7 @@ class Floor(Contestant):
     title = "pyarrow, reading and writing only"
     settings = (
         "one thread; reads the columns that the work needs, writes the answer (made before) as Parquet with the same "
-        "settings as a topic archive: zstd, checksums, dictionaries"
+        "settings as a topic archive: zstd, checksums, encodings"
     )
     is_exact = True
     agrees = tuple(WORKS)
@@ -69,15 +70,13 @@ def main(work: str, dataset: str, output: str) -> None:
     with pa.memory_map(str(Path(output) / "answer.arrow")) as mapped, pa.ipc.open_file(mapped) as stored:
         answer = stored.read_all()
         numbered = answer.append_column("offset", pa.array(np.arange(len(answer))))
-        delta = ["offset", *(name for name in ("timestamp", "window_start") if name in numbered.column_names)]
         pq.write_table(
             numbered,
             Path(output) / "answer.parquet",
             row_group_size=_ROW_GROUP_ROWS,
             compression="zstd",
             write_page_checksum=True,
-            use_dictionary=[name for name in numbered.column_names if name not in delta],
-            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
+            **column_encodings(numbered),
         )
 
 

@@ -7,8 +7,8 @@ A file is named after its first record, as Kafka's log segments are, and after t
 Nobody sees it until it is committed, and what an attempt leaves behind disturbs nobody. Equal records give equal bytes,
 however they were handed over: settings are fixed, and where a row group or a file ends depends on the records alone.
 Pages are compressed with zstd and carry checksums; the footer is sealed (`statelib.topics.footer`). A column gets a
-dictionary if values repeat at the beginning of its file; of the others, whole numbers and times are delta-encoded. A
-file has no column ``headers`` while no record has any; the first row group with some begins a file that has.
+dictionary if values repeat at the beginning of its file (`statelib.topics.encodings` has the others). A file has no
+column ``headers`` while no record has any; the first row group with some begins a file that has.
 """
 
 from __future__ import annotations
