@@ -35,6 +35,7 @@ _CALLS = {
 }  # fmt: skip
 WRITES = frozenset({"write", "pwrite64", "writev", "sendfile", "pwritev", "pwritev2", "copy_file_range", "fallocate"})
 NEEDS_SPACE = WRITES | {"open", "creat", "mkdir", "link", "rename", "symlink"}
+NEEDS_PERMISSION = frozenset({"open", "creat", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "truncate"})
 SYNCS = frozenset({"fsync", "fdatasync"})
 
 _FLAGS_AT = {2: 1, 257: 2}

@@ -9,6 +9,7 @@ from tests.faults.campaign.disk_full import DISK_FULL
 from tests.faults.campaign.kills import KILLS
 from tests.faults.campaign.late_attempts import SPECULATION, ZOMBIE_ATTEMPTS
 from tests.faults.campaign.memory import MEMORY
+from tests.faults.campaign.no_permission import NO_PERMISSION
 from tests.faults.campaign.power import POWER
 from tests.faults.campaign.scheduler import AIRFLOW
 from tests.faults.campaign.spark import EXECUTORS, SPARK_KILLS
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
-        *(KILLS, POWER, CORRUPTION, DISK_FULL, MEMORY, ZOMBIES, AMBIGUOUS, STORE),
+        *(KILLS, POWER, CORRUPTION, DISK_FULL, NO_PERMISSION, MEMORY, ZOMBIES, AMBIGUOUS, STORE),
         *(SPARK_KILLS, EXECUTORS, SPECULATION, ZOMBIE_ATTEMPTS, AIRFLOW),
     )
 }
