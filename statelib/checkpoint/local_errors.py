@@ -6,15 +6,13 @@ import errno
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.error_numbers import AGAIN, meaning
+from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_AGAIN = "run the same command again"
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_FORBIDDEN = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
 _IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY})
 
 
@@ -35,11 +33,9 @@ def local_errors(verb: str, path: Path) -> Iterator[None]:
     except OSError as error:
         file = error.filename2 or error.filename or path
         what = f"cannot {verb}: {error.strerror or error}"
-        if error.errno in _FORBIDDEN:
-            next_step = "check who owns the directory and who may write to it, or set another state_dir"
-            raise ConfigurationError(what, file=file, next_step=next_step) from error
         if error.errno in _IN_THE_WAY:
-            next_step = f"move what is in its place away, and {_AGAIN}"
+            next_step = f"move what is in its place away, and {AGAIN}"
             raise ConfigurationError(what, file=file, next_step=next_step) from error
-        next_step = f"free space on the disk, and {_AGAIN}" if error.errno in _FULL else _AGAIN
-        raise RetryableError(what, file=file, next_step=next_step) from error
+        kind, next_step = meaning(error.errno)
+        other = ", or set another state_dir" if kind is ConfigurationError else ""
+        raise kind(what, file=file, next_step=next_step + other) from error

@@ -237,11 +237,12 @@ class RunningSuppress:
     def memory_bytes(self) -> int:
         """What of the buffer is in memory; without bounds of its own, what the next batch will make of it.
 
-        The next batch is taken to be like the last, and as much to leave past memory as has the last time.
+        The next batch is taken to be like the last, and as much to leave past memory as has the last time: it is there
+        once as columns of the store, and once in the order in which it leaves.
         """
         if self._spec.suppressed.buffer.is_bounded:
             return self._buffer.memory_bytes()
-        return self._buffer.memory_bytes(self._came) + self._buffer.past_bytes
+        return self._buffer.memory_bytes(self._came) + 2 * self._buffer.past_bytes
 
     def _without_repeats(self, batch: Batch, uptake: Uptake) -> Batch:
         """Drops and counts what would be a second final result of a window."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from contextlib import contextmanager
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError
 
-from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
+from statelib.error_numbers import meaning
+from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.storage_options import CREDENTIAL, STORE_PREFIXES
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ _SHORTEST_SECRET = 4
 """Shorter option values (``true``, ``3s``) are no secrets, and taking them out would garble the message."""
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-_FORBIDDEN = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _ANSWER = re.compile(r"<\?xml.*", re.DOTALL)
 _ANSWER_PARTS = re.compile(r"<(Code|Message)>([^<]*)</")
@@ -63,17 +61,13 @@ def mapped_errors(verb: str, address: str, options: Mapping[str, str]) -> Iterat
     except (UnknownConfigurationKeyError, ValueError) as error:
         raise problem(ConfigurationError, error, "check the address and the storage options") from None
     except (BaseError, OSError) as error:
-        number = _errno(error)
-        if number in _FORBIDDEN:
-            raise problem(ConfigurationError, error, "check who owns the directory and who may write to it") from None
-        if verb == "open the storage":
+        kind, next_step = meaning(error_number(error))
+        if verb == "open the storage" and kind is not ConfigurationError:
             raise problem(ConfigurationError, error, "check the address and the storage options") from None
-        again = "run the same command again"
-        next_step = f"free space on the disk, and {again}" if number in _FULL else again
-        raise problem(RetryableError, error, next_step) from None
+        raise problem(kind, error, next_step) from None
 
 
-def _errno(error: BaseException) -> int | None:
+def error_number(error: BaseException) -> int | None:
     """The operating system's error number; obstore and delta-rs have it only in words."""
     number = getattr(error, "errno", None)
     if isinstance(number, int):

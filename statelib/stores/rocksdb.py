@@ -221,7 +221,8 @@ class RocksDbBackend:
         """Tells the tables that are kept what else their families are given, and what expires."""
         for family, first, end in batch.ranges:
             if family in self._kept and first < end:
-                self._kept[family].expire(Range(first, end))
+                with mapped_errors(self._path):
+                    self._kept[family].expire(Range(first, end))
         for family, key, _ in batch.operations if self._kept else ():
             if family in self._kept:
                 self._kept[family].add_others(Keys(key, key))
@@ -340,8 +341,9 @@ class RocksDbBackend:
                 family.close()
             database.close()
         if self._kept:
-            for link in self._path.glob(f"*{_KEPT_SUFFIX}"):
-                link.unlink()
+            with mapped_errors(self._path):
+                for link in self._path.glob(f"*{_KEPT_SUFFIX}"):
+                    link.unlink()
 
     def _existing_families(self, *, create: bool) -> list[str]:
         if not (self._path / "CURRENT").exists():
@@ -354,7 +356,8 @@ class RocksDbBackend:
                 )
             if not create:
                 raise ConfigurationError("there is no state directory", file=self._path)
-            self._path.mkdir(parents=True, exist_ok=True)
+            with mapped_errors(self._path):
+                self._path.mkdir(parents=True, exist_ok=True)
             return []
         with mapped_errors(self._path):
             return [name for name in Rdict.list_cf(str(self._path), self._options) if name != "default"]

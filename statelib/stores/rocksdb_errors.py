@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from statelib.error_numbers import FORBIDDEN, FULL, meaning
 from statelib.errors import (
     ConfigurationError,
     CorruptedDataError,
     HindstreamError,
     InternalError,
-    RetryableError,
 )
 
 if TYPE_CHECKING:
@@ -45,14 +44,23 @@ def mapped(error: Exception, path: Path) -> HindstreamError:
             file=file,
             next_step="restore the directory from a checkpoint",
         )
-    if "LOCK" in text:
+    number = _error_number(error)
+    if "LOCK" in text and number not in FORBIDDEN:
         return ConfigurationError(
             "the state directory is open in another process",
             file=path,
             next_step="end that process, or give this one a directory of its own",
         )
-    if text.startswith("IO error") or "(os error " in text:  # RocksDB's, and those of its layer in Rust
-        full = any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT))
-        next_step = "free space on the disk, and run the same command again" if full else "run the same command again"
-        return RetryableError(f"RocksDB could not read or write: {text}", file=file, next_step=next_step)
+    # RocksDB's, those of its layer in Rust, and Python's.
+    if text.startswith("IO error") or "(os error " in text or isinstance(error, OSError):
+        kind, next_step = meaning(number)
+        other = ", or set another state_dir" if kind is ConfigurationError else ""
+        return kind(f"RocksDB could not read or write: {text}", file=file, next_step=next_step + other)
     return InternalError(f"RocksDB failed: {text}", file=file)
+
+
+def _error_number(error: Exception) -> int | None:
+    """The system's number for an error; RocksDB and its layer in Rust have those that matter here in words alone."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    return next((number for number in FORBIDDEN | FULL if os.strerror(number) in str(error)), None)

@@ -28,9 +28,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError, RetryableError
+from statelib.error_numbers import meaning
+from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError
 from statelib.storage import Storage, reason_without_secrets
-from statelib.storage.errors import mapped_errors
+from statelib.storage.errors import error_number, mapped_errors
 from statelib.storage.local_files import make_directories, sync_file
 from statelib.topics.file_index import FileIndex
 
@@ -149,10 +150,10 @@ class DeltaLog:
             raise self._damage(what, table.version(), lambda table: found(table)[1])
         return last
 
-    def store_error(self, verb: str, error: Exception) -> RetryableError:
+    def store_error(self, verb: str, error: Exception) -> HindstreamError:
         """The error of a store that did not do what was asked for."""
-        what = f"cannot {verb}: {reason_without_secrets(error, self.options)}"
-        return RetryableError(what, file=self.uri, next_step="run the same command again")
+        kind, next_step = meaning(error_number(error))
+        return kind(f"cannot {verb}: {reason_without_secrets(error, self.options)}", file=self.uri, next_step=next_step)
 
     def _open(self, version: int | None) -> DeltaTable:
         return DeltaTable(self.uri, version=version, storage_options=dict(self.options))

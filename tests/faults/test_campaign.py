@@ -16,6 +16,7 @@ CASES = [
     "zombie:next/task.restored/overtaken by two slices:2",
     "zombie:rewrite/publish.before-commit/overtaken:1",
     "disk-full:next from then on:500",
+    "no-permission:next from then on:366",
     "memory:no more:2",
     *(f"power:cut:{seed}" for seed in (1, 7, 36)),  # these lost records before the log of a topic was synced
 ]

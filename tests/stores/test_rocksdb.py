@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import subprocess
 import sys
@@ -175,3 +176,18 @@ def test_a_full_disk_is_to_be_freed(tmp_path: Path, text: str) -> None:
     error = mapped(Exception(text), tmp_path)
     assert isinstance(error, RetryableError)
     assert error.next_step == "free space on the disk, and run the same command again"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Exception("IO error: While mkdir if missing: /s/db: Permission denied"),
+        Exception("IO error: While open a file for lock: /s/db/LOCK: Permission denied"),
+        PermissionError("Permission denied (os error 13)"),  # of its layer in Rust: without a number
+        PermissionError(errno.EACCES, "Permission denied", "/s/db"),
+    ],
+)
+def test_a_directory_of_somebody_else_is_not_tried_again(tmp_path: Path, found: Exception) -> None:
+    error = mapped(found, tmp_path)
+    assert isinstance(error, ConfigurationError)
+    assert "who may write" in error.next_step
