@@ -22,6 +22,9 @@ USED_BY_TASKS = frozenset({
 })  # fmt: skip
 """Third-party packages that a task cannot do without."""
 
+BROUGHT_ALONG = frozenset({"cffi", "charset_normalizer", "pandas", "pycparser", "scipy", "yaml"})
+"""What pyarrow (pandas, at its first array) and numba import of their own accord where it is installed."""
+
 _IMPORT = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
 
 
@@ -44,7 +47,7 @@ class Start(Measurement):
         command = str(Path(sys.executable).with_name("hindstream"))
         seconds = [_seconds([command, "--help"]) for _ in range(self.repeats)]
         yield Figure("hindstream --help", min(seconds), "s", at_most=0.3, details={"most": max(seconds)})
-        for module, used in (("statelib", frozenset()), ("statelib.task", USED_BY_TASKS)):
+        for module, used in (("statelib", frozenset()), ("statelib.task", USED_BY_TASKS | BROUGHT_ALONG)):
             packages = min((_packages(module) for _ in range(self.repeats)), key=lambda ms: sum(ms.values()))
             heavy = {name: ms for name, ms in packages.items() if ms >= self.heavy_ms and name not in used}
             heavy = dict(sorted(heavy.items(), key=lambda item: -item[1]))
