@@ -69,7 +69,7 @@ class Fault:
         run: Does a case in a folder of its own, in a process of its own that has one thread.
         prepare: What all cases need, below a folder; must be picklable.
         batch: So many cases are done with one ``prepare``; None: all.
-        at_once: Whether cases may run beside others.
+        at_once: How many cases a worker does at a time: several where they mostly wait; 0: one case at a time in all.
     """
 
     name: str
@@ -78,4 +78,4 @@ class Fault:
     run: Callable[[Case, Path, Any], Outcome]
     prepare: Callable[[Path], AbstractContextManager[Any]] = lambda _: nullcontext(None)
     batch: int | None = None
-    at_once: bool = True
+    at_once: int = 1

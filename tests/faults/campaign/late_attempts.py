@@ -242,9 +242,9 @@ def _outcome(run: _Run, prepared: _Prepared, how: str) -> Outcome:
 
 SPECULATION = Fault(
     "speculation", "a worker stopped, its task done by a speculative attempt, woken: it changes nothing",
-    _cases, _speculation, _prepare, at_once=False,
+    _cases, _speculation, _prepare, at_once=0,
 )  # fmt: skip
 ZOMBIE_ATTEMPTS = Fault(
     "zombie-attempt", "a host stopped, its executor believed lost, its task done elsewhere, woken: it changes nothing",
-    _cases, _zombie, _prepare, at_once=False,
+    _cases, _zombie, _prepare, at_once=0,
 )  # fmt: skip

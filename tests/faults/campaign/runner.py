@@ -130,7 +130,7 @@ def _outcomes(
                 Case(fault.name, what, one) for what, one in fault.cases(prepared, seed, quick)
             ]
             some = cases[done : done + (fault.batch or len(cases))]
-            yield from _run_all(fault, some, place, prepared, workers if fault.at_once else 1)
+            yield from _run_all(fault, some, place, prepared, max(workers * fault.at_once, 1))
         shutil.rmtree(place, ignore_errors=True)
         done += len(some)
         if done >= len(cases):

@@ -209,9 +209,9 @@ SPARK_KILLS = Fault(
     _kill_cases,
     _kill,
     prepare,
-    at_once=False,
+    at_once=0,
 )
 EXECUTORS = Fault(
     "executors", "executors and workers of a cluster killed mid-task: equal output", _executor_cases, _executors,
-    prepare, at_once=False,
+    prepare, at_once=0,
 )  # fmt: skip

@@ -105,6 +105,7 @@ STORE = Fault(
     _run,
     _prepare,
     _SEEDS_OF_A_SERVER,
+    at_once=4,
 )
 AMBIGUOUS = Fault(
     "ambiguous", "landed, then an error is returned: made exactly once", _ambiguous_cases, _ambiguous, _prepare
