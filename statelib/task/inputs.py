@@ -13,7 +13,7 @@ from statelib.operators.fields import both, fields_of_mapper, reads_key
 from statelib.task.merge import merge
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
 from statelib.topics.reader import PartitionReader
-from statelib.topology.fields import fields_of_sources
+from statelib.topology.fields import wanted_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class Inputs:
         self._storage = storage
         self._quarantine = quarantine
         self._progress: dict[str, Progress] = {}
-        self._fields = fields_of_sources(work.sub_topology.nodes)
+        self._fields = wanted_fields(work.sub_topology.nodes)
         self._sources = [self._open(node) for node in work.sub_topology.all_sources]
         self.most_at_once: int | None = None
         """How many records are taken up at a time at most, however many have been read; None: any number."""

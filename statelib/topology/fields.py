@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.operators.fields import ALL, FieldsSpec, both
-from statelib.topology.nodes import Processor, Source
+from statelib.topology.nodes import Processor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,18 +14,8 @@ if TYPE_CHECKING:
     from statelib.topology.nodes import Node
 
 
-def fields_of_sources(nodes: Sequence[Node]) -> dict[str, Fields]:
-    """By source node, the fields that matter.
-
-    Args:
-        nodes: Of a sub-topology, parents before their children.
-    """
-    wanted = wanted_fields(nodes)
-    return {node.name: wanted[node.name] for node in nodes if isinstance(node, Source)}
-
-
 def wanted_fields(nodes: Sequence[Node]) -> dict[str, Fields]:
-    """By node, the fields of what it forwards that others look at.
+    """By node, the fields of what it forwards that others look at; of a source: what has to be read.
 
     Args:
         nodes: Of a sub-topology, parents before their children.

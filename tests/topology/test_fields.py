@@ -5,7 +5,7 @@ from datetime import timedelta
 import pyarrow.compute as pc
 
 from statelib import Materialized, Stores, StreamsBuilder, TimeWindows, count, sum_
-from statelib.topology.fields import fields_of_sources
+from statelib.topology.fields import wanted_fields
 
 MINUTE = timedelta(minutes=1)
 
@@ -13,7 +13,7 @@ MINUTE = timedelta(minutes=1)
 def fields(builder: StreamsBuilder) -> dict[str, object]:
     (sub,) = builder.build().sub_topologies
     topics = {source.name: source.topic for source in sub.all_sources}
-    return {topics[name]: found for name, found in fields_of_sources(sub.nodes).items()}
+    return {topics[name]: found for name, found in wanted_fields(sub.nodes).items() if name in topics}
 
 
 def test_a_chain_reads_what_its_parts_do() -> None:
