@@ -36,6 +36,5 @@ def local_errors(verb: str, path: Path) -> Iterator[None]:
         if error.errno in _IN_THE_WAY:
             next_step = f"move what is in its place away, and {AGAIN}"
             raise ConfigurationError(what, file=file, next_step=next_step) from error
-        kind, next_step = meaning(error.errno)
-        other = ", or set another state_dir" if kind is ConfigurationError else ""
-        raise kind(what, file=file, next_step=next_step + other) from error
+        kind, next_step = meaning(error.errno, on_host=True)
+        raise kind(what, file=file, next_step=next_step) from error

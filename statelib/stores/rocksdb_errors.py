@@ -53,9 +53,8 @@ def mapped(error: Exception, path: Path) -> HindstreamError:
         )
     # RocksDB's, those of its layer in Rust, and Python's.
     if text.startswith("IO error") or "(os error " in text or isinstance(error, OSError):
-        kind, next_step = meaning(number)
-        other = ", or set another state_dir" if kind is ConfigurationError else ""
-        return kind(f"RocksDB could not read or write: {text}", file=file, next_step=next_step + other)
+        kind, next_step = meaning(number, on_host=True)
+        return kind(f"RocksDB could not read or write: {text}", file=file, next_step=next_step)
     return InternalError(f"RocksDB failed: {text}", file=file)
 
 
