@@ -13,13 +13,13 @@ import random
 from typing import TYPE_CHECKING
 
 from statelib.errors import RetryableError
-from tests.faults import subject
-from tests.faults.calls import NEEDS_SPACE, SYNCS, Call
-from tests.faults.campaign.case import Case, Fault, Outcome
-from tests.faults.campaign.scenarios import Run, scenario, scenarios
+from tests.faults.calls import NEEDS_SPACE, SYNCS
+from tests.faults.campaign.case import Fault
+from tests.faults.campaign.refused_calls import Refusal
+from tests.faults.campaign.scenarios import scenarios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 _QUICK_CASES = 50
@@ -33,41 +33,21 @@ def needs_room(name: str, path: str, flags: int) -> bool:
     return name in SYNCS or (name in NEEDS_SPACE and (name != "open" or bool(flags & os.O_CREAT)))
 
 
+_FULL = Refusal(errno.ENOSPC, needs_room, RetryableError)
+
+
 def _cases(made: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
     """``seed``: at which call, from 1."""
-    calls = {name: sum(needs_room(*call) for call in scenario(made, name).calls) for name in subject.SCENARIOS}
     every = [
-        (f"{name} {how}", number)
-        for name, most in calls.items()
-        for number in range(1, most + 1)
-        for how in ["once" if (number + seed) % 2 else "from then on"]
+        (f"{name} {'once' if (number + seed) % 2 else 'from then on'}", number) for name, number in _FULL.places(made)
     ]
     return sorted(random.Random(seed).sample(every, _QUICK_CASES)) if quick else every
 
 
-def full_at(number: int, *, stays: bool) -> Callable[[Call], int | None]:
-    """Fails the n-th call that needs room; ``stays``: and all that follow."""
-    seen = 0
-
-    def before(call: Call) -> int | None:
-        nonlocal seen
-        if not needs_room(call.name, call.path, call.flags):
-            return None
-        seen += 1
-        return errno.ENOSPC if seen == number or (stays and seen > number) else None
-
-    return before
-
-
-def _run(case: Case, folder: Path, made: Path) -> Outcome:
-    name, _, how = case.what.partition(" ")
-    run = Run(folder, made, name)
-    ended = run.driver().run_traced(run.root, full_at(case.seed, stays=how != "once"))
-    if ended.code and not (isinstance(ended.error, RetryableError) and ended.error.next_step):
-        return Outcome(wrong=f"it ends with {ended}")
-    return run.recovered(f"{ended.error}" if ended.code else "it went on")
-
-
 DISK_FULL = Fault(
-    "disk-full", "no room at each write in turn: a clean error, and resumed as undisturbed", _cases, _run, scenarios
+    "disk-full",
+    "no room at each write in turn: a clean error, and resumed as undisturbed",
+    _cases,
+    _FULL.run,
+    scenarios,
 )
