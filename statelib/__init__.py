@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     )
     from statelib.job import Expectation, Job, expect, load_job
     from statelib.join_windows import JoinWindows
-    from statelib.json_serde import JsonSerde
     from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
     from statelib.processor import (
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.serdes.json import JsonSerde
     from statelib.snapshots import StateSnapshot, StoreSnapshot, open_state
     from statelib.state import (
         KeyValueBytesStoreSupplier,
@@ -94,7 +94,6 @@ _HOMES = {
         "RetryableError",
     ),
     "statelib.join_windows": ("JoinWindows",),
-    "statelib.json_serde": ("JsonSerde",),
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
@@ -102,6 +101,7 @@ _HOMES = {
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
         "PunctuationType", "Record", "RecordMetadata",
     ),
+    "statelib.serdes.json": ("JsonSerde",),
     "statelib.snapshots": ("StateSnapshot", "StoreSnapshot", "open_state"),
     "statelib.state": (
         "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",

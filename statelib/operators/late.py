@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_OFFSET
-from statelib.json_serde import json_text
 from statelib.serdes import serde_for
+from statelib.serdes.json import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

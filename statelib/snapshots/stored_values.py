@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.errors import ConfigurationError
-from statelib.json_serde import JsonSerde
 from statelib.operators.aggregations import Aggregation, Aggregations
 from statelib.operators.table_aggregations import TableAggregations
 from statelib.serdes import serde_for
+from statelib.serdes.json import JsonSerde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from statelib.json_serde import json_text
+from statelib.serdes.json import json_text
 
 
 def test_any_value_is_text_for_people():

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
-from statelib.json_serde import JsonSerde
 from statelib.serdes import RowSerde, serde_for
+from statelib.serdes.json import JsonSerde
 
 KAFKA = [  # type, values, bytes: what Kafka's serialisers write
     (pa.int32(), [1, -1, None], ["00000001", "ffffffff", None]),

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from statelib.errors import ConfigurationError
-from statelib.serdes import Lenient, StrictSerde
+from statelib.serdes.base import Lenient, StrictSerde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
