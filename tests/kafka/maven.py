@@ -1,0 +1,155 @@
+"""The test bed's Java parts: what Maven builds and fetches, by a Maven that is fetched too.
+
+A machine needs a Java run-time (``./dev`` sees to that) and, the first time, Maven Central or a mirror of it: Maven
+takes mirrors and proxies from ``~/.m2/settings.xml`` as always, and keeps what it fetches in ``~/.m2/repository``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).with_name("streams-app")
+TARGET = PROJECT / "target"
+
+_VERSION = "3.9.11"
+_URL = (
+    f"https://repo.maven.apache.org/maven2/org/apache/maven/apache-maven/{_VERSION}/apache-maven-{_VERSION}-bin.tar.gz"
+)
+_SHA512 = (
+    "bcfe4fe305c962ace56ac7b5fc7a08b87d5abd8b7e89027ab251069faebee516"
+    "b0ded8961445d6d91ec1985dfe30f8153268843c89aa392733d1a3ec956c9978"
+)
+_UNPACK = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack"
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class JavaPartsMissing(Exception):
+    """Something in Java that a test needs can be neither built nor fetched."""
+
+
+def build() -> Path:
+    """Builds the project where it has changed since the last time; its ``target`` folder.
+
+    In it ``classes`` and ``lib`` are the class path of all that is Java here, ``spark-jars`` Spark's Kafka connector.
+    """
+    TARGET.mkdir(exist_ok=True)
+    stamp, wanted = TARGET / "built", _fingerprint()
+    with _locked(TARGET / "lock"):
+        if not stamp.exists() or stamp.read_text() != wanted:
+            for left in TARGET.iterdir():  # a class or a jar that is no longer wanted must not be found
+                if left.is_dir():
+                    shutil.rmtree(left)
+            _maven("compile", cwd=PROJECT)
+            stamp.write_text(wanted)
+    return TARGET
+
+
+def unpacked(artifact: str) -> Path:
+    """The folder of an archive in Maven Central; unpacked once.
+
+    Args:
+        artifact: ``group:artifact:version:type:classifier``.
+    """
+    folder = _cache() / artifact.replace(":", "-")
+    with _locked(_beside(folder, "lock")):
+        if not folder.exists():
+            part = _beside(folder, "part")
+            shutil.rmtree(part, ignore_errors=True)
+            _maven(_UNPACK, f"-Dartifact={artifact}", f"-DoutputDirectory={part}", cwd=folder.parent)
+            part.rename(folder)
+    return folder
+
+
+def _fingerprint() -> str:
+    sources = sorted(path for path in (PROJECT / "src").rglob("*") if path.is_file())
+    digest = hashlib.sha256(_VERSION.encode())
+    for path in (PROJECT / "pom.xml", *sources):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(PROJECT)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _maven(*arguments: str, cwd: Path) -> None:
+    options = {"MAVEN_OPTS": f"{_QUICK_START} {os.environ.get('MAVEN_OPTS', '')}"}
+    command = [_home() / "bin" / "mvn", "--batch-mode", "--quiet", "--strict-checksums", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | options,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise JavaPartsMissing(
+            f"Maven ({' '.join(arguments)}) has failed in {cwd}. What is not yet in ~/.m2/repository it fetches from "
+            f"Maven Central, or from the mirror that ~/.m2/settings.xml names. It said:\n"
+            f"{(done.stdout + done.stderr)[-4000:]}"
+        )
+
+
+def _home() -> Path:
+    """Maven's folder; the archive is fetched and checked the first time."""
+    folder = _cache() / f"apache-maven-{_VERSION}"
+    with _locked(_beside(folder, "lock")):
+        if not folder.exists():
+            part = _beside(folder, "part")
+            shutil.rmtree(part, ignore_errors=True)
+            with tarfile.open(fileobj=io.BytesIO(_archive())) as archive:
+                archive.extractall(part, filter="data")
+            (part / folder.name).rename(folder)
+            part.rmdir()
+    return folder
+
+
+def _archive() -> bytes:
+    try:
+        with urllib.request.urlopen(_URL, timeout=60) as response:
+            content: bytes = response.read()
+    except (urllib.error.URLError, OSError) as error:
+        raise JavaPartsMissing(
+            f"Maven, which builds the Java parts of these tests, cannot be fetched: {_URL}: {error}"
+        ) from error
+    if hashlib.sha512(content).hexdigest() != _SHA512:
+        raise JavaPartsMissing(
+            f"{_URL} is not the file that the tests know: its SHA-512 is another; is a proxy in between?"
+        )
+    return content
+
+
+def _cache() -> Path:
+    """A folder that outlives a checkout's ``target``: that of the Python environment, or the user's."""
+    if sys.prefix != sys.base_prefix:
+        folder = Path(sys.prefix) / "java-parts"
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hindstream"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _beside(folder: Path, suffix: str) -> Path:
+    return folder.with_name(f"{folder.name}.{suffix}")
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Holds a lock that other processes respect."""
+    with file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
