@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.serdes.avro.serde import AvroSerde
     from statelib.serdes.json import JsonSerde
     from statelib.snapshots import StateSnapshot, StoreSnapshot, open_state
     from statelib.state import (
@@ -101,6 +102,7 @@ _HOMES = {
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
         "PunctuationType", "Record", "RecordMetadata",
     ),
+    "statelib.serdes.avro.serde": ("AvroSerde",),
     "statelib.serdes.json": ("JsonSerde",),
     "statelib.snapshots": ("StateSnapshot", "StoreSnapshot", "open_state"),
     "statelib.state": (
@@ -118,20 +120,20 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Aggregation", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError", "Consumed",
-    "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError", "FixedKeyProcessor",
-    "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError", "Job",
-    "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
+    "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError",
+    "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError",
+    "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError",
+    "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
     "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
-    "ProcessorContext", "ProcessorSupplier", "Produced", "PunctuationType", "Record", "RecordMetadata",
-    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
-    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores",
-    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream",
-    "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver",
-    "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier",
-    "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore",
-    "Windowed", "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state",
-    "per_record", "sum_",
+    "ProcessorContext", "ProcessorSupplier", "Produced", "PunctuationType", "Record", "RecordMetadata", "Repartitioned",
+    "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows",
+    "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores", "StreamJoined",
+    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
+    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
+    "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
+    "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state", "per_record",
+    "sum_",
 ]  # fmt: skip
 
 

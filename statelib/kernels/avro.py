@@ -1,0 +1,184 @@
+"""Reads Avro's binary encoding, driven by a small program that a schema is compiled into.
+
+Each value that is read becomes an event, a number and the place in the schema that it is of; what is made of the events
+is another's work (`statelib.serdes.avro.decode`). Every value takes at least a byte, so there are no more events than
+bytes. Nothing is trusted: each length, index and count is checked before it is used.
+
+A program is int64 words::
+
+    END                                 the value is complete
+    BOOLEAN, INT, LONG  place           event: the number
+    FIXED               place, size     event: where the bytes begin (also floats and doubles)
+    BYTES               place           event: where the bytes begin << 32 | how many
+    ENUM                place, symbols  event: the index
+    UNION               place, members, then for each member where its code begins     event: the index
+    JUMP                to
+    BLOCKS              place           begins an array or a map; event: how many items
+    ITEM                past            the next item, whose code follows; if there is none goes on at ``past``
+
+Source: the Avro specification 1.12, "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.kernels.compiled import Bytes, Int64s, Int64sOut, compiled, helper, i64
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+END, BOOLEAN, INT, LONG, FIXED, BYTES, ENUM, UNION, JUMP, BLOCKS, ITEM = range(11)
+
+GOOD, TRUNCATED, TOO_LONG, INT_RANGE, NO_BOOLEAN, NEGATIVE_LENGTH, NO_MEMBER, NO_SYMBOL, TRAILING, BLOCK = range(10)
+"""What is wrong with a value."""
+
+FRAME_WORDS = 2
+"""Words of the stack that an open array or map takes."""
+
+
+@helper
+def _read_long(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
+    """A number, and where it ends; negative: minus what is wrong."""
+    number, shift = 0, 0
+    while at < end:
+        byte = int(data[at])
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) & 0x7FFFFFFFFFFFFFFF ^ -(number & 1), at
+        shift += 7
+        if shift > 63:
+            return 0, -TOO_LONG
+    return 0, -TRUNCATED
+
+
+@compiled(i64(Int64s, Bytes, Int64s, Int64s, Int64sOut, Int64sOut, Int64sOut, Int64sOut, Int64sOut))
+def read_events(
+    code: NDArray[np.int64],
+    data: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+    stack: NDArray[np.int64],
+    place: NDArray[np.int64],
+    value: NDArray[np.int64],
+    wrong: NDArray[np.int64],
+    wrong_at: NDArray[np.int64],
+) -> int:
+    """Reads ``data[start[i]:][:length[i]]`` for each ``i``; a value that is wrong leaves no events.
+
+    Args:
+        code: The program.
+        data: All values' bytes.
+        start: int64[n].
+        length: int64[n].
+        stack: `FRAME_WORDS` for each array or map that can be open at a time.
+        place: Written: int64[at least the sum of ``length``].
+        value: Written, of the same length.
+        wrong: Written, int64[n]: `GOOD` or what is wrong.
+        wrong_at: Written, int64[n]: at which byte of the value.
+
+    Returns:
+        How many events there are.
+    """
+    events = 0
+    for row in range(len(start)):
+        at, end = start[row], start[row] + length[row]
+        first, top, pc, problem = events, 0, 0, GOOD
+        while problem == GOOD:
+            kind = code[pc]
+            if kind == END:
+                if at < end:
+                    problem = TRAILING
+                break
+            if kind == JUMP:
+                pc = code[pc + 1]
+                continue
+            if kind == FIXED:
+                if end - at < code[pc + 2]:
+                    problem = TRUNCATED
+                    break
+                place[events], value[events] = code[pc + 1], at
+                events += 1
+                at += code[pc + 2]
+                pc += 3
+                continue
+            if kind == BOOLEAN:
+                if at >= end:
+                    problem = TRUNCATED
+                    break
+                if data[at] > 1:
+                    problem = NO_BOOLEAN
+                    break
+                place[events], value[events] = code[pc + 1], data[at]
+                events += 1
+                at += 1
+                pc += 2
+                continue
+            if kind == BLOCKS:
+                stack[top], stack[top + 1] = events, 0
+                top += FRAME_WORDS
+                place[events], value[events] = code[pc + 1], 0
+                events += 1
+                pc += 2
+                continue
+            if kind == ITEM and stack[top - 1] > 0:
+                stack[top - 1] -= 1
+                pc += 2
+                continue
+            number, after = _read_long(data, at, end)
+            if after < 0:
+                problem = -after
+                break
+            if kind == ITEM:
+                if number < 0:  # then the block's size in bytes follows
+                    number = -number
+                    size, after = _read_long(data, after, end)
+                    if after < 0:
+                        problem = -after
+                        break
+                    if size < 0:
+                        problem = NEGATIVE_LENGTH
+                        break
+                if number < 0 or number > end - after:  # each item takes at least a byte
+                    problem = BLOCK
+                    break
+                if number == 0:
+                    top -= FRAME_WORDS
+                    pc = code[pc + 1]
+                else:
+                    value[stack[top - 2]] += number
+                    stack[top - 1] = number - 1
+                    pc += 2
+                at = after
+                continue
+            place[events], value[events] = code[pc + 1], number
+            if kind == LONG:
+                pc += 2
+            elif kind == INT:
+                if number != (number << 32) >> 32:
+                    problem = INT_RANGE
+                    break
+                pc += 2
+            elif kind == BYTES:
+                if number < 0:
+                    problem = NEGATIVE_LENGTH
+                    break
+                if number > end - after:
+                    problem = TRUNCATED
+                    break
+                value[events] = after << 32 | number
+                after += number
+                pc += 2
+            else:
+                if number < 0 or number >= code[pc + 2]:
+                    problem = NO_SYMBOL if kind == ENUM else NO_MEMBER
+                    break
+                pc = pc + 3 if kind == ENUM else code[pc + 3 + number]
+            events += 1
+            at = after
+        wrong[row], wrong_at[row] = problem, at - start[row]
+        if problem != GOOD:
+            events = first
+    return events

@@ -1,0 +1,149 @@
+r"""The bytes that a Schema Registry's serializers put before a value.
+
+::
+
+    +----------+---------------------------+----------------------------------+
+    | 0x00, u8 | schema id i32, big-endian | the value: Avro, Protobuf, JSON  |
+    +----------+---------------------------+----------------------------------+
+
+A Protobuf value begins with the path to its message in the schema's file: the number of steps, and each step's index,
+as zigzag varints; the first message of the file, ``[0]``, is the one byte 0.
+
+Source: Confluent's "Formats, Serializers, and Deserializers", Wire Format.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.errors import ConfigurationError
+from statelib.kernels.spans import copy_spans
+from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from statelib.serdes.base import Lenient
+    from statelib.serdes.schema_source import RegisteredSchema, SchemaSource
+
+HEAD_BYTES = 5
+_MAGIC = 0
+
+
+class UnusableSchema(Exception):
+    """A schema that values cannot be decoded by; the message says why."""
+
+
+def payloads(data: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64], NDArray[np.object_]]:
+    """Takes the heads off.
+
+    Returns:
+        int64[m]: which values have one; what follows it; int64[m]: the ids; object[n]: why others have none.
+    """
+    spans, rows = values_of(data)
+    reasons = no_reasons(len(data))
+    short = spans.length < HEAD_BYTES
+    first = np.zeros(len(rows), np.uint8)
+    first[spans.length > 0] = spans.content[spans.start[spans.length > 0]]
+    no_magic = (first != _MAGIC) & (spans.length > 0)
+    reasons[rows[short]] = f"no schema id: less than {HEAD_BYTES} bytes"
+    reasons[rows[no_magic]] = [f"the magic byte is {byte:#04x}, not 0x00" for byte in first[no_magic]]
+    good = ~short & ~no_magic
+    content, start, length = spans.take(good)
+    ids = content[start[:, None] + np.arange(1, HEAD_BYTES)].view(">i4").reshape(-1).astype(np.int64)
+    return rows[good], Spans(content, start + HEAD_BYTES, length - HEAD_BYTES), ids, reasons
+
+
+def deserialize_by_id(
+    data: pa.Array, arrow_type: pa.DataType, decoder: Callable[[int], Callable[[Spans], Lenient]]
+) -> Lenient:
+    """Decodes each value by the schema that its id stands for.
+
+    Args:
+        data: Binary.
+        arrow_type: Of the values.
+        decoder: Of an id; raises `UnusableSchema`.
+    """
+    rows, spans, ids, reasons = payloads(data)
+    parts = []
+    for schema_id in np.unique(ids).tolist():
+        here = np.flatnonzero(ids == schema_id)
+        try:
+            decode = decoder(schema_id)
+        except UnusableSchema as problem:
+            reasons[rows[here]] = f"schema {schema_id}: {problem}"
+            continue
+        parts.append((rows[here], decode(spans.take(here))))
+    return put_together(len(data), arrow_type, parts, reasons)
+
+
+def registered(source: SchemaSource, schema_id: int, kind: str) -> RegisteredSchema:
+    """A schema of the registry.
+
+    Raises:
+        UnusableSchema: There is none, or it is of another kind.
+    """
+    schema = source.schema(schema_id)
+    if schema is None:
+        raise UnusableSchema("the registry has none with this id")
+    if schema.kind != kind:
+        raise UnusableSchema(f"it is {schema.kind}, not {kind}")
+    return schema
+
+
+def with_heads(head: bytes, values: pa.BinaryArray) -> pa.BinaryArray:
+    """``head`` before each value; null stays null."""
+    content, start, length = spans_of(values)
+    valid = valid_of(values)
+    offsets = offsets_of((length + len(head)) * valid)
+    data = np.empty(offsets[-1], np.uint8)
+    at = offsets[:-1][valid]
+    data[at[:, None] + np.arange(len(head))] = np.frombuffer(head, np.uint8)
+    copy_spans(content, start[valid], length[valid], data, at + len(head))
+    return binary_array(offsets, data, valid)
+
+
+def head_of(schema_id: int) -> bytes:
+    """Magic byte and id."""
+    return bytes([_MAGIC]) + schema_id.to_bytes(4, "big", signed=True)
+
+
+@lru_cache(maxsize=1024)
+def id_to_write(source: SchemaSource | None, subject: str | None, schema: RegisteredSchema, register: bool) -> int:  # noqa: FBT001 - part of the cache's key
+    """The id of the schema that values are written by, asked for once a process.
+
+    Raises:
+        ConfigurationError: No subject is declared, or the schema is not under it.
+        RetryableError: The registry does not answer.
+    """
+    if source is None or subject is None:
+        raise ConfigurationError(
+            "to write values with a schema's id, the serde needs the subject that the schema is registered under",
+            next_step='give it one: subject="clicks-value"',
+        )
+    return source.id_of(subject, schema, register=register)
+
+
+def check_declared(registry: object, subject: str | None, *, register: bool) -> None:
+    """That what is said about a registry fits together.
+
+    Raises:
+        ConfigurationError: A subject without a registry, or registering without a subject.
+    """
+    if (subject is not None and registry is None) or (register and subject is None):
+        lacks, what = ("registry", "a subject") if registry is None else ("subject", "register")
+        raise ConfigurationError(f"a serde with {what} needs a {lacks}", next_step=f"give it one, or leave {what} out")
+
+
+def described(registry: object, subject: str | None) -> dict[str, Any]:
+    """What a serde says of its registry: not where it is, which may change."""
+    if registry is None:
+        return {}
+    return {"wire_format": "schema-registry"} | ({"subject": subject} if subject else {})
