@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     )
     from statelib.serdes.avro.serde import AvroSerde
     from statelib.serdes.json import JsonSerde
+    from statelib.serdes.protobuf.serde import ProtobufSerde
     from statelib.snapshots import StateSnapshot, StoreSnapshot, open_state
     from statelib.state import (
         KeyValueBytesStoreSupplier,
@@ -104,6 +105,7 @@ _HOMES = {
     ),
     "statelib.serdes.avro.serde": ("AvroSerde",),
     "statelib.serdes.json": ("JsonSerde",),
+    "statelib.serdes.protobuf.serde": ("ProtobufSerde",),
     "statelib.snapshots": ("StateSnapshot", "StoreSnapshot", "open_state"),
     "statelib.state": (
         "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",
@@ -125,12 +127,12 @@ __all__ = [
     "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError",
     "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
     "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
-    "ProcessorContext", "ProcessorSupplier", "Produced", "PunctuationType", "Record", "RecordMetadata", "Repartitioned",
-    "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindows",
-    "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores", "StreamJoined",
-    "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindows",
-    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
-    "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata",
+    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
+    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores",
+    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream",
+    "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver",
+    "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
     "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state", "per_record",
     "sum_",

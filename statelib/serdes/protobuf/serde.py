@@ -1,0 +1,161 @@
+"""Protobuf, plain and as a schema registry's serializers write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.serdes.base import StrictSerde
+from statelib.serdes.protobuf.codec import Codec
+from statelib.serdes.protobuf.descriptors import message_at
+from statelib.serdes.protobuf.message_path import by_path
+from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
+from statelib.serdes.wire_format import (
+    UnusableSchema,
+    check_declared,
+    described,
+    deserialize_by_id,
+    head_of,
+    id_to_write,
+    registered,
+    with_heads,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from statelib.serdes.base import Lenient
+    from statelib.serdes.schema_source import RegisteredSchema, SchemaSource
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufSerde(StrictSerde):
+    """A Protobuf message; the Arrow type follows from its descriptor (`statelib.serdes.protobuf.kinds`).
+
+    With a registry: the wire format of Confluent's ``KafkaProtobufSerializer``, in which each value says of which
+    message of which schema it is. Values of another message than ``message`` are undecodable; fields are read by their
+    numbers, as always, and those that ``message`` does not have are left out.
+
+    Args:
+        descriptors: A ``FileDescriptorSet``, or the file with it, which is read at once:
+            ``protoc --include_imports --descriptor_set_out=clicks.desc clicks.proto``.
+        message: The message's full name, such as ``shop.Click``.
+        registry: Where the schemas of values are; None: plain Protobuf.
+        subject: What the message's file is registered under, for writing; such as ``clicks-value``.
+        register: Whether writing registers it, if it is not yet.
+
+    Raises:
+        ConfigurationError: The descriptors cannot be read, or lack the message or an import; or it holds itself.
+    """
+
+    descriptors: bytes | Path = field(repr=False)
+    message: str
+    registry: SchemaSource | None = None
+    subject: str | None = None
+    register: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.descriptors, Path):
+            object.__setattr__(self, "descriptors", _read(self.descriptors))
+        check_declared(self.registry, self.subject, register=self.register)
+        _codec(self)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """See `Serde`."""
+        return _codec(self).kind.arrow_type
+
+    def serialize(self, values: pa.Array) -> pa.BinaryArray:
+        """See `Serde`.
+
+        Raises:
+            InputError: A value that the message cannot hold.
+            ConfigurationError: It is to be written with an id, and the schema is not under the subject.
+            RetryableError: The registry does not answer.
+        """
+        codec = _codec(self)
+        encoded = codec.encode(values)
+        if self.registry is None:
+            return encoded
+        schema_id = id_to_write(self.registry, self.subject, codec.schema, self.register)
+        return with_heads(head_of(schema_id) + codec.path, encoded)
+
+    def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
+        """See `Serde`.
+
+        Raises:
+            RetryableError: The registry does not answer.
+            ConfigurationError: It does not let us in.
+        """
+        codec = _codec(self)
+        if self.registry is not None:
+            return deserialize_by_id(data, self.arrow_type, lambda schema_id: _by_id(self, schema_id).decode)
+        spans, rows = values_of(data)
+        return put_together(len(data), self.arrow_type, [(rows, codec.decode(spans))], no_reasons(len(data)))
+
+    def describe(self) -> Mapping[str, object]:
+        """See `Serde`; the descriptors without files that the message does not need."""
+        return {
+            "serde": "protobuf",
+            "type": str(self.arrow_type),
+            "message": self.message,
+            "descriptors": _codec(self).described,
+            **described(self.registry, self.subject),
+        }
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        what = f"the Protobuf descriptors cannot be read: {error.strerror}"
+        raise ConfigurationError(what, file=path, next_step="check the path") from None
+
+
+@lru_cache(maxsize=256)
+def _codec_of(descriptors: bytes, message: str) -> Codec:
+    return Codec(descriptors, message)
+
+
+def _codec(serde: ProtobufSerde) -> Codec:
+    assert isinstance(serde.descriptors, bytes)  # noqa: S101 - read when it was declared
+    return _codec_of(serde.descriptors, serde.message)
+
+
+class _ById:
+    """Values of one schema of a registry: each says which of its messages it is."""
+
+    def __init__(self, serde: ProtobufSerde, schema: RegisteredSchema) -> None:
+        self._serde, self._schema = serde, schema
+
+    def decode(self, spans: Spans) -> Lenient:
+        count, serde = len(spans.start), self._serde
+        reasons, parts = no_reasons(count), []
+        for path, (rows, begin) in by_path(spans, reasons).items():
+            named = message_at(self._schema.text, path)
+            if named != serde.message:
+                reasons[rows] = (
+                    f"a {named}, not a {serde.message}" if named else f"the schema has no message {list(path)}"
+                )
+                continue
+            content, start, length = spans.take(rows)
+            payload = Spans(content, start + begin, length - begin)
+            parts.append((rows, _codec(serde).decode(payload)))
+        return put_together(count, serde.arrow_type, parts, reasons)
+
+
+@lru_cache(maxsize=1024)
+def _by_id(serde: ProtobufSerde, schema_id: int) -> _ById:
+    """What decodes values of an id; remembered in the process, but for ids that the registry does not know."""
+    assert serde.registry is not None  # noqa: S101 - told by the caller, for the type checker
+    schema = registered(serde.registry, schema_id, "PROTOBUF")
+    try:
+        message_at(schema.text, [0])
+    except ValueError as error:
+        raise UnusableSchema(str(error)) from None
+    return _ById(serde, schema)
