@@ -45,7 +45,7 @@ def mapped(error: Exception, path: Path) -> HindstreamError:
             next_step="restore the directory from a checkpoint",
         )
     number = _error_number(error)
-    if "LOCK" in text and number not in FORBIDDEN:
+    if "LOCK" in text and number is None:
         return ConfigurationError(
             "the state directory is open in another process",
             file=path,

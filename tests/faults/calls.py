@@ -294,7 +294,10 @@ class _Tracer:
             elif kind == "F":
                 path = self._of_descriptor(value)
                 if path.startswith(self._below):
-                    status = Path(f"/proc/{self._child}/fd/{value & 0xFFFFFFFF}").stat()
+                    try:
+                        status = Path(f"/proc/{self._child}/fd/{value & 0xFFFFFFFF}").stat()
+                    except FileNotFoundError:  # the process has ended since, or another thread has closed it
+                        return None
                 paths.append(path)
         if not any(path.startswith(self._below) for path in paths):
             return None

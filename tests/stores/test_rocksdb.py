@@ -170,7 +170,11 @@ def test_a_killed_process_leaves_data_and_position_together(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["IO error: No space left on device: While fdatasync: /s/db/000004.log", "No space left on device (os error 28)"],
+    [
+        "IO error: No space left on device: While fdatasync: /s/db/000004.log",
+        "IO error: No space left on device: While open a file for lock: /s/db/LOCK: No space left on device",
+        "No space left on device (os error 28)",
+    ],
 )
 def test_a_full_disk_is_to_be_freed(tmp_path: Path, text: str) -> None:
     error = mapped(Exception(text), tmp_path)
