@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,7 +126,7 @@ class Cluster:
         self._send(self._producer, topic, messages)
 
     def produce_in_transaction(self, topic: str, messages: Iterable[Message], *, abort: bool = False) -> None:
-        """Appends records in one transaction, which is committed or aborted."""
+        """Appends records in one transaction, which is committed or aborted, and waits for its end."""
         producer = self.transactional_producer()
         producer.begin_transaction()
         self._send(producer, topic, messages)
@@ -133,12 +134,21 @@ class Cluster:
             producer.abort_transaction(_SECONDS)
         else:
             producer.commit_transaction(_SECONDS)
+        self.await_transactions(topic)
 
     def transactional_producer(self) -> Producer:
         """A producer that is ready for a transaction, for what `produce_in_transaction` does not do."""
         producer = Producer(self._producer_settings | {"transactional.id": uuid.uuid4().hex})
         producer.init_transactions(_SECONDS)
         return producer
+
+    def await_transactions(self, topic: str) -> None:
+        """Waits until no transaction is open in a topic: a broker says that one has ended before it notes it there."""
+        deadline = time.monotonic() + _SECONDS
+        while self._offsets(topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED) != self.end_offsets(topic):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"a transaction has been open in {topic} for {_SECONDS} s")
+            time.sleep(0.01)
 
     def read(self, topic: str, *, read_committed: bool = True) -> list[Record]:
         """All records that a topic has now, by partition and offset."""
@@ -178,9 +188,11 @@ class Cluster:
         result = self._admin.list_consumer_group_offsets([request])[group].result(_SECONDS)
         return {(at.topic, at.partition): GroupOffset(at.offset, at.metadata or "") for at in result.topic_partitions}
 
-    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(
+        self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[int, int]:
         wanted = {TopicPartition(topic, partition): spec for partition in range(self.topics()[topic])}
-        futures = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        futures = self._admin.list_offsets(wanted, isolation_level=isolation)
         return {at.partition: future.result(_SECONDS).offset for at, future in futures.items()}
 
     def _send(self, producer: Producer, topic: str, messages: Iterable[Message]) -> None:

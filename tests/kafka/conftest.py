@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kafka.broker import Broker
+from tests.kafka.registry import SchemaRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,3 +44,12 @@ def cluster(broker: Broker) -> Cluster:
 def unique(request: pytest.FixtureRequest) -> str:
     """A prefix for names of topics and groups that no other test has."""
     return re.sub(r"[^a-zA-Z0-9]+", "-", request.node.nodeid.split("/")[-1])[-150:].strip("-")
+
+
+@pytest.fixture(scope="session")
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a schema registry that speaks Confluent's API; each test takes subjects of its own."""
+    registry = SchemaRegistry(tmp_path_factory.mktemp("schema-registry"))
+    registry.start()
+    yield registry.url
+    registry.kill()

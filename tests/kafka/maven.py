@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -70,7 +71,8 @@ def unpacked(artifact: str) -> Path:
         if not folder.exists():
             part = _beside(folder, "part")
             shutil.rmtree(part, ignore_errors=True)
-            _maven(_UNPACK, f"-Dartifact={artifact}", f"-DoutputDirectory={part}", cwd=folder.parent)
+            with tempfile.TemporaryDirectory() as litter:  # where there is no project it leaves its notes behind
+                _maven(_UNPACK, f"-Dartifact={artifact}", f"-DoutputDirectory={part}", cwd=Path(litter))
             part.rename(folder)
     return folder
 

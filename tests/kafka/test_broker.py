@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from statelib.topics.partitioner import partition_for
 from tests.kafka.cluster import GroupOffset, Message, Record
+from tests.kafka.streams_app import StreamsApp
 
 if TYPE_CHECKING:
     from tests.kafka.broker import Broker
@@ -111,6 +112,15 @@ def test_a_secured_broker_lets_in_who_knows_the_password(secured_broker: Broker,
     for wrong in ({"sasl.password": "wrong"}, {"security.protocol": "PLAINTEXT"}):
         with pytest.raises(KafkaException):
             AdminClient(cluster.settings | wrong, logger=_silent()).list_topics(timeout=1)
+
+
+def test_java_gets_into_a_secured_broker_too(secured_broker: Broker, unique: str, tmp_path: Path) -> None:
+    for topic in ("visits", "sessions"):
+        secured_broker.cluster.create_topic(f"{unique}-{topic}")
+    secured_broker.cluster.produce(f"{unique}-visits", [Message(b"a", b"", 1)])
+    with StreamsApp("sessions", secured_broker, unique, tmp_path / "state", topic_prefix=f"{unique}-") as app:
+        app.catch_up()
+        assert app.dump("sessions-store") == [{"key": "a", "value": 1, "start_ms": 1, "end_ms": 1}]
 
 
 _OWNER = """
