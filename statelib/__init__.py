@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from statelib.changelog import StoreFormat, export_changelog
     from statelib.dsl import (
         Branched,
         BranchedKStream,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
+    "statelib.changelog": ("StoreFormat", "export_changelog"),
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
@@ -124,18 +126,18 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError",
     "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError",
-    "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError",
-    "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
-    "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
-    "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata",
-    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
-    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores",
-    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream",
-    "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver",
-    "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
-    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state", "per_record",
-    "sum_",
+    "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError",
+    "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream",
+    "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named",
+    "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record",
+    "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
+    "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder",
+    "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
+    "TestRecord", "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore",
+    "Topology", "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
+    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
+    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
+    "export_changelog", "load_job", "max_", "mean_", "min_", "open_state", "per_record", "sum_",
 ]  # fmt: skip
 
 

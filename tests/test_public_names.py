@@ -13,7 +13,7 @@ OURS = {
     # Hindstream's own: how a job, a mapper and an aggregation are written, and what goes wrong.
     "Aggregation", "ConfigurationError", "CorruptedDataError", "Expectation", "FencedError", "HindstreamError",
     "InputError", "InternalError", "Job", "JsonSerde", "RetryableError", "TestRecord", "count", "describe", "expect",
-    "load_job", "max_", "mean_", "min_", "open_state", "per_record", "sum_",
+    "export_changelog", "load_job", "max_", "mean_", "min_", "open_state", "per_record", "sum_",
 }  # fmt: skip
 
 

@@ -1,5 +1,8 @@
-"""Changelogs of stores: stores rebuilt from them, and their compaction."""
+"""Changelogs of stores: stores rebuilt from them, their compaction, and those of live applications."""
 
+from statelib.changelog.export import export_changelog
+from statelib.changelog.formats import StoreFormat
+from statelib.changelog.import_records import import_changelog
 from statelib.changelog.rebuild import changelog_records, rebuild
 
-__all__ = ["changelog_records", "rebuild"]
+__all__ = ["StoreFormat", "changelog_records", "export_changelog", "import_changelog", "rebuild"]

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.stores.byte_columns import Column
 
+HEAD, TAIL = np.dtype([("zero", "u1"), ("timestamp", ">i8")]), np.dtype([("sequence", ">i4")])
+"""What is before the key's bytes in a log key, and behind them."""
+
 _SEQUENCES = 1 << 31
 
 
@@ -59,8 +62,8 @@ def split_keys(raws: Column, arrivals: int, store: str) -> tuple[Column, NDArray
     Raises:
         CorruptedDataError: One is too short, or not such a key.
     """
-    heads, rest = split_head(raws, np.dtype([("zero", "u1"), ("timestamp", ">i8")]), store)
-    keys, tails = split_tail(rest, np.dtype([("sequence", ">i4")]), store)
+    heads, rest = split_head(raws, HEAD, store)
+    keys, tails = split_tail(rest, TAIL, store)
     if heads["zero"].any():
         raise CorruptedDataError("a record of a join buffer's changelog has a key that is none of its", store=store)
     arrival = arrivals_of(tails["sequence"].astype(np.int64), arrivals)

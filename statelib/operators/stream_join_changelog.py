@@ -45,6 +45,11 @@ _PLACE = np.dtype([("timestamp", ">i8"), ("sequence", ">i4")])
 _HEAD = np.dtype([("timestamp", ">i8"), ("is_left", "u1")])
 
 
+def window_keys(keys: Column, timestamp: NDArray[np.int64], arrival: NDArray[np.int64]) -> Column:
+    """A side's log keys; ``arrival``: the how manieth of the join each record is, from 0 on."""
+    return joined(keys, times(timestamp), packed(sequences_of(arrival)))
+
+
 def split_window_keys(raws: Column, arrivals: int, store: str) -> tuple[Column, NDArray[np.int64], NDArray[np.int64]]:
     """Keys, timestamps (ms) and arrivals of a side's log keys; ``arrivals``: how many there have been.
 
@@ -147,8 +152,9 @@ class StreamJoinChangelog:
             if changelog is not None:
                 mine = np.flatnonzero(side == of)
                 there = rows.rows[numbers[mine]]
-                sequence = packed(sequences_of(there["arrival"]))
-                keys = joined(self._keys.take(np.ascontiguousarray(there["key_code"])), times(there["time"]), sequence)
+                keys = window_keys(
+                    self._keys.take(np.ascontiguousarray(there["key_code"])), there["time"], there["arrival"]
+                )
                 self._log(changelog, rows, of, keys, numbers[mine], causes[mine], mine < gone, time)
 
     def _log_held(

@@ -76,7 +76,7 @@ def join_buffer_view(described: Described, view: ViewName) -> View | None:
         first = encode_place(max(ask.since_ms or 0, 0))
         end = None if ask.until_ms is None else encode_place(max(ask.until_ms, 0))
         for places, raws in scan_columns(place.backend, name, first, end):
-            timestamp, keys, rows = decode_columns(places, raws, name)
+            timestamp, _, keys, rows = decode_columns(places, raws, name)
             value = _rows(header, rows).field("value")
             yield {"key": keys, "value": value, "timestamp": timestamp, "joined_after": timestamp + grace_ms}
 

@@ -39,7 +39,7 @@ def join_window_view(described: Described, view: ViewName) -> View | None:
         if one is not None:
             first, end = encode_key(one, max(ask.since_ms or 0, 0), 0), encode_key(one, _END_OF_TIME, _END_OF_TIME)
         for raw_keys, values in scan_columns(place.backend, JoinWindowStore.families(name)[0], first, end):
-            keys, timestamp = decode_keys(raw_keys, name)
+            keys, timestamp, _ = decode_keys(raw_keys, name)
             yield {"key": keys, "value": values, "timestamp": timestamp}
 
     value = described.type("value")
@@ -63,7 +63,7 @@ def held_view(described: Described, view: ViewName) -> View | None:
         HeldStore(place.backend, name)  # refuses another format
         del ask
         for raw_keys, values in scan_columns(place.backend, name, FIRST_HELD_KEY):
-            timestamp, is_left, keys = decode_held_keys(raw_keys, name)
+            timestamp, is_left, _, keys = decode_held_keys(raw_keys, name)
             yield {
                 "key": keys,
                 "side": np.where(is_left, "left", "right"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
 from itertools import count
 from threading import Lock
@@ -66,6 +67,22 @@ class RestoredTasks:
                 self._checkpoints(task_id).distrust()
             raise
 
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A new folder on this host's disk, removed at the end of the ``with``.
+
+        Raises:
+            ConfigurationError: It has been closed.
+        """
+        with self._lock:
+            self._check_open()
+            folder = self._folder.path / f"{next(self._numbers)}"
+            folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
     def close(self) -> None:
         """Removes the folder; a second call does nothing."""
         with self._lock:
@@ -76,10 +93,13 @@ class RestoredTasks:
     def _checkpoints(self, task_id: str) -> Checkpoints:
         return Checkpoints(self._warehouse, JobLayout(self._commit.job).state(task_id), self._cache / task_id)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConfigurationError("the snapshot of a state is closed", job=self._commit.job)
+
     def _restored(self, task_id: str) -> Path:
         with self._lock:
-            if self._closed:
-                raise ConfigurationError("the snapshot of a state is closed", job=self._commit.job)
+            self._check_open()
             if task_id not in self._there:
                 directory = self._folder.path / f"{next(self._numbers)}" / task_id
                 try:

@@ -6,6 +6,7 @@ All that it takes is in the warehouse: the commit, the description of the topolo
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from statelib.manifests import Commit, CommittedTask, StoreDescription, TopologyDescription
+    from statelib.manifests import Commit, CommittedTask, TopologyDescription
 
 DEFAULT_STATE_DIR = ".hindstream"
 """Of the setting ``state_dir``."""
@@ -155,11 +156,15 @@ class StateSnapshot:
     def stores(self) -> tuple[StoreSnapshot, ...]:
         """All stores, in the order of the topology."""
         schemas = {store.name: decode_schema(store.arrow_schema) for store in self._topology.stores}
+        nodes = {node.name: node for node in self._topology.nodes}
+        tasks = Counter(int(task_id.partition("_")[0]) for task_id in self._commit.tasks)
         found = []
         for store in self._topology.stores:
             siblings = {s.name: (s, schemas[s.name]) for s in self._topology.stores if s.node == store.node}
-            described = Described(store, schemas[store.name], siblings, self._commit.semantics or "kip")
-            found.append(StoreSnapshot(described, views_of(described), self._tasks(store), self._restored, self.close))
+            semantics = self._commit.semantics or "kip"
+            described = Described(store, schemas[store.name], siblings, semantics, nodes, tasks)
+            shares = self._tasks(described)
+            found.append(StoreSnapshot(described, views_of(described), shares, self._restored, self.close))
         return tuple(found)
 
     def store(self, name: str) -> StoreSnapshot:
@@ -175,17 +180,12 @@ class StateSnapshot:
         step = f"one of: {known}" if known else "the job is stateless"
         raise ConfigurationError("the job has no such store", job=self.job, store=name, next_step=step)
 
-    def _tasks(self, store: StoreDescription) -> dict[int, tuple[str, CommittedTask]]:
+    def _tasks(self, described: Described) -> dict[int, tuple[str, CommittedTask]]:
         """The tasks that have a share of the store, by partition."""
         found = {}
         for task_id, task in self._commit.tasks.items():
             sub, _, partition = task_id.partition("_")
-            if int(sub) == store.sub_topology:
+            if int(sub) == described.store.sub_topology:
                 found[int(partition)] = task_id, task
-        first = dict(sorted(found.items())[:1])
-        return first if self._is_global(store) else dict(sorted(found.items()))
-
-    def _is_global(self, store: StoreDescription) -> bool:
-        """Whether each task has the whole of it."""
-        nodes = {node.name: node for node in self._topology.nodes}
-        return any("reading" in nodes[parent].settings for parent in nodes[store.node].parents)
+        in_order = sorted(found.items())
+        return dict(in_order[:1] if described.is_global else in_order)

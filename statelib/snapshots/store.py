@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -173,9 +176,36 @@ class StoreSnapshot:
             raise self._refusal("its rows have no time", "leave since and until out")
         return self._batches(chosen, names, ask, self._asked(partitions))
 
+    @property
+    def described(self) -> Described:
+        """What is known of the store without its content."""
+        return self._described
+
+    @contextmanager
+    def opened(self, partition: int) -> Iterator[Place]:
+        """A task's share of the store as it lies, for readers that need more than a view shows.
+
+        Raises:
+            ConfigurationError: There is no such partition, or the state has expired meanwhile.
+            CorruptedDataError: A file of the state is missing or damaged.
+        """
+        self._asked([partition])
+        task_id, task = self._tasks[partition]
+        try:
+            with self._restored.open(task_id, self._described.store.families) as backend:
+                clocks = task.position.clocks.get(self._described.store.node, {})
+                yield Place(backend, clocks, task.position.stream_time)
+        except HindstreamError as error:
+            error.place.setdefault("task", task_id)
+            raise
+
+    def scratch(self) -> AbstractContextManager[Path]:
+        """A folder on this host's disk for whoever sorts what a store holds; removed at the end of the ``with``."""
+        return self._restored.scratch()
+
     def _batches(self, view: View, names: list[str], ask: Ask, partitions: list[int]) -> Iterator[pa.RecordBatch]:
         key = ask.where.get(view.routed_by or "")
-        is_placed_by_key = key is not None and "value_serde" not in self._described.settings  # else by a processor
+        is_placed_by_key = key is not None and not self._described.is_of_processor
         if is_placed_by_key:
             own = partition_for(pa.array([key], pa.binary()), len(self._tasks))[0]
             partitions = sorted(partitions, key=lambda partition: (partition != own, partition))
@@ -188,21 +218,15 @@ class StoreSnapshot:
                 return
 
     def _of_partition(self, view: View, names: list[str], ask: Ask, partition: int) -> Iterator[pa.RecordBatch]:
-        task_id, task = self._tasks[partition]
         fields = [self._field(view, name) for name in names]
-        try:
-            with self._restored.open(task_id, self._described.store.families) as backend:
-                clocks = task.position.clocks.get(self._described.store.node, {})
-                for raw in view.scan(Place(backend, clocks, task.position.stream_time), ask):
-                    rows = _chosen(raw, view, ask)
-                    count = len(next(iter(rows.values())))
-                    if count:
-                        shares = {PARTITION.name: pa.repeat(pa.scalar(partition, pa.int32()), count)}
-                        arrays = [shares[n] if n in shares else _decoded(view, n, rows[n]) for n in names]
-                        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-        except HindstreamError as error:
-            error.place.setdefault("task", task_id)
-            raise
+        with self.opened(partition) as place:
+            for raw in view.scan(place, ask):
+                rows = _chosen(raw, view, ask)
+                count = len(next(iter(rows.values())))
+                if count:
+                    shares = {PARTITION.name: pa.repeat(pa.scalar(partition, pa.int32()), count)}
+                    arrays = [shares[n] if n in shares else _decoded(view, n, rows[n]) for n in names]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _field(self, view: View, name: str) -> pa.Field:
         return PARTITION if name == PARTITION.name else pa.field(name, view.columns[name].type)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Aggregation, Aggregations
+from statelib.operators.stored_rows import stored_value
 from statelib.operators.table_aggregations import TableAggregations
 from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
@@ -48,7 +49,7 @@ def stored_values(settings: Mapping[str, Any], schema: pa.Schema) -> Callable[[p
     """Of a key-value or versioned store: what makes values of stored bytes."""
     if "value_serde" in settings:  # of a custom processor
         return _by_serde(settings["value_serde"], schema.field("value").type)
-    serde, results = serde_for(_stored_type(schema)), _results(settings.get("aggregator"))
+    serde, results = serde_for(stored_type(schema)), results_of(settings)
     return lambda data: results(serde.deserialize(data))
 
 
@@ -58,15 +59,17 @@ def stored_aggregates(settings: Mapping[str, Any], schema: pa.Schema) -> Callabl
         return _by_serde(settings["value_serde"], schema.field("value").type)
     if "row" not in schema.names:
         return _not_described
+    states, results = stored_states(schema), results_of(settings)
+    return lambda data: results(states(data))
+
+
+def stored_states(schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
+    """Of a window or session store: what makes states of its rows; see `results_of`."""
+    if "row" not in schema.names:
+        return _not_described
     row = schema.field("row").type
-    serde, results = serde_for(row), _results(settings.get("aggregator"))
-    is_single = [field.name for field in row] == ["value"]
-
-    def values(data: pa.Array) -> pa.Array:
-        rows = serde.deserialize(data)
-        return results(rows.field(0) if is_single else rows)
-
-    return values
+    serde = serde_for(row)
+    return lambda data: stored_value(serde.deserialize(data))
 
 
 def _not_described(data: pa.Array) -> NoReturn:
@@ -81,12 +84,14 @@ def _by_serde(described: Mapping[str, Any], arrow_type: pa.DataType) -> Callable
     return lambda data: described_serde(described, arrow_type, of="values").deserialize(data)
 
 
-def _stored_type(schema: pa.Schema) -> pa.DataType:
+def stored_type(schema: pa.Schema) -> pa.DataType:
+    """The type of a state: what is aggregated, else the value."""
     return schema.field("stored" if "stored" in schema.names else "value").type
 
 
-def _results(described: Mapping[str, Any] | None) -> Callable[[pa.Array], pa.Array]:
-    """The results that stored states stand for, given `AggregatorSpec.describe`; None: nothing is aggregated."""
+def results_of(settings: Mapping[str, Any]) -> Callable[[pa.Array], pa.Array]:
+    """What makes results of stored states: a mean of a sum and a count. The same, where nothing is aggregated."""
+    described = settings.get("aggregator")  # by `AggregatorSpec.describe`
     for name, kind in (("aggregations", Aggregations), ("table_aggregations", TableAggregations)):
         if described is not None and name in described:
             functions = [(field, Aggregation(function["function"])) for field, function in described[name]]

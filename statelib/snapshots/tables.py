@@ -64,14 +64,14 @@ def versioned_view(described: Described, view: ViewName) -> View:
     value = Column(described.type("value"), stored_values(settings, described.schema))
 
     def latest(place: Place, ask: Ask) -> Iterator[Raw]:
-        families, one = _opened(described, place), ask.where.get("key")
+        families, one = opened(described, place), ask.where.get("key")
         as_of = ask.as_of_ms
         found = latest_values(families, one) if as_of is None else values_at(families, as_of, retention_ms, one)
         for versions in found:
             yield {"key": versions.keys, "value": versions.values, "timestamp": versions.valid_from}
 
     def whole(place: Place, ask: Ask) -> Iterator[Raw]:
-        for versions in history(_opened(described, place), retention_ms, ask.where.get("key")):
+        for versions in history(opened(described, place), retention_ms, ask.where.get("key")):
             yield {
                 "key": versions.keys,
                 "value": versions.values,
@@ -88,7 +88,8 @@ def versioned_view(described: Described, view: ViewName) -> View:
     return View(columns, whole, {"key": key_serde}, "key", "valid_from")
 
 
-def _opened(described: Described, place: Place) -> VersionedFamilies:
+def opened(described: Described, place: Place) -> VersionedFamilies:
+    """What a task has of a versioned store."""
     retention_ms, interval_ms = (described.settings[name] for name in ("history_retention_ms", "segment_interval_ms"))
     interval_ms = default_segment_interval_ms(retention_ms) if interval_ms is None else interval_ms
     return VersionedFamilies(place.backend, described.name, retention_ms, interval_ms)

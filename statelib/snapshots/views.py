@@ -8,7 +8,7 @@ decoded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.manifests import StoreDescription
+    from statelib.manifests import NodeDescription, StoreDescription
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.stores.backend import Backend
@@ -43,12 +43,16 @@ class Described:
         schema: Its schema, decoded.
         siblings: The stores of the same node, itself included, by name, with their schemas.
         semantics: Of the commit.
+        nodes: All nodes of the topology, by name.
+        tasks: How many tasks each sub-topology has.
     """
 
     store: StoreDescription
     schema: pa.Schema
     siblings: Mapping[str, tuple[StoreDescription, pa.Schema]]
     semantics: Semantics
+    nodes: Mapping[str, NodeDescription] = field(default_factory=dict)
+    tasks: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,9 +64,19 @@ class Described:
         """See `StoreDescription`."""
         return self.store.settings
 
-    def type(self, field: str) -> pa.DataType:
+    @property
+    def is_global(self) -> bool:
+        """Whether each task has the whole of it."""
+        return any("reading" in self.nodes[parent].settings for parent in self.nodes[self.store.node].parents)
+
+    @property
+    def is_of_processor(self) -> bool:
+        """Whether a custom processor puts what it holds: under keys of its choice, in bytes of the job's serdes."""
+        return "value_serde" in self.settings
+
+    def type(self, name: str) -> pa.DataType:
         """The type of a field of the schema."""
-        return self.schema.field(field).type
+        return self.schema.field(name).type
 
 
 class Place(NamedTuple):
@@ -80,6 +94,10 @@ class Ask(NamedTuple):
     as_of_ms: int | None
     since_ms: int | None
     until_ms: int | None
+
+
+EVERYTHING = Ask({}, None, None, None)
+"""What is asked for by whoever wants all rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,14 +76,17 @@ def decode(raw_place: bytes, raw_value: bytes, store: str) -> WaitingRow:
     return WaitingRow(timestamp_ms, arrival, raw_value[_LENGTH.size : row_at], raw_value[row_at:])
 
 
-def decode_columns(raw_places: Column, raw_values: Column, store: str) -> tuple[NDArray[np.int64], Column, Column]:
-    """As `decode`, of many entries, without the arrivals: int64 timestamps (ms), keys, and rows.
+def decode_columns(
+    raw_places: Column, raw_values: Column, store: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Column, Column]:
+    """As `decode`, of many entries: int64 timestamps (ms), int64 arrivals, keys, and rows.
 
     Raises:
         CorruptedDataError: One has another length than it says.
     """
     places, _ = split_head(raw_places, np.dtype([("timestamp", ">i8"), ("arrival", ">i8")]), store)
-    return places["timestamp"].astype(np.int64), *split_framed(raw_values, np.dtype(">i4"), store)
+    timestamp, arrival = (places[name].astype(np.int64) for name in ("timestamp", "arrival"))
+    return timestamp, arrival, *split_framed(raw_values, np.dtype(">i4"), store)
 
 
 class JoinBufferStore:

@@ -70,14 +70,14 @@ def decode_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
     return raw[:-PLACE_BYTES], *_PLACE.unpack_from(raw, len(raw) - PLACE_BYTES)
 
 
-def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64]]:
-    """As `decode_key`, of many, without the arrivals: keys, and int64 timestamps.
+def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64], NDArray[np.int64]]:
+    """As `decode_key`, of many: keys, int64 timestamps, and int64 arrivals.
 
     Raises:
         CorruptedDataError: One is too short.
     """
     keys, places = split_tail(raws, np.dtype([("timestamp", ">i8"), ("arrival", ">i8")]), store)
-    return keys, places["timestamp"].astype(np.int64)
+    return keys, places["timestamp"].astype(np.int64), places["arrival"].astype(np.int64)
 
 
 def encode_time_key(timestamp_ms: int, arrival: int = 0, key: bytes = b"") -> bytes:
@@ -116,8 +116,10 @@ def decode_held_key(raw: bytes, store: str) -> tuple[int, bool, int, bytes]:
     return timestamp_ms, side == 1, arrival, raw[_HELD.size :]
 
 
-def decode_held_keys(raws: Column, store: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], Column]:
-    """As `decode_held_key`, of many, without the arrivals: int64 timestamps, which are left records, and keys.
+def decode_held_keys(
+    raws: Column, store: str
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], Column]:
+    """As `decode_held_key`, of many: int64 timestamps, which are left records, int64 arrivals, and keys.
 
     Raises:
         CorruptedDataError: One is too short, or of no side.
@@ -125,4 +127,4 @@ def decode_held_keys(raws: Column, store: str) -> tuple[NDArray[np.int64], NDArr
     heads, keys = split_head(raws, np.dtype([("timestamp", ">i8"), ("side", "u1"), ("arrival", ">i8")]), store)
     if len(heads) and heads["side"].max() > 1:
         raise CorruptedDataError(f"a record without a match is of side {heads['side'].max()}", store=store)
-    return heads["timestamp"].astype(np.int64), heads["side"] == 1, keys
+    return heads["timestamp"].astype(np.int64), heads["side"] == 1, heads["arrival"].astype(np.int64), keys

@@ -40,6 +40,7 @@ class Versions:
         valid_to: int64, ms; `NO_END`: it is the latest version.
         is_tombstone: bool.
         values: Serialised values; null where it is a tombstone.
+        remembered: bool: it is its key's latest version, and `statelib.stores.versioned`, rule 4, is true of it.
     """
 
     keys: pa.Array
@@ -47,6 +48,7 @@ class Versions:
     valid_to: NDArray[np.int64]
     is_tombstone: NDArray[np.bool_]
     values: pa.Array
+    remembered: NDArray[np.bool_]
 
     def filter(self, keep: NDArray[np.bool_]) -> Versions:
         """Those for which ``keep`` is true."""
@@ -57,6 +59,7 @@ class Versions:
             self.valid_to[keep],
             self.is_tombstone[keep],
             self.values.filter(chosen),
+            self.remembered[keep],
         )
 
 
@@ -64,9 +67,9 @@ def latest_values(families: VersionedFamilies, key: bytes | None = None) -> Iter
     """The latest value of each key that has one, in bytewise order of keys; ``key``: of this one only."""
     first, end = (b"", None) if key is None else (key, key + b"\x00")
     for keys, raws in scan_columns(families.backend, families.latest, first, end):
-        timestamp, values, _ = decode_latests(raws, families.name)
+        timestamp, values, remembered = decode_latests(raws, families.name)
         count = len(keys)
-        yield Versions(keys, timestamp, np.full(count, NO_END), np.zeros(count, np.bool_), values)
+        yield Versions(keys, timestamp, np.full(count, NO_END), np.zeros(count, np.bool_), values, remembered)
 
 
 def values_at(
@@ -106,7 +109,10 @@ def _versions(families: VersionedFamilies, from_ms: int, key: bytes | None) -> I
         column = pa.array(some, pa.binary())
         found = load(families, column, np.full(len(some), from_ms)).versions
         ends = np.append(found.valid_from[1:], NO_END)
-        last = found.offsets[1:][np.diff(found.offsets) > 0] - 1
+        there = np.diff(found.offsets) > 0
+        last = found.offsets[1:][there] - 1
         ends[last] = NO_END
+        remembered = np.zeros(len(found.valid_from), np.bool_)
+        remembered[last] = found.remembered[there]
         keys_of = column.take(pa.array(found.key_of()))
-        yield Versions(keys_of, found.valid_from, ends[: len(keys_of)], found.is_tombstone, found.values)
+        yield Versions(keys_of, found.valid_from, ends[: len(keys_of)], found.is_tombstone, found.values, remembered)

@@ -124,14 +124,16 @@ def test_columnar_codecs_are_the_inverse_of_those_of_one_entry(pairs, time_ms: i
     columns = decode_keys(pa.array([encode_key(*pair) for pair in pairs], pa.binary()), "s")
     assert [column.to_pylist() for column in columns] == [firsts, seconds]
     held = [encode_held_key(time_ms, is_left=is_left, arrival=4, key=key) for key in firsts]
-    times, left, keys = decode_held_keys(pa.array(held, pa.binary()), "s")
-    assert (times.tolist(), left.tolist(), keys.to_pylist()) == (
-        [time_ms] * len(pairs), [is_left] * len(pairs), firsts,
+    times, left, arrivals, keys = decode_held_keys(pa.array(held, pa.binary()), "s")
+    assert (times.tolist(), left.tolist(), arrivals.tolist(), keys.to_pylist()) == (
+        [time_ms] * len(pairs), [is_left] * len(pairs), [4] * len(pairs), firsts,
     )  # fmt: skip
     waiting = [WaitingRow(time_ms, 1, *pair) for pair in pairs]
     places = pa.array([encode_place(time_ms, 1) for _ in waiting], pa.binary())
-    times, keys, rows = decode_columns(places, pa.array([encode_value(row) for row in waiting], pa.binary()), "s")
+    values = pa.array([encode_value(row) for row in waiting], pa.binary())
+    times, arrivals, keys, rows = decode_columns(places, values, "s")
     assert (times.tolist(), keys.to_pylist(), rows.to_pylist()) == ([time_ms] * len(pairs), firsts, seconds)
+    assert arrivals.tolist() == [1] * len(pairs)
 
 
 @pytest.mark.parametrize(

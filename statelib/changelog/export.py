@@ -1,0 +1,162 @@
+"""The changelog that a live Kafka Streams application would restore a store from: of any commit, whole and compacted.
+
+What is written is, byte for byte, the last record of each key that the application itself would have sent (Kafka
+Streams 4.3, ``docs/decisions/0020-exported-changelogs.md`` has the exceptions): keys and values in the application's
+bytes (`StoreFormat`), timestamps, headers. A task's share of the store makes the partition of the same number. Nothing
+but the commit's state is needed; whether the store keeps a changelog of its own does not matter.
+
+===================  ===================================================================================================
+kind of store        records, one for each
+===================  ===================================================================================================
+key-value            key: key, value, the value's timestamp
+versioned            version within the history retention, and latest value: key, value or null, timestamp; by time
+window               window within retention: key, start i64, 0 i32; value; timestamp
+session              session within retention: key, end i64, start i64; value; its end as the timestamp
+suppression-buffer   update that is held back: `statelib.stores.buffer_value_codec`; no timestamp; header ``v``
+join-buffer          record that waits: `statelib.operators.join_buffer_changelog`; no timestamp
+join-window          record of a side: key, timestamp i64, sequence i32; value; timestamp
+subscriptions        referring row: `statelib.changelog.subscription_wrapper`
+===================  ===================================================================================================
+
+Kafka Streams has no form for the other kinds, which are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.changelog.export_buffers import JoinBufferExporter, SuppressionExporter
+from statelib.changelog.export_joins import JoinWindowExporter, SubscriptionExporter
+from statelib.changelog.export_records import Share
+from statelib.changelog.export_tables import KeyValueExporter, VersionedExporter
+from statelib.changelog.export_windows import SessionExporter, WindowExporter
+from statelib.changelog.formats import StoreFormat
+from statelib.errors import ConfigurationError
+from statelib.stores.buffer_value_codec import HEADERS_TYPE
+from statelib.topics.partitioner import partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from statelib.changelog.export_records import Exporter, Records
+    from statelib.snapshots.store import StoreSnapshot
+    from statelib.snapshots.views import Described
+
+RECORDS = pa.schema(
+    [("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64()), ("headers", HEADERS_TYPE)]
+)
+"""Of exported changelogs: value null: a deletion; timestamp in ms, null: Kafka Streams sends none."""
+
+AS_KAFKA = StoreFormat()
+
+_EXPORTERS: dict[str, Callable[[Described, StoreFormat], Exporter]] = {
+    "key-value": KeyValueExporter,
+    "versioned": VersionedExporter,
+    "window": WindowExporter,
+    "session": SessionExporter,
+    "suppression-buffer": SuppressionExporter,
+    "join-buffer": JoinBufferExporter,
+    "join-window": JoinWindowExporter,
+    "subscriptions": SubscriptionExporter,
+}
+_NO_FORM = {
+    "deduplication": "Kafka Streams has no deduplication (KIP-655 never came), so nobody knows the form of yours: read"
+    " the store with statelib.open_state(...), and write what your processor's store holds",
+    "held-records": "let the join end first: run the job until no record waits for a match, or start the application"
+    " without them, which then gives no result for those that would have met nobody",
+    "foreign-key-answers": "leave it out: Kafka Streams has no such store",
+    "punctuation": "leave it out: Kafka Streams forgets what is scheduled, and its processors schedule it anew",
+}
+
+
+def export_changelog(store: StoreSnapshot, partition: int, form: StoreFormat = AS_KAFKA) -> Iterator[pa.RecordBatch]:
+    """The records from which a live application restores a task's share of a store.
+
+    ::
+
+        with statelib.open_state("warehouse", "flight-delays", "delays") as store:
+            for partition in store.partitions:
+                for records in export_changelog(store, partition, StoreFormat(value=JsonSerde(...))):
+                    ...  # Arrow: key, value, timestamp, headers; produced to <application.id>-delays-changelog
+
+    Args:
+        store: Of a commit (`statelib.open_state`).
+        partition: One of `StoreSnapshot.partitions`, and the one of the changelog that the records belong to.
+        form: How the application writes keys and values.
+
+    Returns:
+        Batches with the columns of `RECORDS`, some thousand records each, never the whole store: to be produced in
+        this order. The same commit gives the same records in the same order, whatever slices, batches and memory it was
+        made with.
+
+    Raises:
+        ConfigurationError: Kafka Streams has no form for this kind of store; or keys or values have no bytes of
+            Kafka's own, and none are declared. While the records are read: a key would lie in another partition.
+        InputError: While the records are read: something cannot be written by the declared serde.
+        CorruptedDataError: While the records are read: a file of the state is missing or damaged.
+    """
+    described = store.described
+    if partition not in store.partitions:
+        raise ConfigurationError(
+            f"there is no partition {partition}", store=store.name, next_step=f"one of: {list(store.partitions)}"
+        )
+    return _records(store, partition, exporter_of(described, form), form)
+
+
+def exporter_of(described: Described, form: StoreFormat = AS_KAFKA) -> Exporter:
+    """What exports a store.
+
+    Raises:
+        ConfigurationError: As of `export_changelog`.
+    """
+    made = _EXPORTERS.get(described.store.kind)
+    if made is None:
+        raise ConfigurationError(
+            f"Kafka Streams has no changelog for a {described.store.kind} store",
+            store=described.name,
+            next_step=_NO_FORM.get(described.store.kind, "leave it out"),
+        )
+    if described.is_global:
+        raise ConfigurationError(
+            "a global table has no changelog: an application restores it from its topic",
+            store=described.name,
+            next_step="leave it out",
+        )
+    return made(described, form)
+
+
+def _records(store: StoreSnapshot, partition: int, exporter: Exporter, form: StoreFormat) -> Iterator[pa.RecordBatch]:
+    checked = form.placed_by_key and not store.described.is_of_processor
+    with store.opened(partition) as place, store.scratch() as scratch:
+        for records in exporter.records(Share(place, partition, scratch)):
+            if checked:
+                _check_places(records, partition, len(store.partitions), store.name)
+            if len(records.keys):
+                yield as_batch(records)
+
+
+def as_batch(records: Records) -> pa.RecordBatch:
+    """Records with the columns of `RECORDS`."""
+    count = len(records.keys)
+    timestamp = pa.nulls(count, pa.int64()) if records.timestamp is None else pa.array(records.timestamp, pa.int64())
+    headers = pa.nulls(count, HEADERS_TYPE) if records.headers is None else records.headers
+    columns = [records.keys.cast(pa.binary()), records.values.cast(pa.binary()), timestamp, headers]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+
+
+def _check_places(records: Records, partition: int, partitions: int, store: str) -> None:
+    places = partition_for(records.placed_by, partitions)
+    elsewhere = np.flatnonzero(places != partition)
+    if len(elsewhere):
+        first = int(elsewhere[0])
+        raise ConfigurationError(
+            f"the key {records.placed_by[first].as_py()!r}, as the application writes it, belongs to partition"
+            f" {places[first]} of {partitions}, where the application will look for it",
+            store=store,
+            partition=partition,
+            next_step="name the serde with which the application's topics are keyed: StoreFormat(key=...), or, if it"
+            " has a partitioner of its own, StoreFormat(placed_by_key=False)",
+        )

@@ -1,0 +1,88 @@
+"""Changelogs of what joins remember: see `statelib.changelog.export`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.changelog.export_records import Records
+from statelib.changelog.formats import LiveKeys, LiveValues
+from statelib.changelog.subscription_wrapper import encode
+from statelib.errors import ConfigurationError
+from statelib.operators.foreign_key_subscribe import Instruction
+from statelib.operators.stream_join_changelog import window_keys
+from statelib.stores.byte_columns import joined, packed
+from statelib.stores.column_scan import scan_columns
+from statelib.stores.stream_join import JoinWindowStore
+from statelib.stores.stream_join_codec import decode_keys
+from statelib.stores.subscription_codec import decode_keys as decode_subscriptions
+from statelib.stores.subscription_codec import decode_values
+from statelib.stores.subscriptions import SubscriptionStore
+from statelib.topics.partitioner import partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.changelog.export_records import Share
+    from statelib.changelog.formats import StoreFormat
+    from statelib.snapshots.views import Described
+
+
+class JoinWindowExporter:
+    """The records of one side that those of the other may meet, in bytewise order of keys and then in order of time."""
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._name = described.name
+        self._keys = LiveKeys(described, declared.key)
+        self._values = LiveValues(described, declared, aggregates=False)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.changelog.export_records`."""
+        JoinWindowStore(share.place.backend, self._name)  # refuses another format
+        for raw_keys, values in scan_columns(share.place.backend, JoinWindowStore.families(self._name)[0]):
+            stored_keys, timestamp, arrival = decode_keys(raw_keys, self._name)
+            keys = self._keys.written(stored_keys)
+            yield Records(keys, window_keys(keys, timestamp, arrival), self._values.written(values), timestamp)
+
+
+class SubscriptionExporter:
+    """The subscriptions of a foreign-key join, in the order of their keys.
+
+    The hash of a referring row is that of the bytes in which the application writes the left table's values: the format
+    of this store must be that of the left table's. The referring row's partition is the one that Kafka's partitioner
+    gives its key. Its timestamp is not kept: the task's stream time stands for it. An inner join's instruction may have
+    been the other one of the two that subscribe. Nobody looks at either once they are stored.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._name = described.name
+        self._foreign_keys = LiveKeys(described, None, "foreign_key")
+        self._keys = LiveKeys(described, declared.key)
+        self._values = LiveValues(described, declared, aggregates=False)
+        self._left_partitions = _left_partitions(described)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.changelog.export_records`."""
+        SubscriptionStore(share.place.backend, self._name)  # refuses another format
+        family, _ = SubscriptionStore.families(self._name)
+        for raw_keys, raws in scan_columns(share.place.backend, family):
+            stored_foreign, stored_keys = decode_subscriptions(raw_keys, self._name)
+            foreign_keys, keys = self._foreign_keys.written(stored_foreign), self._keys.written(stored_keys)
+            rows = self._values.written(decode_values(raws, self._name)[1])
+            partition = partition_for(keys, self._left_partitions)
+            values = encode(Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE, keys, rows, partition)
+            lengths = packed(np.array(pa.compute.binary_length(foreign_keys), ">i4"))
+            timestamp = np.full(len(keys), share.place.stream_time_ms)
+            yield Records(foreign_keys, joined(lengths, foreign_keys, keys), values, timestamp)
+
+
+def _left_partitions(described: Described) -> int:
+    """How many partitions the referring table has."""
+    nodes = described.nodes
+    source = nodes[nodes[described.store.node].parents[0]]
+    for node in nodes.values():
+        if node.settings.get("node") == "sink" and node.settings["topic"] == source.settings.get("topic"):
+            return described.tasks[node.sub_topology]
+    raise ConfigurationError("nothing tells from which partitions subscriptions come", store=described.name)

@@ -1,0 +1,121 @@
+"""Changelogs of key-value and versioned stores: see `statelib.changelog.export`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.changelog.export_records import Records, rows_of
+from statelib.changelog.formats import LiveKeys, LiveValues
+from statelib.snapshots.tables import opened
+from statelib.stores.backend import WriteBatch
+from statelib.stores.byte_columns import joined, packed, split_head, times
+from statelib.stores.column_scan import scan_columns
+from statelib.stores.rocksdb import RocksDbBackend
+from statelib.stores.versioned_scan import history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.changelog.export_records import Share
+    from statelib.changelog.formats import StoreFormat
+    from statelib.snapshots.views import Described
+    from statelib.stores.versioned_scan import Versions
+
+_FAMILY = "versions"
+_SORTING_MEMORY_BYTES = 32 << 20
+_PLACE = np.dtype([("timestamp", ">i8"), ("is_version", "u1")])
+
+
+class KeyValueExporter:
+    """Of each key its value and timestamp, in bytewise order of keys.
+
+    A plain store of a processor keeps no timestamps, and Kafka Streams logs that of the record that was processed: here
+    the task's stream time stands for it, which is not earlier.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._keys, self._values = LiveKeys(described, declared.key), LiveValues(described, declared)
+        self._described = described
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.changelog.export_records`."""
+        for raw in rows_of(self._described, share):
+            keys, values = self._keys.written(raw["key"]), self._values.written(raw["value"])
+            timestamp = raw["timestamp"].fill_null(share.place.stream_time_ms).to_numpy()
+            yield without_nulls(Records(keys, keys, values, timestamp))
+
+
+def without_nulls(records: Records) -> Records:
+    """The records that have values: what is null as the application writes it, its store does not have."""
+    if not records.values.null_count:
+        return records
+    there = np.asarray(records.values.is_valid())
+    kept = pa.array(there)
+    keys, values = records.keys.filter(kept), records.values.filter(kept)
+    timestamp = None if records.timestamp is None else records.timestamp[there]
+    return Records(records.placed_by.filter(kept), keys, values, timestamp)
+
+
+class VersionedExporter:
+    """All versions within the history retention, and the latest of each key, in order of time and then of keys.
+
+    The shipped store takes a version at its restore only while it is not older than what came before it by more than
+    the retention, looks at the end of each portion of records to see what has expired, and forgets by that a deletion
+    that a late record then undoes. In order of time nothing is late: what is restored is what was exported.
+
+    As shipped (``semantics="kafka-4.3"``) a latest value may have an interval behind it that ends where it begins, so
+    that its deletion leaves a trace (`statelib.stores.versioned`, rule 4). Where no value before it makes one, a
+    deletion of the same timestamp comes before it.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._described = described
+        self._keys, self._values = LiveKeys(described, declared.key), LiveValues(described, declared)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.changelog.export_records`; puts them into order on disk."""
+        sorting = RocksDbBackend(share.scratch, memory_bytes=_SORTING_MEMORY_BYTES, families=[_FAMILY])
+        try:
+            self._sort(share, sorting)
+            for places, raws in scan_columns(sorting, _FAMILY):
+                heads, keys = split_head(places, _PLACE, self._described.name)
+                there, values = split_head(raws, np.dtype("u1"), self._described.name)
+                which = pa.array(np.arange(len(there)), mask=there == 0)
+                yield Records(keys, keys, values.take(which), heads["timestamp"].astype(np.int64))
+        finally:
+            sorting.close()
+
+    def _sort(self, share: Share, sorting: RocksDbBackend) -> None:
+        families = opened(self._described, share.place)
+        retention_ms: int = self._described.settings["history_retention_ms"]
+        horizon_ms = families.header.stream_time - retention_ms
+        for versions in history(families, retention_ms):
+            keys, values = self._keys.written(versions.keys), self._values.written(versions.values)
+            write = WriteBatch()
+            write.put_columns(_FAMILY, _places(keys, versions.valid_from, is_version=True), _framed(values))
+            if self._described.semantics == "kafka-4.3":
+                traced = np.flatnonzero(_needs_trace(versions) & (versions.valid_from >= horizon_ms))
+                places = _places(keys.take(pa.array(traced)), versions.valid_from[traced], is_version=False)
+                write.put_columns(_FAMILY, places, _framed(pa.nulls(len(traced), pa.binary())))
+            sorting.write(write)
+
+
+def _places(keys: pa.Array, timestamp: np.ndarray[tuple[int], np.dtype[np.int64]], *, is_version: bool) -> pa.Array:
+    return joined(times(timestamp), packed(np.full(len(keys), is_version, np.uint8)), keys)
+
+
+def _framed(values: pa.Array) -> pa.Array:
+    """The values, told from none by the byte before them."""
+    return joined(packed(np.asarray(values.is_valid()).astype(np.uint8)), values.fill_null(b""))
+
+
+def _needs_trace(versions: Versions) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Latest values of which a deletion leaves a trace, though no value before them ended there."""
+    after_value = np.zeros(len(versions.valid_from), np.bool_)
+    same_key = np.asarray(pc.equal(versions.keys[1:], versions.keys[:-1]))
+    after_value[1:] = same_key & ~versions.is_tombstone[:-1]
+    return versions.remembered & ~versions.is_tombstone & ~after_value

@@ -1,0 +1,360 @@
+"""What is exported of a commit's state comes back as that state, however it was made, and however it is written."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from statelib import Materialized, StreamsBuilder, open_state
+from statelib.batch import NO_TIMESTAMP
+from statelib.changelog import StoreFormat, export_changelog, import_changelog
+from statelib.changelog.export import RECORDS
+from statelib.changelog.import_records import ARRIVALS
+from statelib.changelog.murmur3 import hash128
+from statelib.errors import ConfigurationError, InputError
+from statelib.serdes import BytesSerde, StringSerde, serde_for
+from statelib.serdes.json import JsonSerde
+from statelib.snapshots.kinds import views_of
+from statelib.snapshots.views import EVERYTHING, Place
+from statelib.stores.memory import MemoryBackend
+from tests.changelog.test_rebuild import (
+    MINUTE,
+    OF_EACH_SORT,
+    SALES,
+    TOPOLOGIES,
+    TYPES,
+    counts,
+    first_of_each_key,
+    head_of,
+    joined_by_a_foreign_key,
+    made,
+    plain_table,
+    streams_outer_joined,
+    suppressed_table,
+    totals,
+    windows,
+)
+from tests.task.pipeline import Pipeline
+from tests.task.test_process import CLICKS
+from tests.task.test_process import topology as everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from statelib.manifests import Commit
+    from statelib.snapshots import StateSnapshot, StoreSnapshot
+
+Families = dict[str, list[tuple[bytes, bytes]]]
+
+AVERAGE = pa.struct([("seen", pa.int64()), ("total", pa.float64()), ("of", pa.int64())])
+REFUSED = ("deduplication", "held-records", "foreign-key-answers", "punctuation")
+
+
+def average_of(states: pa.StructArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays(states.flatten(), fields=list(AVERAGE))
+
+
+def state_of(averages: pa.StructArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays(averages.flatten(), names=["n", "mean.sum", "mean.count"])
+
+
+def form_of(store: StoreSnapshot) -> StoreFormat:
+    """Structs as JSON, all else as Kafka has it."""
+    value = store.described.type("value")
+    if "aggregator" in store.described.settings and pa.types.is_struct(value) and "mean" in {f.name for f in value}:
+        return StoreFormat(value=JsonSerde(AVERAGE), to_live=average_of, from_live=state_of)
+    return StoreFormat(value=JsonSerde(value)) if pa.types.is_struct(value) else StoreFormat()
+
+
+def replayed(directory: Path, build: Callable[[StreamsBuilder], None], *ends: int | None, **settings: Any) -> Pipeline:
+    pipeline = Pipeline(directory, made(build), **settings)
+    pipeline.archive("sales", SALES, TYPES, partitions=2)
+    for end in ends:
+        pipeline.run(end)
+    return pipeline
+
+
+def opened(directory: Path) -> StateSnapshot:
+    return open_state(directory / "warehouse", "job", state_dir=directory / "read")
+
+
+def shares(state: StateSnapshot) -> Iterator[tuple[StoreSnapshot, int]]:
+    for store in state.stores:
+        if store.kind not in REFUSED:
+            yield from ((store, partition) for partition in store.partitions)
+
+
+def came_back(
+    store: StoreSnapshot, partition: int, form: StoreFormat, commit: Commit, batches: list[pa.RecordBatch]
+) -> MemoryBackend:
+    described, backend = store.described, MemoryBackend()
+    clocks = commit.tasks[f"{described.store.sub_topology}_{partition}"].position.clocks.get(described.store.node, {})
+    count = import_changelog(
+        described.store,
+        described.schema,
+        batches,
+        backend,
+        form,
+        clock_ms=clocks.get("store_time", NO_TIMESTAMP),
+        clocks=clocks,
+        semantics=described.semantics,
+    )
+    assert count == sum(map(len, batches))
+    return backend
+
+
+def without_update_times(family: str, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Rows of a suppression buffer; when a key was updated by stream time is measured, and no log has it."""
+    del family
+    return [
+        (key, value[:8] + bytes(8) + value[16:] if len(value) > 32 and len(key) > 1 else value) for key, value in rows
+    ]
+
+
+@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
+@pytest.mark.parametrize("build", TOPOLOGIES, ids=lambda build: build.__name__)
+def test_what_was_exported_comes_back(tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str) -> None:
+    pipeline = replayed(tmp_path, build, 5 * MINUTE, 6 * MINUTE, None, semantics=semantics)
+    stored, commit = pipeline.state(), head_of(pipeline)
+    with opened(tmp_path) as state:
+        for store, partition in shares(state):
+            if store.kind == "subscriptions":
+                continue
+            form = form_of(store)
+            batches = list(export_changelog(store, partition, form))
+            assert all(batch.schema == RECORDS for batch in batches)
+            backend = came_back(store, partition, form, commit, batches)
+            task = stored[f"{store.described.store.sub_topology}_{partition}"]
+            wanted = {family: task[family] for family in store.described.store.families}
+            found = {family: list(backend.scan(family)) for family in wanted}
+            match store.kind:
+                case "versioned":  # what is out of retention goes segment by segment, and may be there yet
+                    assert found[f"{store.name}.latest"] == wanted[f"{store.name}.latest"]
+                    assert rows_of(store, "history", Place(backend, {}, -1)) == history_in(store, partition)
+                case "suppression-buffer":
+                    assert {f: without_update_times(f, rows) for f, rows in found.items()} == {
+                        f: without_update_times(f, rows) for f, rows in wanted.items()
+                    }
+                case _:
+                    assert found == wanted
+            assert sum(map(len, batches)) > 0
+
+
+def rows_of(store: StoreSnapshot, view: Any, place: Place) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for raw in views_of(store.described)[view].scan(place, EVERYTHING):
+        rows += pa.table({name: pa.array(column) for name, column in raw.items()}).to_pylist()
+    return rows
+
+
+def history_in(store: StoreSnapshot, partition: int) -> list[dict[str, Any]]:
+    with store.opened(partition) as place:
+        return rows_of(store, "history", place)
+
+
+@pytest.mark.parametrize("build", OF_EACH_SORT, ids=lambda build: build.__name__)
+def test_slices_batches_and_memory_do_not_matter(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
+    replayed(tmp_path / "one", build, None)
+    many = [MINUTE, 5 * MINUTE, 9 * MINUTE, None]
+    replayed(tmp_path / "many", build, *many, batch_records=17, memory_budget_bytes=1 << 10)
+    exported = []
+    for directory in (tmp_path / "one", tmp_path / "many"):
+        with opened(directory) as state:
+            records = [list(export_changelog(store, partition, form_of(store))) for store, partition in shares(state)]
+            exported.append([pa.Table.from_batches(batches, RECORDS) for batches in records])
+    assert exported[0] == exported[1]
+
+
+def test_stores_of_processors_come_back(tmp_path: Path) -> None:
+    """In the bytes of the job's serdes, which are taken to be the application's."""
+    pipeline = Pipeline(tmp_path, everything())
+    pipeline.archive("clicks", CLICKS, (pa.string(), pa.string()))
+    pipeline.run(None)
+    stored, commit = pipeline.state(), head_of(pipeline)
+    with opened(tmp_path) as state:
+        kinds = set()
+        for store, partition in shares(state):
+            batches = list(export_changelog(store, partition))
+            backend = came_back(store, partition, StoreFormat(), commit, batches)
+            task = stored[f"{store.described.store.sub_topology}_{partition}"]
+            if store.kind != "versioned":
+                assert {f: list(backend.scan(f)) for f in store.described.store.families} == {
+                    f: task[f] for f in store.described.store.families
+                }
+            kinds.add(store.kind)
+        assert kinds == {"key-value", "versioned", "window", "session"}
+
+
+def test_another_serde_writes_other_bytes_that_come_back(tmp_path: Path) -> None:
+    """Keys as JSON, which lie elsewhere by their bytes: so the application's partitioner has to be another."""
+    pipeline = replayed(tmp_path, counts, None)
+    stored, commit = pipeline.state(), head_of(pipeline)
+    form = StoreFormat(key=QuotedSerde(), value=serde_for(pa.int32()), placed_by_key=False)
+    with opened(tmp_path) as state:
+        store = state.store("s")
+        for partition in store.partitions:
+            batches = list(export_changelog(store, partition, form))
+            plain = list(export_changelog(store, partition))
+            assert [row["key"] for row in rows_in(batches)] == [b'"%s"' % row["key"] for row in rows_in(plain)]
+            assert [row["value"] for row in rows_in(batches)] == [row["value"][4:] for row in rows_in(plain)]
+            backend = came_back(store, partition, form, commit, batches)
+            task = stored[f"0_{partition}"]
+            assert list(backend.scan("s")) == task["s"]
+
+
+class QuotedSerde(StringSerde):
+    """Strings as JSON has them."""
+
+    def serialize(self, values: pa.Array) -> pa.BinaryArray:
+        return pc.binary_join_element_wise('"', values, '"', "").cast(pa.binary())
+
+    def deserialize(self, data: pa.BinaryArray) -> pa.Array:
+        return pc.utf8_trim(data.cast(pa.string()), '"')
+
+    def describe(self) -> dict[str, object]:
+        return {"serde": "quoted"}
+
+
+def rows_in(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_an_aggregate_is_written_as_results_or_as_a_function_makes_it(tmp_path: Path) -> None:
+    replayed(tmp_path, totals, None)
+    with opened(tmp_path) as state:
+        store = state.store("s")
+        shown = store.read(partitions=[0]).to_pylist()
+        results = JsonSerde(store.described.type("value"))
+        (row,) = rows_in(list(export_changelog(store, 0, StoreFormat(value=results))))
+        assert results.deserialize(pa.array([row["value"]])).to_pylist() == [shown[0]["value"]]
+        assert (row["key"], row["timestamp"]) == (b"k4", round(shown[0]["timestamp"].timestamp() * 1000))
+        (row,) = rows_in(list(export_changelog(store, 0, form_of(store))))
+        (average,) = JsonSerde(AVERAGE).deserialize(pa.array([row["value"]])).to_pylist()
+        assert average["total"] / average["of"] == shown[0]["value"]["mean"]
+        assert average["seen"] == shown[0]["value"]["n"]
+
+
+def test_what_kafka_has_no_bytes_for_has_to_be_declared(tmp_path: Path) -> None:
+    replayed(tmp_path, plain_table, None)
+    with opened(tmp_path) as state, pytest.raises(ConfigurationError, match=r"struct.*store s.*StoreFormat\(value="):
+        export_changelog(state.store("s"), 0)
+    replayed(tmp_path / "w", windows, None)
+    with opened(tmp_path / "w") as state:
+        with pytest.raises(ConfigurationError, match=r"values are of type struct<n: int64, sum: int64>.*store s"):
+            export_changelog(state.store("s"), 0)
+        with pytest.raises(ConfigurationError, match="there is no partition 7"):
+            export_changelog(state.store("s"), 7)
+        wrong = export_changelog(state.store("s"), 0, StoreFormat(value=JsonSerde(pa.struct([("m", pa.int64())]))))
+        with pytest.raises(ConfigurationError, match="are wanted as struct<m: int64>"):
+            list(wrong)
+        with pytest.raises(ConfigurationError, match="nothing says how these are written"):
+            export_changelog(state.store("s"), 0, StoreFormat(to_live=average_of))
+
+
+def nothing(states: pa.Array) -> pa.Array:
+    return pa.nulls(len(states), pa.string())
+
+
+def test_a_function_must_not_delete(tmp_path: Path) -> None:
+    replayed(tmp_path, totals, None)
+    with opened(tmp_path) as state, pytest.raises(InputError, match="to_live makes null"):
+        list(export_changelog(state.store("s"), 0, StoreFormat(value=StringSerde(), to_live=nothing)))
+
+
+def test_results_that_do_not_tell_the_state_need_a_function(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path, totals, None)
+    with opened(tmp_path) as state:
+        store = state.store("s")
+        form = StoreFormat(value=JsonSerde(store.described.type("value")))
+        batches = list(export_changelog(store, 0, form))
+        with pytest.raises(ConfigurationError, match=r"do not tell the states.*from_live"):
+            came_back(store, 0, form, head_of(pipeline), batches)
+        bad = [batch.set_column(1, "value", pa.array([b"{"], pa.binary())) for batch in batches]
+        with pytest.raises(InputError, match="a value cannot be decoded"):
+            came_back(store, 0, form_of(store), head_of(pipeline), bad)
+
+
+@pytest.mark.parametrize("build", [counts, suppressed_table], ids=lambda build: build.__name__)
+def test_a_key_that_belongs_elsewhere_is_refused(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
+    """Keys would lie elsewhere by their declared bytes: an application would not look for them there."""
+    replayed(tmp_path, build, None)
+    with opened(tmp_path) as state:
+        store = state.stores[-1]
+        form = StoreFormat(key=QuotedSerde(), value=form_of(store).value)
+        everything_of = (batch for partition in store.partitions for batch in export_changelog(store, partition, form))
+        with pytest.raises(ConfigurationError, match=r"belongs to partition [01] of 2.*placed_by_key=False"):
+            list(everything_of)
+
+
+@pytest.mark.parametrize(
+    ("build", "step"),
+    [
+        (first_of_each_key, "KIP-655 never came"),
+        (joined_by_a_foreign_key, "has no such store"),
+        (streams_outer_joined, "let the join end first"),
+    ],
+)
+def test_other_kinds_are_refused(tmp_path: Path, build: Callable[[StreamsBuilder], None], step: str) -> None:
+    replayed(tmp_path, build, None)
+    with opened(tmp_path) as state:
+        refused = [store for store in state.stores if store.kind in REFUSED]
+        assert refused
+        for store in refused:
+            with pytest.raises(ConfigurationError, match=step):
+                export_changelog(store, 0)
+
+
+def test_a_global_table_is_refused(tmp_path: Path) -> None:
+    builder = StreamsBuilder("job")
+    table = builder.global_table("sales", Materialized.as_("g"))
+    builder.stream("others").left_join(table, "key", "right.amount").to("out")
+    pipeline = Pipeline(tmp_path, builder.build())
+    for topic in ("sales", "others"):
+        pipeline.archive(topic, SALES, TYPES, partitions=2)
+    pipeline.run(None)
+    with opened(tmp_path) as state, pytest.raises(ConfigurationError, match="a global table has no changelog"):
+        export_changelog(state.store("g"), 0)
+
+
+def test_subscriptions_do_not_come_back(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path, joined_by_a_foreign_key, None)
+    with opened(tmp_path) as state:
+        (store,) = [store for store in state.stores if store.kind == "subscriptions"]
+        with pytest.raises(ConfigurationError, match="cannot be made of what Kafka Streams logs"):
+            came_back(store, 0, form_of(store), head_of(pipeline), [])
+
+
+def test_old_versions_of_the_buffer_are_refused(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path, suppressed_table, None)
+    with opened(tmp_path) as state:
+        store = state.stores[-1]
+        batches = list(export_changelog(store, 0, form_of(store)))
+        bare = [batch.set_column(3, RECORDS.field(3), pa.nulls(len(batch), RECORDS.field(3).type)) for batch in batches]
+        with pytest.raises(InputError, match="no header v = 03"):
+            came_back(store, 0, form_of(store), head_of(pipeline), bare)
+
+
+def test_a_format_can_be_sent_to_workers() -> None:
+    form = StoreFormat(key=BytesSerde(), value=JsonSerde(AVERAGE), to_live=average_of, from_live=state_of)
+    assert pickle.loads(pickle.dumps(form)) == form
+    assert ARRIVALS == 1 << 31
+
+
+def test_murmur3_is_that_of_kafka_streams() -> None:
+    """Kafka's own vectors (``Murmur3Test``), whose seed is 123."""
+    rows = {
+        b"21": (5857341059704281894, -5288187638297930763),
+        b"foobar": (-351361463397418609, 8959716011862540668),
+        b"a-little-bit-long-string": (8836256500583638442, -198172363548498523),
+        b"a-little-bit-longer-string": (1838346159335108511, 8794688210320490705),
+        b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": (-4024021876037397259, -1482317706335141238),
+        b"abc": (1489494923063836066, -5440978547625122829),
+    }
+    hashes = hash128(pa.array([*rows], pa.binary()), seed=123)
+    assert hashes.astype(np.uint64).view(np.int64).tolist() == [list(expected) for expected in rows.values()]
