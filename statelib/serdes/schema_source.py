@@ -10,14 +10,26 @@ class RegisteredSchema(NamedTuple):
 
     Attributes:
         kind: ``AVRO``, ``JSON`` or ``PROTOBUF``.
-        text: The schema: JSON, or of Protobuf a ``FileDescriptorProto`` in base64.
-        references: (name, schema) of what it uses, each after those that it uses itself; of Protobuf the files that it
-            imports, by the path in the import.
+        text: The schema: JSON, or of Protobuf a ``.proto`` file or its ``FileDescriptorProto`` in base64.
+        references: (name, schema) of what it uses itself; of Protobuf the files that it imports, by their paths.
     """
 
     kind: str
     text: str
-    references: tuple[tuple[str, str], ...] = ()
+    references: tuple[tuple[str, RegisteredSchema], ...] = ()
+
+    def needed(self) -> tuple[str, ...]:
+        """The texts of all that it uses, also by way of others, each after those that it uses itself."""
+        found: dict[str, str] = {}
+
+        def add(schema: RegisteredSchema) -> None:
+            for name, used in schema.references:
+                if name not in found:
+                    add(used)
+                    found[name] = used.text
+
+        add(self)
+        return tuple(found.values())
 
 
 class SchemaSource(Protocol):

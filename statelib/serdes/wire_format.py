@@ -14,6 +14,7 @@ Source: Confluent's "Formats, Serializers, and Deserializers", Wire Format.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -115,35 +116,73 @@ def head_of(schema_id: int) -> bytes:
     return bytes([_MAGIC]) + schema_id.to_bytes(4, "big", signed=True)
 
 
-@lru_cache(maxsize=1024)
-def id_to_write(source: SchemaSource | None, subject: str | None, schema: RegisteredSchema, register: bool) -> int:  # noqa: FBT001 - part of the cache's key
-    """The id of the schema that values are written by, asked for once a process.
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """By which id values are written.
+
+    Args:
+        registry: Where the schemas of values are; None: values begin with no id.
+        subject: Under which the schema is.
+        schema_id: The id, if it is given instead.
+        register: Whether the schema is registered under the subject, if it is not yet.
 
     Raises:
-        ConfigurationError: No subject is declared, or the schema is not under it.
-        RetryableError: The registry does not answer.
+        ConfigurationError: The arguments do not fit together.
     """
-    if source is None or subject is None:
-        raise ConfigurationError(
-            "to write values with a schema's id, the serde needs the subject that the schema is registered under",
-            next_step='give it one: subject="clicks-value"',
-        )
+
+    registry: SchemaSource | None
+    subject: str | None
+    schema_id: int | None
+    register: bool
+
+    def __post_init__(self) -> None:
+        if self.registry is None and (self.subject is not None or self.schema_id is not None):
+            raise ConfigurationError("a serde with a subject or an id needs a registry", next_step="give it one")
+        if self.subject is not None and self.schema_id is not None:
+            raise ConfigurationError("a serde has either a subject or an id", next_step="leave one of them out")
+        if self.register and self.subject is None:
+            raise ConfigurationError("to register a schema the serde needs a subject", next_step="give it one")
+
+    def id_of(self, schema: RegisteredSchema) -> int:
+        """The id of the schema that values are written by; asked for once a process.
+
+        Raises:
+            ConfigurationError: Nothing says it, or the schema is not there.
+            RetryableError: The registry does not answer.
+        """
+        if self.schema_id is not None:
+            return self.schema_id
+        if self.registry is None or self.subject is None:
+            raise ConfigurationError(
+                "to write values with a schema's id, the serde needs the subject that the schema is registered under",
+                next_step='give it one: subject="clicks-value"',
+            )
+        return _looked_up(self.registry, self.subject, schema, self.register)
+
+    def given(self, kind: str) -> RegisteredSchema | None:
+        """The schema whose id is given; None: none is.
+
+        Raises:
+            ConfigurationError: There is none, or it is of another kind.
+            RetryableError: The registry does not answer.
+        """
+        if self.schema_id is None or self.registry is None:
+            return None
+        try:
+            return registered(self.registry, self.schema_id, kind)
+        except UnusableSchema as problem:
+            what = f"values cannot be written with the schema {self.schema_id}: {problem}"
+            raise ConfigurationError(what, next_step="give the serde another id, or a subject") from None
+
+
+@lru_cache(maxsize=1024)
+def _looked_up(source: SchemaSource, subject: str, schema: RegisteredSchema, register: bool) -> int:  # noqa: FBT001 - a part of the key
     return source.id_of(subject, schema, register=register)
 
 
-def check_declared(registry: object, subject: str | None, *, register: bool) -> None:
-    """That what is said about a registry fits together.
-
-    Raises:
-        ConfigurationError: A subject without a registry, or registering without a subject.
-    """
-    if (subject is not None and registry is None) or (register and subject is None):
-        lacks, what = ("registry", "a subject") if registry is None else ("subject", "register")
-        raise ConfigurationError(f"a serde with {what} needs a {lacks}", next_step=f"give it one, or leave {what} out")
-
-
-def described(registry: object, subject: str | None) -> dict[str, Any]:
+def described(identity: Identity) -> dict[str, Any]:
     """What a serde says of its registry: not where it is, which may change."""
-    if registry is None:
+    if identity.registry is None:
         return {}
-    return {"wire_format": "schema-registry"} | ({"subject": subject} if subject else {})
+    said = {"subject": identity.subject, "schema_id": identity.schema_id}
+    return {"wire_format": "schema-registry"} | {name: value for name, value in said.items() if value is not None}

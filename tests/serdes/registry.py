@@ -32,5 +32,5 @@ class Schemas:
         raise ConfigurationError(f"the schema is not registered under {subject}")
 
 
-def avro(schema_id: int, text: str, *references: tuple[str, str]) -> tuple[int, RegisteredSchema]:
+def avro(schema_id: int, text: str, *references: tuple[str, RegisteredSchema]) -> tuple[int, RegisteredSchema]:
     return schema_id, RegisteredSchema("AVRO", text, references)

@@ -319,7 +319,7 @@ REGISTRY = Schemas(
         avro(1, V1),
         avro(258, V2),
         avro(3, "not a schema"),
-        avro(4, record(field("x", "Inner")), ("Inner", record(field("a", "int"), name="Inner"))),
+        avro(4, record(field("x", "Inner")), ("Inner", avro(0, record(field("a", "int"), name="Inner"))[1])),
         avro(5, '"bytes"'),
         (6, avro(0, "{}")[1]._replace(kind="JSON")),
         avro(7, record(field("next", ["null", "R"]))),
@@ -389,6 +389,16 @@ def test_writing_needs_a_subject_with_the_schema() -> None:
     ):
         with pytest.raises(ConfigurationError):
             AvroSerde(V1, **wrong)
+
+
+def test_writing_by_a_given_id_is_by_that_schema() -> None:
+    value = pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))
+    assert AvroSerde(V1, registry=REGISTRY, schema_id=1).serialize(value) == data("000000000102")
+    with pytest.raises(ConfigurationError, match="the schema 258 of the registry is another"):
+        AvroSerde(V1, registry=REGISTRY, schema_id=258).serialize(value)
+    for schema_id, reason in ((99, "the registry has none"), (6, "it is JSON")):
+        with pytest.raises(ConfigurationError, match=reason):
+            AvroSerde(V1, registry=REGISTRY, schema_id=schema_id).serialize(value)
 
 
 def test_it_travels_and_describes_itself() -> None:

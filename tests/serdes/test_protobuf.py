@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.serdes.protobuf.message_path import messages_at, path_to
 from statelib.serdes.protobuf.serde import ProtobufSerde
 from statelib.serdes.schema_source import RegisteredSchema
 from tests.serdes.registry import Schemas
@@ -181,7 +182,7 @@ def test_only_files_that_every_library_has_may_be_left_out() -> None:
 
 
 def schema(name: str) -> RegisteredSchema:
-    references = (("money.proto", text("money.proto")),) if name == "shop.proto" else ()
+    references = (("money.proto", schema("money.proto")),) if name == "shop.proto" else ()
     return RegisteredSchema("PROTOBUF", text(name), references)
 
 
@@ -189,8 +190,14 @@ def text(name: str) -> str:
     return base64.b64encode(files()[name].SerializeToString()).decode()
 
 
+SOURCE = (FILE.parent / "shop.proto").read_text()
 REGISTRY = Schemas(
-    ((7, schema("shop.proto")), (8, RegisteredSchema("AVRO", '"long"')), (9, RegisteredSchema("PROTOBUF", "?"))),
+    (
+        (7, schema("shop.proto")),
+        (8, RegisteredSchema("AVRO", '"long"')),
+        (9, RegisteredSchema("PROTOBUF", "?")),
+        (10, RegisteredSchema("PROTOBUF", SOURCE)),
+    ),
     (("t-value", 7),),
 )
 
@@ -212,6 +219,54 @@ def test_the_wire_format() -> None:
     )
 
 
+def test_a_registry_may_have_the_source() -> None:
+    for name, path in (("Unused", "00"), ("Click", "0202"), ("Click.Place", "040200")):
+        serde = ProtobufSerde(FILE, f"shop.{name}", registry=REGISTRY, schema_id=10)
+        [written] = serde.serialize(serde.deserialize(data("000000000a" + path))).to_pylist()
+        assert written.hex() == "000000000a" + path
+    other = ProtobufSerde(FILE, "money.Amount", registry=REGISTRY, schema_id=10)
+    with pytest.raises(ConfigurationError, match="the schema 10 of the registry has no message money.Amount"):
+        other.serialize(pa.array([{"cents": 1, "currency": None}], other.arrow_type))
+
+
+AFTER_MAP = """\
+syntax = "proto2"; // message NotThis {
+package a . b;
+/* message NorThis { } */
+option java_package = "message NorThat {";
+message A {
+  map<string, int32> counts = 1;
+  oneof x { string message = 2; }
+  optional group Group = 3 { optional int32 n = 1; message InGroup {} }
+  enum E { Z = 0; }
+  message B {}
+}
+message C {}
+"""
+
+
+def test_messages_are_counted_as_a_file_declares_them() -> None:
+    source = AFTER_MAP.replace("a . b", "a.b")
+    names = {path: messages_at(path, source) for path in ((0,), (0, 0), (0, 0, 0), (0, 1), (1,), (2,), (0, 2), (-1,))}
+    assert names == {
+        (0,): ["a.b.A"], (0, 0): ["a.b.A.Group"], (0, 0, 0): ["a.b.A.Group.InGroup"], (0, 1): ["a.b.A.B"],
+        (1,): ["a.b.C"], (2,): [], (0, 2): [], (-1,): [],
+    }  # fmt: skip
+    assert path_to("a.b.A.B", source) == (0, 1)
+    assert path_to("a.b.A.D", source) is None
+
+
+def test_a_maps_entries_may_count_or_not() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto")
+    outer = file.message_type.add(name="A")
+    outer.nested_type.add(name="MEntry").options.map_entry = True
+    outer.nested_type.add(name="B")
+    encoded = base64.b64encode(file.SerializeToString()).decode()
+    assert messages_at((0, 0), encoded) == ["A.B", "A.MEntry"]
+    assert messages_at((0, 1), encoded) == ["A.B"]
+    assert path_to("A.B", encoded) == (0, 0)
+
+
 def test_what_is_wrong_with_a_head() -> None:
     serde = ProtobufSerde(FILE, "shop.Click", registry=REGISTRY)
     wrong = {
@@ -219,7 +274,7 @@ def test_what_is_wrong_with_a_head() -> None:
         "0100000007": "magic byte is 0x01",
         "0000000063": "schema 99: the registry has none",
         "0000000008": "schema 8: it is AVRO",
-        "0000000009": "schema 9: ",
+        "000000000900": "schema has no message [0]",
         "0000000007": "path to the message cannot be read",
         "00000000070480": "path to the message cannot be read",
         "000000000703": "path to the message cannot be read",

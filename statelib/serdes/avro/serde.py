@@ -12,18 +12,17 @@ import pyarrow as pa
 from statelib.errors import ConfigurationError
 from statelib.serdes.avro.decode import Decoder
 from statelib.serdes.avro.leaves import texts
-from statelib.serdes.avro.schema import Array, Map, NoDefault, Primitive, Record, describe, nullable, parse
+from statelib.serdes.avro.schema import Array, Map, NoDefault, Primitive, Record, declaration, describe, nullable, parse
 from statelib.serdes.avro.types import arrow_type_of, default_of
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.schema_source import RegisteredSchema
 from statelib.serdes.spans import lenient, no_reasons, put_together, values_of
 from statelib.serdes.wire_format import (
+    Identity,
     UnusableSchema,
-    check_declared,
     described,
     deserialize_by_id,
     head_of,
-    id_to_write,
     registered,
     with_heads,
 )
@@ -48,6 +47,7 @@ class AvroSerde(StrictSerde):
         writer_schema: What plain values are written by, if that is another.
         registry: Where the schemas of values are; None: plain Avro.
         subject: What ``schema`` is registered under, for writing; such as ``clicks-value``.
+        schema_id: Or its id.
         register: Whether writing registers it, if it is not yet.
 
     Raises:
@@ -58,13 +58,14 @@ class AvroSerde(StrictSerde):
     writer_schema: str | None = None
     registry: SchemaSource | None = None
     subject: str | None = None
+    schema_id: int | None = None
     register: bool = False
 
     def __post_init__(self) -> None:
         node = _parsed(self.schema)
         arrow_type_of(node)
         _check_defaults(node)
-        check_declared(self.registry, self.subject, register=self.register)
+        _identity(self)
         if self.writer_schema is not None:
             if self.registry is not None:
                 what = "a serde with a registry gets the writers' schemas from there"
@@ -94,8 +95,7 @@ class AvroSerde(StrictSerde):
             encoded = pa.array(encode(_parsed(self.writer_schema or self.schema), values), pa.binary())
         if self.registry is None:
             return encoded
-        written = RegisteredSchema("AVRO", self.schema)
-        return with_heads(head_of(id_to_write(self.registry, self.subject, written, self.register)), encoded)
+        return with_heads(head_of(_id_to_write(self)), encoded)
 
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
         """See `Serde`.
@@ -117,8 +117,22 @@ class AvroSerde(StrictSerde):
             "type": str(self.arrow_type),
             "schema": _compact(self.schema),
             **({"writer_schema": _compact(self.writer_schema)} if self.writer_schema else {}),
-            **described(self.registry, self.subject),
+            **described(_identity(self)),
         }
+
+
+def _identity(serde: AvroSerde) -> Identity:
+    return Identity(serde.registry, serde.subject, serde.schema_id, serde.register)
+
+
+@lru_cache(maxsize=256)
+def _id_to_write(serde: AvroSerde) -> int:
+    identity = _identity(serde)
+    given = identity.given("AVRO")
+    if given is not None and declaration(parse(given.text, given.needed())) != declaration(_parsed(serde.schema)):
+        what = f"the schema {serde.schema_id} of the registry is another than that of the serde"
+        raise ConfigurationError(what, next_step="declare the serde with the registry's schema to write by it")
+    return identity.id_of(RegisteredSchema("AVRO", serde.schema))
 
 
 @lru_cache(maxsize=256)
@@ -136,7 +150,7 @@ def _by_id(serde: AvroSerde, schema_id: int) -> Callable[[Spans], Lenient]:
     """What decodes values of an id; remembered in the process, but for ids that the registry does not know."""
     assert serde.registry is not None  # noqa: S101 - told by the caller, for the type checker
     found = registered(serde.registry, schema_id, "AVRO")
-    references = tuple(text for _, text in found.references)
+    references = found.needed()
     try:
         writer = parse(found.text, references)
         if _is_raw(writer):

@@ -12,10 +12,8 @@ from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from statelib.errors import InputError
-from statelib.serdes.protobuf.descriptors import as_text, files_of, imports, message_type, path_of
+from statelib.serdes.protobuf.descriptors import as_registered, files_of, message_type
 from statelib.serdes.protobuf.kinds import message_kind
-from statelib.serdes.protobuf.message_path import written
-from statelib.serdes.schema_source import RegisteredSchema
 from statelib.serdes.spans import lenient, no_reasons
 
 if TYPE_CHECKING:
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
     from statelib.serdes.base import Lenient
     from statelib.serdes.protobuf.kinds import Kind
+    from statelib.serdes.schema_source import RegisteredSchema
     from statelib.serdes.spans import Spans
 
 
@@ -37,7 +36,6 @@ class Codec:
 
     Attributes:
         kind: What the message is as a column.
-        path: The path to the message in its file, as values with a schema's id begin.
         schema: The file, for a registry.
         described: What is needed of the descriptors, in base64.
     """
@@ -47,8 +45,7 @@ class Codec:
         descriptor = message_type(files, message)
         self._class, self._name = GetMessageClass(descriptor), message
         self.kind: Kind = message_kind(descriptor)
-        self.path = written(path_of(descriptor))
-        self.schema = RegisteredSchema("PROTOBUF", as_text(files[-1]), imports(files))
+        self.schema: RegisteredSchema = as_registered(files)
         pruned = descriptor_pb2.FileDescriptorSet(file=files).SerializeToString()
         self.described = base64.b64encode(pruned).decode()
 

@@ -11,6 +11,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from statelib.errors import ConfigurationError
+from statelib.serdes.schema_source import RegisteredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -98,43 +99,11 @@ def _message_names(file: FileDescriptorProto) -> Iterable[str]:
         open_ += [(name, inner) for inner in message.nested_type]
 
 
-def as_text(file: FileDescriptorProto) -> str:
-    """As a registry takes it: base64."""
-    return base64.b64encode(file.SerializeToString()).decode()
-
-
-def imports(files: Sequence[FileDescriptorProto]) -> tuple[tuple[str, str], ...]:
-    """The references of the last file: all before it, without those that every registry has."""
-    return tuple((file.name, as_text(file)) for file in files[:-1] if not file.name.startswith(_WELL_KNOWN))
-
-
-def message_at(text: str, path: Sequence[int]) -> str | None:
-    """The full name of a file's message, given its index and those of nested ones; None: there is none.
-
-    Args:
-        text: The file's descriptor in base64.
-        path: At least one index.
-
-    Raises:
-        ValueError: The text is no descriptor.
-    """
-    try:
-        file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
-    except DecodeError:
-        raise ValueError("it is no descriptor of a Protobuf file") from None
-    name: str = file.package
-    messages = file.message_type
-    for index in path:
-        if not 0 <= index < len(messages):
-            return None
-        name, messages = f"{name}.{messages[index].name}".lstrip("."), messages[index].nested_type
-    return name
-
-
-def path_of(message: Descriptor) -> list[int]:
-    """The inverse of `message_at`."""
-    path: list[int] = []
-    while message.containing_type is not None:
-        path.insert(0, [nested.full_name for nested in message.containing_type.nested_types].index(message.full_name))
-        message = message.containing_type
-    return [list(message.file.message_types_by_name).index(message.name), *path]
+def as_registered(files: Sequence[FileDescriptorProto]) -> RegisteredSchema:
+    """The last file as a registry takes it, with its imports but those that every registry has."""
+    schemas: dict[str, RegisteredSchema] = {}
+    for file in files:
+        used = tuple((name, schemas[name]) for name in file.dependency if not name.startswith(_WELL_KNOWN))
+        text = base64.b64encode(file.SerializeToString()).decode()
+        schemas[file.name] = RegisteredSchema("PROTOBUF", text, used)
+    return schemas[files[-1].name]

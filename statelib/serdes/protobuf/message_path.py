@@ -1,6 +1,8 @@
 """The path to a message in its schema's file, with which a Protobuf value begins in a registry's wire format.
 
-The number of steps and the index at each, as zigzag varints; of ``[0]``, the first message, the one byte 0.
+The number of steps and the index at each, as zigzag varints; of ``[0]``, the first message, the one byte 0. Where a map
+stands before a nested message, the serializers do not agree: Java's counts the messages that the ``.proto`` file
+declares, Python's those of the descriptor, where each map has one. Both are understood; Java's is written.
 """
 
 from __future__ import annotations
@@ -9,12 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.serdes.protobuf.message_tree import declared_in
 from statelib.serdes.spans import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from statelib.serdes.protobuf.message_tree import Declared
 
 _FIRST: tuple[int, ...] = (0,)
 _MOST_STEPS = 32
@@ -53,6 +58,37 @@ def _read(head: bytes) -> tuple[tuple[int, ...], int]:
         if len(numbers) == numbers[0] + 1:
             return tuple(numbers[1:]), at + 1
     return (), 0
+
+
+def messages_at(path: Sequence[int], text: str) -> list[str]:
+    """The full names that a path may stand for, the likelier first; none: the schema has no such message."""
+    found = [_at(path, text, count_entries=counted) for counted in (False, True)]
+    return [name for name in dict.fromkeys(found) if name is not None]
+
+
+def _at(path: Sequence[int], text: str, *, count_entries: bool) -> str | None:
+    messages, name = declared_in(text), None
+    for index in path:
+        counted = [message for message in messages if count_entries or not message.is_entry]
+        if not 0 <= index < len(counted):
+            return None
+        name, messages = counted[index].name, counted[index].nested
+    return name
+
+
+def path_to(message: str, text: str) -> tuple[int, ...] | None:
+    """The path to a message, given its full name; None: the schema has none."""
+    return _path_to(message, declared_in(text))
+
+
+def _path_to(message: str, messages: Sequence[Declared]) -> tuple[int, ...] | None:
+    for index, declared in enumerate(one for one in messages if not one.is_entry):
+        if declared.name == message:
+            return (index,)
+        if message.startswith(f"{declared.name}."):
+            within = _path_to(message, declared.nested)
+            return None if within is None else (index, *within)
+    return None
 
 
 def written(path: Sequence[int]) -> bytes:

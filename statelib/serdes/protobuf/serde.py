@@ -10,27 +10,24 @@ from typing import TYPE_CHECKING
 from statelib.errors import ConfigurationError
 from statelib.serdes.base import StrictSerde
 from statelib.serdes.protobuf.codec import Codec
-from statelib.serdes.protobuf.descriptors import message_at
-from statelib.serdes.protobuf.message_path import by_path
+from statelib.serdes.protobuf.message_path import by_path, messages_at, path_to, written
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
 from statelib.serdes.wire_format import (
-    UnusableSchema,
-    check_declared,
+    Identity,
     described,
     deserialize_by_id,
     head_of,
-    id_to_write,
     registered,
     with_heads,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
     from statelib.serdes.base import Lenient
-    from statelib.serdes.schema_source import RegisteredSchema, SchemaSource
+    from statelib.serdes.schema_source import SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,7 @@ class ProtobufSerde(StrictSerde):
         message: The message's full name, such as ``shop.Click``.
         registry: Where the schemas of values are; None: plain Protobuf.
         subject: What the message's file is registered under, for writing; such as ``clicks-value``.
+        schema_id: Or its id.
         register: Whether writing registers it, if it is not yet.
 
     Raises:
@@ -57,12 +55,13 @@ class ProtobufSerde(StrictSerde):
     message: str
     registry: SchemaSource | None = None
     subject: str | None = None
+    schema_id: int | None = None
     register: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.descriptors, Path):
             object.__setattr__(self, "descriptors", _read(self.descriptors))
-        check_declared(self.registry, self.subject, register=self.register)
+        _identity(self)
         _codec(self)
 
     @property
@@ -82,8 +81,8 @@ class ProtobufSerde(StrictSerde):
         encoded = codec.encode(values)
         if self.registry is None:
             return encoded
-        schema_id = id_to_write(self.registry, self.subject, codec.schema, self.register)
-        return with_heads(head_of(schema_id) + codec.path, encoded)
+        schema_id, path = _head_to_write(self)
+        return with_heads(head_of(schema_id) + path, encoded)
 
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
         """See `Serde`.
@@ -94,7 +93,7 @@ class ProtobufSerde(StrictSerde):
         """
         codec = _codec(self)
         if self.registry is not None:
-            return deserialize_by_id(data, self.arrow_type, lambda schema_id: _by_id(self, schema_id).decode)
+            return deserialize_by_id(data, self.arrow_type, lambda schema_id: _by_id(self, schema_id))
         spans, rows = values_of(data)
         return put_together(len(data), self.arrow_type, [(rows, codec.decode(spans))], no_reasons(len(data)))
 
@@ -105,7 +104,7 @@ class ProtobufSerde(StrictSerde):
             "type": str(self.arrow_type),
             "message": self.message,
             "descriptors": _codec(self).described,
-            **described(self.registry, self.subject),
+            **described(_identity(self)),
         }
 
 
@@ -115,6 +114,21 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         what = f"the Protobuf descriptors cannot be read: {error.strerror}"
         raise ConfigurationError(what, file=path, next_step="check the path") from None
+
+
+def _identity(serde: ProtobufSerde) -> Identity:
+    return Identity(serde.registry, serde.subject, serde.schema_id, serde.register)
+
+
+@lru_cache(maxsize=256)
+def _head_to_write(serde: ProtobufSerde) -> tuple[int, bytes]:
+    """The schema's id, and the path to the message in it."""
+    identity, schema = _identity(serde), _codec(serde).schema
+    path = path_to(serde.message, (identity.given("PROTOBUF") or schema).text)
+    if path is None:
+        what = f"the schema {serde.schema_id} of the registry has no message {serde.message}"
+        raise ConfigurationError(what, next_step="give the serde another id, or a subject")
+    return identity.id_of(schema), written(path)
 
 
 @lru_cache(maxsize=256)
@@ -127,35 +141,24 @@ def _codec(serde: ProtobufSerde) -> Codec:
     return _codec_of(serde.descriptors, serde.message)
 
 
-class _ById:
-    """Values of one schema of a registry: each says which of its messages it is."""
-
-    def __init__(self, serde: ProtobufSerde, schema: RegisteredSchema) -> None:
-        self._serde, self._schema = serde, schema
-
-    def decode(self, spans: Spans) -> Lenient:
-        count, serde = len(spans.start), self._serde
-        reasons, parts = no_reasons(count), []
-        for path, (rows, begin) in by_path(spans, reasons).items():
-            named = message_at(self._schema.text, path)
-            if named != serde.message:
-                reasons[rows] = (
-                    f"a {named}, not a {serde.message}" if named else f"the schema has no message {list(path)}"
-                )
-                continue
-            content, start, length = spans.take(rows)
-            payload = Spans(content, start + begin, length - begin)
-            parts.append((rows, _codec(serde).decode(payload)))
-        return put_together(count, serde.arrow_type, parts, reasons)
-
-
 @lru_cache(maxsize=1024)
-def _by_id(serde: ProtobufSerde, schema_id: int) -> _ById:
+def _by_id(serde: ProtobufSerde, schema_id: int) -> Callable[[Spans], Lenient]:
     """What decodes values of an id; remembered in the process, but for ids that the registry does not know."""
     assert serde.registry is not None  # noqa: S101 - told by the caller, for the type checker
-    schema = registered(serde.registry, schema_id, "PROTOBUF")
-    try:
-        message_at(schema.text, [0])
-    except ValueError as error:
-        raise UnusableSchema(str(error)) from None
-    return _ById(serde, schema)
+    text = registered(serde.registry, schema_id, "PROTOBUF").text
+    return lambda spans: _decode(spans, serde, text)
+
+
+def _decode(spans: Spans, serde: ProtobufSerde, text: str) -> Lenient:
+    """Values of one schema: each says which of its messages it is."""
+    reasons, parts = no_reasons(len(spans.start)), []
+    for path, (rows, begin) in by_path(spans, reasons).items():
+        names = messages_at(path, text)
+        if serde.message in names:
+            content, start, length = spans.take(rows)
+            parts.append((rows, _codec(serde).decode(Spans(content, start + begin, length - begin))))
+        elif names:
+            reasons[rows] = f"a {names[0]}, not a {serde.message}"
+        else:
+            reasons[rows] = f"the schema has no message {list(path)}"
+    return put_together(len(reasons), serde.arrow_type, parts, reasons)
