@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from typing import TYPE_CHECKING
-
-from pyspark import cloudpickle
 
 from spark_jobs.command import phase_main
 from spark_jobs.runs import find_replay, open_warehouse
 from spark_jobs.session import spark_session
+from spark_jobs.spark_tasks import carry_user_code
 from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
 from statelib.commits import fenced, read_staged, stage
-from statelib.job import is_job_file
 from statelib.manifests import Staged
 
 if TYPE_CHECKING:
@@ -52,7 +49,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     started = time.perf_counter()
     stages = stages_of(job, plan, warehouse, settings)
     spark = spark_session(settings)
-    _carry_job_files()
+    carry_user_code()
     outcomes: list[TaskOutcome] = []
     with fenced(warehouse, job.name, plan.commit):
         for sub in stages.sub_topologies:
@@ -61,13 +58,6 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
     return stage(warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds))
-
-
-def _carry_job_files() -> None:
-    """Sends functions of a job that was loaded from a file along with it: workers cannot import the file by name."""
-    for module in list(sys.modules.values()):
-        if is_job_file(module):
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

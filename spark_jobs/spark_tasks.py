@@ -22,7 +22,7 @@ import traceback
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import AccumulatorParam, TaskContext, cloudpickle
 from pyspark.errors import PySparkException
@@ -33,12 +33,16 @@ from spark_jobs.progress import StageProgress
 from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors import HindstreamError, InternalError, RetryableError
 from statelib.exhausted import is_exhaustion, out_of_memory
+from statelib.user_code import is_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
+
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,31 +92,88 @@ def run_works(spark: SparkSession, works: Sequence[Work], *, name: str) -> list[
     """
     if not works:
         return []
-    context = spark.sparkContext
     payloads = [(n, cloudpickle.dumps(work)) for n, work in enumerate(works)]  # type: ignore[no-untyped-call]
-    errors = context.accumulator([], _ErrorList())
+    errors = TaskErrors(spark)
     attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], max_failures=task_max_failures(spark))
-    group = f"hindstream-{works[0].run_id}-{uuid.uuid4().hex[:8]}"
-    rows = context.parallelize(payloads, len(payloads)).mapPartitions(attempt)
+    rows = spark.sparkContext.parallelize(payloads, len(payloads)).mapPartitions(attempt)
+    place = {"job": works[0].job, "run": works[0].run_id}
+    results = run_action(spark, rows.collect, errors, name=name, tasks=len(works), place=place)
+    return [made for _, made in sorted(results)]
+
+
+class TaskErrors:
+    """Collects errors of tasks that have failed for good; travels to the workers, and back what they add."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._errors: Accumulator[list[bytes]] = spark.sparkContext.accumulator([], _ErrorList())
+
+    def add(self, error: HindstreamError) -> None:
+        """In a worker."""
+        self._errors.add([pickle.dumps(error)])
+
+    def __bool__(self) -> bool:
+        """Whether there is one; in the driver."""
+        return bool(self._errors.value)
+
+    def first(self) -> HindstreamError:
+        """The first that came; in the driver."""
+        return pickle.loads(self._errors.value[0])  # type: ignore[no-any-return]  # noqa: S301 - from our own workers
+
+
+def run_action(
+    spark: SparkSession,
+    action: Callable[[], list[_Result]],
+    errors: TaskErrors,
+    *,
+    name: str,
+    tasks: int,
+    place: Mapping[str, str],
+) -> list[_Result]:
+    """Runs an action of Spark's with a progress bar, and ends it as soon as a task has failed for good.
+
+    Args:
+        spark: The session.
+        action: Such as ``collect`` of a frame.
+        errors: What its tasks add to.
+        name: For Spark's and our own progress.
+        tasks: How many it has.
+        place: For the error where Spark gives up.
+
+    Returns:
+        What the action gives.
+
+    Raises:
+        HindstreamError: What a task has added to ``errors``.
+        RetryableError: Spark has given up for a reason that lies outside the tasks (executors lost, cancelled).
+    """
+    context = spark.sparkContext
+    group = f"hindstream-{uuid.uuid4().hex}"
     context.setJobGroup(group, name, interruptOnCancel=True)
+    results: list[_Result] = []
     try:
-        with StageProgress(context, group, name, tasks=len(works), has_failed=lambda: bool(errors.value)):
-            results = rows.collect()
+        with StageProgress(context, group, name, tasks=tasks, has_failed=lambda: bool(errors)):
+            results = action()
     except (Py4JError, PySparkException) as error:
-        if not errors.value:
-            raise spark_error(error, job=works[0].job, run=works[0].run_id) from error
-        results = []
+        if not errors:
+            raise spark_error(error, **place) from error
     finally:
         context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
-    if errors.value:
-        raise pickle.loads(errors.value[0])  # noqa: S301 - from our own workers
-    return [made for _, made in sorted(results)]
+    if errors:
+        raise errors.first()
+    return results
+
+
+def carry_user_code() -> None:
+    """Sends what comes from the user's own files along with the work: workers cannot import these files by name."""
+    for module in list(sys.modules.values()):
+        if is_user_file(module):
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 class _Attempt:
     """Runs in a worker: one attempt at the work on one task."""
 
-    def __init__(self, errors: Accumulator[list[bytes]], *, nonce: str, max_failures: int) -> None:
+    def __init__(self, errors: TaskErrors, *, nonce: str, max_failures: int) -> None:
         self._errors = errors
         self._nonce = nonce
         self._max_failures = max_failures
@@ -125,12 +186,12 @@ class _Attempt:
             except HindstreamError as error:
                 if isinstance(error, RetryableError) and not self._is_last():
                     raise
-                self._errors.add([pickle.dumps(error)])
+                self._errors.add(error)
             except Exception as error:
                 if not self._is_last():
                     raise
                 traceback.print_exc(file=sys.stderr)
-                self._errors.add([pickle.dumps(_unforeseen(error, work))])
+                self._errors.add(_unforeseen(error, work))
 
     def _name(self) -> str:
         return f"{self._nonce}-{_task_context().taskAttemptId()}-{os.getpid()}"

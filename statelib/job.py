@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import re
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
+from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import ModuleType
 
     from statelib.storage import Storage
     from statelib.topology import Topology
-
-_FILE_MODULE = "hindstream_job_"
-"""How the name of a module begins that `load_job` has loaded from a file."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -108,43 +101,8 @@ def load_job(reference: str) -> Job:
     Raises:
         ConfigurationError: There is no such module, file or attribute, or it is no job.
     """
-    place, _, attribute = reference.partition(":")
-    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
-    found = getattr(module, attribute or "job", None)
-    job = found() if callable(found) else found
-    if not isinstance(job, Job):
+    found = load_attribute(reference, "job")
+    if not isinstance(found, Job):
         next_step = "name a statelib.Job, or a function that returns one, as FILE.py:NAME or PACKAGE.MODULE:NAME"
         raise ConfigurationError("this is not a job", job=reference, next_step=next_step)
-    return job
-
-
-def is_job_file(module: ModuleType) -> bool:
-    """Whether `load_job` has loaded the module from a file: no other process can import it by its name."""
-    return module.__name__.startswith(_FILE_MODULE)
-
-
-def _load_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        next_step = "check the name, or give the file: path/to/file.py:NAME"
-        raise ConfigurationError(f"no module named {error.name}", job=name, next_step=next_step) from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    """Loads a file under a name made from its path, once a process."""
-    path = path.resolve()
-    name = _FILE_MODULE + re.sub(r"\W", "_", str(path))
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise ConfigurationError("there is no such file", file=path, next_step="check the path of the job's file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    return found

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hindstream import cli
-from statelib.job import is_job_file
+from statelib.user_code import is_user_file
 from tests.docs.blocks import RUNBOOKS, Typed, parts
 from tests.docs.situations import bring_about
 
@@ -35,7 +35,7 @@ def typed_in(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     if not command.startswith("hindstream "):
         shell = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         return shell.returncode, shell.stdout + shell.stderr
-    for name in [name for name, module in sys.modules.items() if is_job_file(module)]:
+    for name in [name for name, module in sys.modules.items() if is_user_file(module)]:
         monkeypatch.delitem(sys.modules, name)  # a process of its own would read the file as it is now
     monkeypatch.setattr(sys, "argv", shlex.split(command))
     printed, code = io.StringIO(), 0
