@@ -17,19 +17,16 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 import tomllib
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PrivateAttr, TypeAdapter, ValidationError
+from pydantic import ByteSize, Field, PrivateAttr, TypeAdapter, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
     InitSettingsSource,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -38,7 +35,8 @@ from pydantic_settings import (
 
 from statelib.errors import ConfigurationError
 from statelib.manifests import EndOfInput
-from statelib.storage_options import CREDENTIAL, LIMIT_SETTINGS, RequestLimits, credential_variable, plain_name
+from statelib.setting_types import Address, Instant, KafkaProperties, Names, Options, StorageOptions, TimeSpan
+from statelib.storage_options import CREDENTIAL, RequestLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,77 +55,6 @@ those that hold credentials (``HINDSTREAM_SCHEMA_REGISTRY_*``)."""
 
 _MASK = "***"
 
-
-def _without_credentials(options: dict[str, str]) -> dict[str, str]:
-    for name, value in options.items():
-        if CREDENTIAL.search(name.lower().replace(".", "_")):
-            raise ValueError(f"{name} is a credential: set it in the environment of the process instead")
-        if "://" in value and _holds_credentials(value):
-            raise ValueError(f"{name} is an address that holds credentials: they belong into the environment")
-    return options
-
-
-def _storage_options(options: dict[str, str]) -> dict[str, str]:
-    for name in options:
-        if CREDENTIAL.search(name.lower()):
-            variable = credential_variable(name)
-            raise ValueError(f"{name} is a credential: set {variable} in the environment of the process instead")
-        if setting := LIMIT_SETTINGS.get(plain_name(name)):
-            raise ValueError(f"{name} has a setting of its own: {setting}")
-    return _without_credentials(options)
-
-
-def _holds_credentials(address: str) -> bool:
-    """Whether an address names a user (before the ``@``; Azure has the container there) or is signed."""
-    parts = urlsplit(address)
-    is_user = parts.username is not None and parts.scheme not in {"abfs", "abfss"}
-    return bool(is_user or parts.password or parts.query)
-
-
-def _without_user(address: str) -> str:
-    if _holds_credentials(address):
-        raise ValueError("the address holds credentials: set them in the environment of the process instead")
-    return address
-
-
-def _milliseconds(value: object) -> object:
-    """An instant as milliseconds since 1970; a text or ``datetime`` must say its time zone."""
-    if isinstance(value, str) and not re.fullmatch(r"-?\d+", value):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError("the time has no time zone: write 2013-02-01T00:00:00Z, or milliseconds since 1970")
-        return int(value.timestamp() * 1000)
-    return value
-
-
-def _listed(value: object) -> object:
-    """A text as the names that it lists, with commas between them."""
-    return [name for part in value.split(",") if (name := part.strip())] if isinstance(value, str) else value
-
-
-def _duration(value: object) -> object:
-    """A text such as ``7d`` as a time span; pydantic knows others, such as ISO 8601's ``P7D``."""
-    if isinstance(value, (int, float)) or (isinstance(value, str) and re.fullmatch(r"[\d.]+", value)):
-        raise ValueError("the time span has no unit: write 7d, 36h or 90min")
-    if isinstance(value, str) and (match := re.fullmatch(r"(\d+) ?(s|min|h|d|w)", value)):
-        return int(match[1]) * _UNITS[match[2]]
-    return value
-
-
-_UNITS = {
-    "s": timedelta(seconds=1),
-    "min": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
-
-TimeSpan = Annotated[timedelta, BeforeValidator(_duration)]
-Options = Annotated[dict[str, str], AfterValidator(_without_credentials)]
-StorageOptions = Annotated[dict[str, str], AfterValidator(_storage_options)]
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-
 _LIMITS = RequestLimits()
 
 
@@ -136,7 +63,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True)
 
-    warehouse: Annotated[str, AfterValidator(_without_user)] = Field(
+    warehouse: Address = Field(
         default="warehouse", min_length=1, description="root of all durable data: a directory, s3://, gs:// or abfss://"
     )
     storage_options: StorageOptions = Field(
@@ -179,7 +106,19 @@ class Settings(BaseSettings):
     on_late_record: Literal["drop", "topic"] = Field(
         default="drop", description="a record that is too late is dropped and counted, or kept in the topic <job>-late"
     )
-    until: Annotated[int | None, BeforeValidator(_milliseconds)] = Field(
+    kafka: KafkaProperties = Field(
+        default={},
+        description="properties of the Kafka client (librdkafka's names), such as bootstrap.servers; no credentials",
+    )
+    kafka_java: KafkaProperties = Field(
+        default={},
+        description="further properties of the Java client with which Spark reads from Kafka; no credentials",
+    )
+    on_lost_record: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="records that Kafka has deleted before they were archived end the run, or are counted as lost",
+    )
+    until: Instant | None = Field(
         default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all there is"
     )
     end_of_input: EndOfInput = Field(
@@ -210,7 +149,7 @@ class Settings(BaseSettings):
         "that can fail, which one pass over the files finds (screened); auto: pandas for few rows, screened for many",
     )
     keep_commits: int = Field(default=10, ge=1, description="newest commits whose state stays restorable")
-    keep_state_for: Annotated[timedelta | None, BeforeValidator(_duration)] = Field(
+    keep_state_for: TimeSpan | None = Field(
         default=None,
         ge=timedelta(0),
         description="states that were the newest within this time stay restorable too: 7d, 36h, 90min or ISO 8601",
