@@ -9,7 +9,7 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
 from statelib.topics.actions import added, check_follows, removed
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.schema import topic_schema
@@ -156,6 +156,46 @@ class TopicArchive(TopicVersion):
 
         standing = self._transact(actions, [(app_id, app_version)], files)
         return standing is None or standing._holds(files)  # noqa: SLF001 - of this class
+
+    def append_at(
+        self,
+        files: Sequence[ArchiveFile],
+        moves: Mapping[str, tuple[int | None, int]],
+        *,
+        also: Sequence[tuple[str, int]] = (),
+        time_ms: int = 0,
+    ) -> None:
+        """Makes files part of the topic and moves positions, once: in one Delta commit.
+
+        Args:
+            files: As `PartitionWriter.close` describes them; may be empty.
+            moves: By application, at least one: its position as the caller has found it (None: it had none), and the
+                one that the files bring it to.
+            also: Applications and versions that are set besides.
+            time_ms: What the log says of the files' age.
+
+        Raises:
+            ConfigurationError: A file holds offsets that the topic has already: somebody else writes to it.
+            CorruptedDataError: A file is not there, or not as it was written.
+            FencedError: Somebody else has moved a position; nothing has changed.
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+
+        def is_done(newest: Self) -> bool:
+            moved = all(newest.last_transaction(app_id) == end for app_id, (_, end) in moves.items())
+            return moved and (not files or newest._holds(files))
+
+        def actions(newest: Self) -> list[AddAction | RemoveAction]:
+            for app_id, (start, end) in moves.items():
+                if (found := newest.last_transaction(app_id)) != start:
+                    what = f"somebody else has moved {app_id} from {start} to {found}: {end} is not reached from there"
+                    raise FencedError(what, topic=newest.topic, file=newest.uri)
+            newest._check_present(files)
+            check_follows(newest, files)
+            return [added(file, time_ms) for file in files]
+
+        transactions = [*((app_id, end) for app_id, (_, end) in moves.items()), *also]
+        self._transact(actions, transactions, files, is_done)
 
     def retract(
         self, files: Sequence[ArchiveFile], *, app_id: str, app_version: int, marker: str, deletion_time_ms: int
