@@ -92,6 +92,25 @@ def demo(
 
 
 @app.command()
+def archive(
+    topics: Annotated[
+        str, typer.Argument(metavar="TOPICS", help="What is copied, and its serdes: FILE.py:NAME, PACKAGE.MODULE:NAME.")
+    ],
+    until: Until = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Copy topics from Kafka into topic archives: what has come since the last time, exactly once.
+
+    Example: hindstream archive jobs/clicks.py:topics --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.archive import run_archive  # noqa: PLC0415
+    from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
+
+    run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
+
+
+@app.command()
 def run(
     job: JobReference,
     until: Until = None,

@@ -10,7 +10,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statelib.changelog import StoreFormat, export_changelog
     from statelib.dsl import (
         Branched,
         BranchedKStream,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     )
     from statelib.job import Expectation, Job, expect, load_job
     from statelib.join_windows import JoinWindows
+    from statelib.kafka_topic import KafkaTopic
     from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
     from statelib.processor import (
@@ -87,7 +87,6 @@ if TYPE_CHECKING:
     from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
-    "statelib.changelog": ("StoreFormat", "export_changelog"),
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
@@ -98,6 +97,7 @@ _HOMES = {
         "RetryableError",
     ),
     "statelib.join_windows": ("JoinWindows",),
+    "statelib.kafka_topic": ("KafkaTopic",),
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
@@ -126,18 +126,19 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError",
     "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError",
-    "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError",
-    "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream",
-    "KTable", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named",
+    "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError",
+    "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
+    "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named",
     "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record",
-    "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
-    "SessionWindowedKStream", "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder",
-    "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed",
-    "TestRecord", "TimeWindowedKStream", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore",
-    "Topology", "TopologyTestDriver", "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore",
-    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
-    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
-    "export_changelog", "load_job", "max_", "mean_", "min_", "open_state", "per_record", "sum_",
+    "RecordMetadata",
+    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
+    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores",
+    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream",
+    "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver",
+    "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
+    "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state", "per_record",
+    "sum_",
 ]  # fmt: skip
 
 

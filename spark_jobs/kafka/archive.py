@@ -1,0 +1,239 @@
+"""Copies topics of a Kafka cluster into topic archives: what has come since the last time, exactly once.
+
+A copy reads a range of offsets of each partition with Spark, writes files that nobody sees, and makes them part of
+the archive in one Delta commit that also moves the positions (`statelib.topics.kafka_copy`). Killed at any moment, or
+run by two drivers at once, nothing is missing and nothing is there twice: the next copy begins at the positions that
+stand.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_jobs.kafka.cluster import Cluster
+from spark_jobs.kafka.copy_range import COPIED_FILE, QUARANTINE_SCHEMA, RangeCopier, Written
+from spark_jobs.kafka.source import ensure_connector, kafka_frame
+from spark_jobs.runs import now_ms, open_warehouse
+from spark_jobs.session import spark_session
+from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
+from statelib.commits.layout import quarantine_topic, topic_path
+from statelib.errors import ConfigurationError, FencedError, InputError
+from statelib.topics.archive import TopicArchive, topic_schema
+from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from statelib.config import Settings
+    from statelib.kafka_topic import KafkaTopic
+    from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
+    from statelib.topics.kafka_copy import CopiedPartition
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a copy of a topic came to.
+
+    Attributes:
+        topic: The topic in Kafka.
+        archive: Its archive.
+        ranges: By partition, what was copied this time; empty: there was nothing new.
+        partitions: What became of all offsets up to now.
+    """
+
+    topic: str
+    archive: str
+    ranges: Mapping[int, CopiedRange]
+    partitions: tuple[CopiedPartition, ...]
+
+
+def archive(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[Copied]:
+    """Copies what has come since the last time, one topic after the other.
+
+    Args:
+        topics: The topics.
+        settings: See `Settings`: ``kafka``, ``until``, ``on_bad_record`` and ``on_lost_record`` are for this.
+
+    Raises:
+        ConfigurationError: A topic is not in Kafka, or the archive has other partitions or is of another one.
+        FencedError: Another copy of the topic has been quicker; what that has done stands.
+        InputError: Records were deleted before they were copied, or cannot be decoded.
+        RetryableError: The cluster, the warehouse or Spark did not answer.
+    """
+    carry_user_code()
+    cluster = Cluster(settings)
+    for topic in topics:
+        yield _TopicArchiver(topic, cluster, settings).run()
+
+
+class _TopicArchiver:
+    """One copy of one topic."""
+
+    def __init__(self, topic: KafkaTopic, cluster: Cluster, settings: Settings) -> None:
+        self._topic = topic
+        self._cluster = cluster
+        self._settings = settings
+        self._warehouse = open_warehouse(settings)
+        self._state = cluster.topic(topic.name)
+        self._copy = self._open_copy()
+        self._copy.check_origin(self._state.origin)
+
+    def run(self) -> Copied:
+        """Copies what is new."""
+        ranges = self._new_ranges()
+        self._check_lost(ranges)
+        if ranges:
+            found = self._read(ranges)
+            ranges = self._with_lost(ranges, found)
+            self._check_lost(ranges)
+            self._commit(ranges, found)
+            self._copy = self._open_copy()
+            self._clean_up(ranges)
+        topic = self._topic
+        return Copied(topic.name, topic.archive_name, ranges, tuple(self._copy.partitions()))
+
+    def _open_copy(self) -> KafkaCopy:
+        """The archive, made if there is none."""
+        topic, options = self._topic, self._warehouse.options
+        schema = topic_schema(topic.key.arrow_type, topic.value.arrow_type)
+        uri, partitions = self._warehouse.uri(topic_path(topic.archive_name)), len(self._state.ends)
+        archive = TopicArchive.ensure(uri, schema, partitions, topic=topic.archive_name, options=options)
+        aside = TopicArchive.open_if_present(self._warehouse.uri(topic_path(self._quarantine)), options=options)
+        return KafkaCopy(archive, aside)
+
+    @property
+    def _quarantine(self) -> str:
+        return quarantine_topic(self._topic.archive_name)
+
+    def _new_ranges(self) -> dict[int, CopiedRange]:
+        """What is to be copied, by partition; of one that has not been begun at least where it begins."""
+        ends = dict(self._state.ends)
+        if (until_ms := self._settings.until_ms) is not None:
+            for partition, offset in self._cluster.offsets_from(self._topic.name, list(ends), until_ms).items():
+                ends[partition] = ends[partition] if offset is None else min(offset, ends[partition])
+        ranges = {}
+        for partition, end in ends.items():
+            begin, position = self._state.begins[partition], self._copy.position(partition)
+            start = begin if position is None else position
+            if start > self._state.ends[partition]:
+                what = f"the archive is at offset {start}, and Kafka's partition ends at {self._state.ends[partition]}"
+                step = "Kafka has lost records that were archived; archive what it has now under another name"
+                raise ConfigurationError(what, topic=self._topic.name, partition=partition, next_step=step)
+            if end > start or position is None:
+                ranges[partition] = CopiedRange(start, max(end, start), lost=max(min(begin, end) - start, 0))
+        return ranges
+
+    def _check_lost(self, ranges: Mapping[int, CopiedRange]) -> None:
+        lost = {partition: found for partition, found in ranges.items() if found.lost}
+        if not lost:
+            return
+        total = sum(found.lost for found in lost.values())
+        partition, first = next(iter(lost.items()))
+        what = f"Kafka has deleted {total} offsets in {len(lost)} partitions before they were archived"
+        if self._settings.on_lost_record == "fail":
+            step = "set on_lost_record to skip: they are counted, and the archive goes on with what is left"
+            place = {"topic": self._topic.name, "partition": partition, "offset": first.start}
+            raise InputError(what, **place, next_step=step)
+        _log.warning("%s: %s", self._topic.name, what)
+
+    def _read(self, ranges: Mapping[int, CopiedRange]) -> Written:
+        """Has Spark read the ranges, and its workers write what they hold."""
+        there = {p: (found.start + found.lost, found.end) for p, found in ranges.items()}
+        there = {partition: (start, end) for partition, (start, end) in there.items() if start < end}
+        if not there:
+            return Written((), ())
+        spark = spark_session(self._settings)
+        ensure_connector(spark)
+        errors = TaskErrors(spark)
+        copier = RangeCopier(
+            self._topic,
+            archive=self._copy.archive.storage,
+            quarantine=self._warehouse.within(topic_path(self._quarantine)),
+            policy=self._settings.on_bad_record,
+            quarantined_to={partition: self._copy.quarantine_position(partition) or 0 for partition in ranges},
+            nonce=uuid.uuid4().hex[:8],
+            errors=errors,
+        )
+        frame = kafka_frame(spark, self._topic.name, there, self._settings)
+        name, tasks = f"archive {self._topic.name}", frame.rdd.getNumPartitions()
+        rows = frame.mapInArrow(copier, "written binary")
+        collected = run_action(spark, rows.collect, errors, name=name, tasks=tasks, place={"topic": self._topic.name})
+        parts = [pickle.loads(row.written) for row in collected]  # noqa: S301 - from our own workers
+        return Written(
+            tuple(file for part in parts for file in part.files),
+            tuple(file for part in parts for file in part.quarantined),
+        )
+
+    def _with_lost(self, ranges: Mapping[int, CopiedRange], written: Written) -> dict[int, CopiedRange]:
+        """The ranges, with what Kafka has deleted before Spark came to it.
+
+        Spark goes on after what was deleted, or fails, as it is told to. Compacted offsets among these count as lost.
+        """
+        aside = self._warehouse.within(topic_path(self._quarantine))
+        found = {}
+        for partition, begin in self._cluster.begins(self._topic.name, list(ranges)).items():
+            copied = ranges[partition]
+            deleted = len(range(copied.start + copied.lost, min(begin, copied.end)))
+            if deleted:
+                deleted -= _rows_before(self._copy.archive.storage, written.files, partition, begin)
+                deleted -= _rows_before(aside, written.quarantined, partition, begin)
+            found[partition] = replace(copied, lost=copied.lost + deleted)
+        return found
+
+    def _commit(self, ranges: Mapping[int, CopiedRange], written: Written) -> None:
+        """Makes what was written part of the archive; removes it where another copy was quicker."""
+        time_ms = now_ms()
+        quarantine = self._copy.quarantine
+        moves = {p: (self._copy.quarantine_position(p), copied.end) for p, copied in ranges.items()}
+        try:
+            if quarantine is None and written.quarantined:
+                uri = self._warehouse.uri(topic_path(self._quarantine))
+                partitions, options = self._copy.archive.partitions, self._warehouse.options
+                quarantine = TopicArchive.ensure(
+                    uri, QUARANTINE_SCHEMA, partitions, topic=self._quarantine, options=options
+                )
+            if quarantine is not None:
+                set_aside(quarantine, written.quarantined, moves, time_ms=time_ms)
+            self._copy.advance(written.files, ranges, origin=self._state.origin, time_ms=time_ms)
+        except FencedError:
+            self._copy.archive.storage.delete([file.path for file in written.files])
+            raise
+
+    def _clean_up(self, ranges: Mapping[int, CopiedRange]) -> None:
+        """Deletes what copies that were stopped have left where this one has been: none of them can commit any more."""
+        for archive in filter(None, (self._copy.archive, self._copy.quarantine)):
+            for partition, copied in ranges.items():
+                held = {file.path for file in archive.files(partition, copied.start)}
+                folder = f"partition={partition}"
+                found = archive.storage.list(folder, after=f"{folder}/{copied.start:020d}")
+                passed = [entry.path for entry in found if _offset_of(entry.path, copied.end) < copied.end]
+                archive.storage.delete([path for path in passed if path not in held])
+
+
+def _rows_before(storage: Storage, files: Iterable[ArchiveFile], partition: int, offset: int) -> int:
+    """How many records of a partition's files lie before an offset."""
+    rows = 0
+    for file in (file for file in files if file.partition == partition and file.first_offset < offset):
+        if file.last_offset < offset:
+            rows += file.rows
+        else:
+            with storage.open_input(file.path) as opened:
+                offsets = pq.read_table(opened, columns=["offset"])["offset"]
+            rows += pc.sum(pc.less(offsets, offset)).as_py()
+    return rows
+
+
+def _offset_of(path: str, otherwise: int) -> int:
+    """The first offset of a file that a copy has written; ``otherwise``: of another one."""
+    match = COPIED_FILE.fullmatch(path.rpartition("/")[2])
+    return int(match["offset"]) if match else otherwise

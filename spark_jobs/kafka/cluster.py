@@ -1,0 +1,147 @@
+"""What a Kafka cluster says of its topics, and its errors as Hindstream's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+
+from spark_jobs.kafka.properties import client_properties
+from statelib.errors import ConfigurationError, RetryableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from concurrent.futures import Future
+
+    from statelib.config import Settings
+
+_POLL_SECONDS = 0.05
+_ONLY_CRITICAL = 2
+"""For librdkafka's own log: what goes wrong is in its errors too."""
+
+_REFUSED = frozenset(
+    getattr(KafkaError, name)
+    for name in (
+        "_AUTHENTICATION", "_INVALID_ARG", "_SSL", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC",
+        "CLUSTER_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "INVALID_CONFIG", "INVALID_REPLICATION_FACTOR",
+        "POLICY_VIOLATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "UNSUPPORTED_VERSION",
+    )
+)  # fmt: skip
+"""Errors that come again until somebody changes something."""
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic of a cluster at some time.
+
+    Attributes:
+        name: Its name.
+        origin: What tells it from all others: the ids of its cluster and its own.
+        begins: By partition, the first offset that Kafka has not deleted.
+        ends: By partition, the offset before which all transactions have ended.
+        is_compacted: Whether Kafka compacts it.
+    """
+
+    name: str
+    origin: str
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    is_compacted: bool
+
+
+class Cluster:
+    """A cluster's administration.
+
+    Args:
+        settings: See `client_properties`.
+
+    Raises:
+        ConfigurationError: A property cannot be. (There is no connection before the first question.)
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        properties = client_properties(settings)
+        self._servers = properties["bootstrap.servers"]
+        self._heard: list[KafkaError] = []
+        with kafka_errors(self._servers):
+            configuration: dict[str, Any] = {**properties, "log_level": _ONLY_CRITICAL, "error_cb": self._heard.append}
+            self.admin = AdminClient(configuration)
+
+    def topic(self, name: str) -> TopicState:
+        """What the cluster says of a topic.
+
+        Raises:
+            ConfigurationError: There is no such topic, or it may not be read.
+            RetryableError: The cluster did not answer.
+        """
+        with kafka_errors(self._servers, topic=name):
+            cluster = self._answer(self.admin.describe_cluster()).cluster_id
+            topic = self._answer(self.admin.describe_topics(TopicCollection([name]))[name])
+        partitions = [partition.id for partition in topic.partitions]
+        return TopicState(
+            name,
+            origin=f"{cluster}/{topic.topic_id}",
+            begins=self._offsets(name, partitions, OffsetSpec.earliest()),
+            ends=self._offsets(name, partitions, OffsetSpec.latest()),
+            is_compacted="compact" in self.topic_config(name)["cleanup.policy"],
+        )
+
+    def begins(self, name: str, partitions: list[int]) -> dict[int, int]:
+        """By partition, the first offset that Kafka has not deleted. Raises as `topic` does."""
+        return self._offsets(name, partitions, OffsetSpec.earliest())
+
+    def offsets_from(self, name: str, partitions: list[int], timestamp_ms: int) -> dict[int, int | None]:
+        """By partition, the first offset whose record has this timestamp or a later one; None: there is none."""
+        found = self._offsets(name, partitions, OffsetSpec.for_timestamp(timestamp_ms))
+        return {partition: None if offset < 0 else offset for partition, offset in found.items()}
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        """A topic's configuration. Raises as `topic` does."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        with kafka_errors(self._servers, topic=name):
+            entries = self._answer(self.admin.describe_configs([resource])[resource])
+        return {entry.name: entry.value for entry in entries.values()}
+
+    def _offsets(self, name: str, partitions: list[int], which: OffsetSpec) -> dict[int, int]:
+        asked = {TopicPartition(name, partition): which for partition in partitions}
+        with kafka_errors(self._servers, topic=name):
+            answers = self.admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
+            return {place.partition: self._answer(answer).offset for place, answer in answers.items()}
+
+    def _answer(self, future: Future[_Answer]) -> _Answer:
+        """Waits for an answer, but not where the cluster has told the client that it will not let it in.
+
+        librdkafka tries again for as long as it may, and then says only that time is over.
+        """
+        while not future.done():
+            self.admin.poll(_POLL_SECONDS)
+            for error in self._heard:
+                if error.code() in _REFUSED:
+                    raise KafkaException(error)
+        return future.result()
+
+
+@contextmanager
+def kafka_errors(servers: str, **place: object) -> Iterator[None]:
+    """Turns errors of the client into Hindstream's.
+
+    Raises:
+        ConfigurationError: The cluster refuses, and would again.
+        RetryableError: It did not answer, or not now.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        found = error.args[0]
+        code, reason = (found.code(), found.str()) if isinstance(found, KafkaError) else (None, str(found))
+        if code in _REFUSED:
+            step = "check the topic's name, the setting kafka and the credentials in the environment"
+            raise ConfigurationError(f"Kafka refuses: {reason}", cluster=servers, **place, next_step=step) from error
+        step = "look whether the brokers can be reached, and run the same command again"
+        raise RetryableError(f"Kafka did not answer: {reason}", cluster=servers, **place, next_step=step) from error

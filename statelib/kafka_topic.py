@@ -1,0 +1,66 @@
+"""What a topic of a Kafka cluster holds: its name, and the bytes of its keys and values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.serdes import BytesSerde
+from statelib.user_code import load_attribute
+
+if TYPE_CHECKING:
+    from statelib.serdes import Serde
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Kafka's own rule (``org.apache.kafka.common.internals.Topic``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic of a Kafka cluster.
+
+    Attributes:
+        name: Its name there.
+        key: How its keys become bytes and back.
+        value: The same of its values.
+        archive: The name of the topic archive that copies it; None: ``name``.
+
+    Raises:
+        ConfigurationError: Kafka cannot have a topic of that name.
+    """
+
+    name: str
+    key: Serde = field(default_factory=BytesSerde)
+    value: Serde = field(default_factory=BytesSerde)
+    archive: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the names."""
+        for name in (self.name, self.archive_name):
+            if name in {".", ".."} or not _NAME.fullmatch(name):
+                next_step = "use letters, digits, '.', '_' and '-', at most 249"
+                raise ConfigurationError("this cannot be a topic's name", topic=name, next_step=next_step)
+
+    @property
+    def archive_name(self) -> str:
+        """The name of the topic archive."""
+        return self.archive or self.name
+
+
+def load_kafka_topics(reference: str) -> tuple[KafkaTopic, ...]:
+    """The topics that ``package.module:attribute`` or ``path/to/file.py:attribute`` names.
+
+    The attribute is a `KafkaTopic`, some of them, or a function without parameters that gives these; without
+    ``:attribute`` it is ``topics``.
+
+    Raises:
+        ConfigurationError: There is no such module, file or attribute, or it is no topic.
+    """
+    found = load_attribute(reference, "topics")
+    topics = (found,) if isinstance(found, KafkaTopic) else tuple(found) if isinstance(found, (list, tuple)) else ()
+    if not topics or not all(isinstance(topic, KafkaTopic) for topic in topics):
+        next_step = "name a list of statelib.KafkaTopic, as FILE.py:NAME or PACKAGE.MODULE:NAME"
+        raise ConfigurationError("these are no topics", topics=reference, next_step=next_step)
+    return topics
