@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.kafka.certificates import write_certificate
@@ -51,6 +52,10 @@ _SETTINGS = {
     "num.io.threads": "2",
     "background.threads": "2",
 }
+
+_SILENT = logging.getLogger("tests.kafka.silent")
+"""For a client that tries until the broker is ready, and would tell of each time."""
+_SILENT.setLevel(logging.CRITICAL)
 
 _ROLLING = {"segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
 
@@ -189,11 +194,19 @@ class Broker:
             if _listens(self._port):
                 try:
                     AdminClient(self.settings).list_topics(timeout=_WAIT_SECONDS)
+                    self._await_coordinators()
                 except KafkaException:
                     return False
                 return True
             time.sleep(0.05)
         return False
+
+    def _await_coordinators(self) -> None:
+        """Has the topics of transactions and groups made, which else delays whoever comes first, or fails for them."""
+        consumer = Consumer(self.settings | {"group.id": "first"}, logger=_SILENT)
+        consumer.committed([TopicPartition("any", 0)], _WAIT_SECONDS)
+        consumer.close()
+        Producer(self.settings | {"transactional.id": "first"}, logger=_SILENT).init_transactions(_WAIT_SECONDS)
 
     def _running(self) -> JavaProcess:
         if self._process is None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -26,6 +25,8 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+
+from tests.kafka import group_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,14 +66,6 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
-
-
-@dataclass(frozen=True)
-class GroupOffset:
-    """Where a group goes on in a partition, and what it has noted with that."""
-
-    offset: int
-    metadata: str = ""
 
 
 class Cluster:
@@ -182,11 +175,10 @@ class Cluster:
         """Of each partition the offset that the next record gets."""
         return self._offsets(topic, OffsetSpec.latest())
 
-    def group_offsets(self, group: str) -> dict[tuple[str, int], GroupOffset]:
+    def group_offsets(self, group: str) -> dict[tuple[str, int], group_offsets.GroupOffset]:
         """What a group has committed, by topic and partition."""
-        request = ConsumerGroupTopicPartitions(group)
-        result = self._admin.list_consumer_group_offsets([request])[group].result(_SECONDS)
-        return {(at.topic, at.partition): GroupOffset(at.offset, at.metadata or "") for at in result.topic_partitions}
+        self.await_transactions(group_offsets.TOPIC)
+        return group_offsets.latest(self.read(group_offsets.TOPIC), group)
 
     def _offsets(
         self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED

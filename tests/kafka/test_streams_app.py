@@ -156,6 +156,7 @@ class _Bed:
             name = f"{self._unique}-{topic}"
             for partition, end in self._broker.cluster.end_offsets(name).items():
                 assert committed[name, partition].offset == end
+                assert committed[name, partition].metadata  # the partition's time
 
 
 def _long(value: int) -> bytes:
