@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from statelib.changelog import StoreFormat, export_changelog
     from statelib.dsl import (
         Branched,
         BranchedKStream,
@@ -57,8 +58,12 @@ if TYPE_CHECKING:
         RecordMetadata,
     )
     from statelib.serdes.avro.serde import AvroSerde
+    from statelib.serdes.by_type import serde_for
     from statelib.serdes.json import JsonSerde
+    from statelib.serdes.plain import BytesSerde, StringSerde
     from statelib.serdes.protobuf.serde import ProtobufSerde
+    from statelib.serdes.uuids import UuidSerde
+    from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
     from statelib.snapshots import StateSnapshot, StoreSnapshot, open_state
     from statelib.state import (
         KeyValueBytesStoreSupplier,
@@ -87,6 +92,7 @@ if TYPE_CHECKING:
     from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
+    "statelib.changelog": ("StoreFormat", "export_changelog"),
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
@@ -106,8 +112,12 @@ _HOMES = {
         "PunctuationType", "Record", "RecordMetadata",
     ),
     "statelib.serdes.avro.serde": ("AvroSerde",),
+    "statelib.serdes.by_type": ("serde_for",),
     "statelib.serdes.json": ("JsonSerde",),
+    "statelib.serdes.plain": ("BytesSerde", "StringSerde"),
     "statelib.serdes.protobuf.serde": ("ProtobufSerde",),
+    "statelib.serdes.uuids": ("UuidSerde",),
+    "statelib.serdes.windowed": ("SessionWindowedSerde", "TimeWindowedSerde"),
     "statelib.snapshots": ("StateSnapshot", "StoreSnapshot", "open_state"),
     "statelib.state": (
         "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",
@@ -124,21 +134,21 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "Cancellable", "ConfigurationError",
-    "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation", "FencedError",
-    "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError", "InternalError",
-    "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
-    "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery", "Named",
-    "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record",
-    "RecordMetadata",
-    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
-    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreSnapshot", "Stores",
-    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "Suppressed", "TestRecord", "TimeWindowedKStream",
-    "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver",
-    "UnlimitedWindows", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
+    "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde", "Cancellable",
+    "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation",
+    "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError",
+    "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream",
+    "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery",
+    "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType",
+    "Record", "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
+    "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore",
+    "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig",
+    "StringSerde", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows",
+    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
+    "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
     "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "count", "describe", "expect", "load_job", "max_", "mean_", "min_", "open_state", "per_record",
-    "sum_",
+    "WindowedKTable", "count", "describe", "expect", "export_changelog", "load_job", "max_", "mean_", "min_",
+    "open_state", "per_record", "serde_for", "sum_",
 ]  # fmt: skip
 
 

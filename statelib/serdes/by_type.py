@@ -25,7 +25,7 @@ def serialized(values: pa.Array) -> pa.BinaryArray:
 
 
 def serde_for(arrow_type: pa.DataType) -> Serde:
-    """The serde of an Arrow type: see `statelib.serdes`.
+    """The serde of an Arrow type: Kafka's own where it has one, such as ``LongSerializer`` (`statelib.serdes`).
 
     Raises:
         ConfigurationError: The type has none.

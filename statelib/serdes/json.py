@@ -1,4 +1,4 @@
-"""JSON objects as records, read a whole Arrow array at a time."""
+"""JSON as records, read a whole Arrow array at a time; plain and as a schema registry's serializers write it."""
 
 from __future__ import annotations
 
@@ -15,36 +15,85 @@ import pyarrow.json as pa_json
 
 from statelib.errors import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
+from statelib.serdes.schema_source import RegisteredSchema
+from statelib.serdes.spans import put_together
+from statelib.serdes.wire_format import Identity, described, head_of, payloads, with_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from statelib.serdes.schema_source import SchemaSource
+
 
 @dataclass(frozen=True, slots=True)
 class JsonSerde(StrictSerde):
-    """JSON objects, one a value, UTF-8.
+    """JSON, one value a record, UTF-8: objects for a struct, else numbers, strings, arrays.
 
     Reading: a field that is missing is null, one that the type does not have is ignored, one of another type makes the
     value undecodable. Timestamps are ISO 8601 strings. Writing goes row by row, in the order of the type's fields.
 
+    With a registry: the wire format of Confluent's ``KafkaJsonSchemaSerializer``. The schema's id is not looked at in
+    reading, because the JSON is read as ``arrow_type`` in any case.
+
     Args:
-        arrow_type: A struct.
+        arrow_type: Of the values. Of others than structs the JSON value ``null`` is null.
+        registry: Where the schemas of values are; None: plain JSON.
+        subject: What ``json_schema`` is registered under, for writing; such as ``clicks-value``.
+        schema_id: Or the id to write.
+        json_schema: The JSON Schema, for writing with a subject.
+        register: Whether writing registers it, if it is not yet.
+
+    Raises:
+        ConfigurationError: The type is one that JSON has no values of, or the arguments do not fit together.
     """
 
     arrow_type: pa.DataType
+    registry: SchemaSource | None = None
+    subject: str | None = None
+    schema_id: int | None = None
+    json_schema: str | None = None
+    register: bool = False
 
     def __post_init__(self) -> None:
-        if not pa.types.is_struct(self.arrow_type):
+        if pa.types.is_union(self.arrow_type) or pa.types.is_null(self.arrow_type):
             raise ConfigurationError(
-                f"a JSON serde needs a struct type, not {self.arrow_type}", next_step="wrap the value in a struct"
+                f"JSON is not read as {self.arrow_type}", next_step="declare a struct, a list or a plain type"
             )
+        if (self.subject is None) != (self.json_schema is None):
+            raise ConfigurationError(
+                "to write JSON with a schema's id, the serde needs both the schema and its subject",
+                next_step="give it subject and json_schema, or the schema_id",
+            )
+        self._identity()
 
     def serialize(self, values: pa.Array) -> pa.BinaryArray:
-        """See `Serde`; binary fields become base64."""
-        return _documents(values, _json_scalar).cast(pa.binary())
+        """See `Serde`; binary fields become base64.
+
+        Raises:
+            ConfigurationError: It is to be written with an id, and the schema is not under the subject.
+            RetryableError: The registry does not answer.
+        """
+        documents = _documents(values, _json_scalar).cast(pa.binary())
+        if self.registry is None:
+            return documents
+        schema_id = self._identity().id_of(RegisteredSchema("JSON", self.json_schema or ""))
+        return with_heads(head_of(schema_id), documents)
 
     def deserialize_lenient(self, data: pa.Array) -> Lenient:
         """See `Serde`; ``data`` may also be strings."""
+        if self.registry is not None:
+            rows, spans, _, reasons = payloads(data)
+            return put_together(len(data), self.arrow_type, [(rows, self._read(spans.binary()))], reasons)
+        return self._read(data)
+
+    def describe(self) -> Mapping[str, object]:
+        """See `Serde`."""
+        return {"serde": "json", "type": str(self.arrow_type), **described(self._identity())}
+
+    def _identity(self) -> Identity:
+        return Identity(self.registry, self.subject, self.schema_id, self.register)
+
+    def _read(self, data: pa.Array) -> Lenient:
         documents = data.cast(pa.binary()).to_pylist()
         there = [row for row, document in enumerate(documents) if document is not None]
         parts, problems = self._parse([documents[row] for row in there])
@@ -57,10 +106,6 @@ class JsonSerde(StrictSerde):
         values = pa.concat_arrays([*parts, pa.nulls(0, self.arrow_type)]).take(pa.array(source, mask=source < 0))
         bad = np.array([reason is not None for reason in reasons], np.bool_)
         return Lenient(values, bad, pa.array(reasons, pa.string()))
-
-    def describe(self) -> Mapping[str, object]:
-        """See `Serde`."""
-        return {"serde": "json", "type": str(self.arrow_type)}
 
     def _parse(self, documents: list[bytes]) -> tuple[list[pa.Array], list[str | None]]:
         """The decoded documents in order, and for each document what is wrong with it: halves until it is found."""
@@ -80,21 +125,28 @@ class JsonSerde(StrictSerde):
         # One document a line: a line break inside one can only be white space between its tokens. Each begins an
         # object, so if there are as many rows as documents, each is exactly one row.
         lines = [document.replace(b"\n", b" ").replace(b"\r", b" ").strip() for document in documents]
+        if not pa.types.is_struct(self.arrow_type):
+            for document in documents:
+                json.loads(document)  # a part of the object below might hold anything
+            lines = [b'{"value":%s}' % line for line in lines]
+            return _rows(lines, pa.struct([("value", self.arrow_type)])).field("value")
         if not all(line.startswith(b"{") for line in lines):
             raise ValueError("not a JSON object")
-        content = b"\n".join(lines)
-        if not content.isascii():
-            content.decode("utf-8")
-        table = pa_json.read_json(
-            pa.BufferReader(content),
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(1 << 20, 2 * max(map(len, lines)))),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=pa.schema(list(self.arrow_type)), unexpected_field_behavior="ignore"
-            ),
-        )
-        if table.num_rows != len(documents):
-            raise ValueError("not exactly one JSON object")
-        return table.to_struct_array().combine_chunks().cast(self.arrow_type)
+        return _rows(lines, self.arrow_type)
+
+
+def _rows(lines: list[bytes], struct: pa.DataType) -> pa.StructArray:
+    content = b"\n".join(lines)
+    if not content.isascii():
+        content.decode("utf-8")
+    table = pa_json.read_json(
+        pa.BufferReader(content),
+        read_options=pa_json.ReadOptions(use_threads=False, block_size=max(1 << 20, 2 * max(map(len, lines)))),
+        parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(list(struct)), unexpected_field_behavior="ignore"),
+    )
+    if table.num_rows != len(lines):
+        raise ValueError("not exactly one JSON object")
+    return table.to_struct_array().combine_chunks().cast(struct)
 
 
 def json_text(values: pa.Array) -> pa.StringArray:

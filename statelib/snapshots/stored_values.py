@@ -6,6 +6,7 @@ stored state is the value. Bytes of a serde of the job's own cannot be read here
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.errors import ConfigurationError
@@ -14,6 +15,8 @@ from statelib.operators.stored_rows import stored_value
 from statelib.operators.table_aggregations import TableAggregations
 from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
+from statelib.serdes.uuids import UuidSerde
+from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,12 +40,37 @@ def described_serde(described: Mapping[str, Any] | None, arrow_type: pa.DataType
     own: Serde = serde_for(arrow_type)
     if described is None or described == own.describe():
         return own
-    if described == {"serde": "json", "type": str(arrow_type)}:
-        return JsonSerde(arrow_type)
-    raise ConfigurationError(
-        f"{of} are in bytes of a serde of the job's own ({described}), which cannot be read without its code",
-        next_step="leave these columns out, or open the store in a processor of the job",
-    )
+    serde = _of_ours(described, arrow_type, of) if described.get("type") == str(arrow_type) else None
+    if serde is None or serde.describe() != described:
+        raise ConfigurationError(
+            f"{of} are in bytes of a serde of the job's own ({described}), which cannot be read without its code",
+            next_step="leave these columns out, or open the store in a processor of the job",
+        )
+    return serde
+
+
+def _of_ours(described: Mapping[str, Any], arrow_type: pa.DataType, of: str) -> Serde | None:  # noqa: PLR0911 - one for each kind
+    """A serde of this library's, of which the description says all; those of a schema registry need the registry."""
+    match described:
+        case {"wire_format": _}:
+            return None
+        case {"serde": "json"}:
+            return JsonSerde(arrow_type)
+        case {"serde": "uuid"}:
+            return UuidSerde()
+        case {"serde": "time-windowed", "key": key, "window_size_ms": size_ms}:
+            return TimeWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of), size_ms)
+        case {"serde": "session-windowed", "key": key}:
+            return SessionWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of))
+        case {"serde": "avro", "schema": schema}:
+            from statelib.serdes.avro.serde import AvroSerde  # noqa: PLC0415 - only where such values are
+
+            return AvroSerde(schema, described.get("writer_schema"))
+        case {"serde": "protobuf", "message": message, "descriptors": descriptors}:
+            from statelib.serdes.protobuf.serde import ProtobufSerde  # noqa: PLC0415 - only where such values are
+
+            return ProtobufSerde(b64decode(descriptors), message)
+    return None
 
 
 def stored_values(settings: Mapping[str, Any], schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:

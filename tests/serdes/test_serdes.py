@@ -209,8 +209,3 @@ def test_large_json_documents() -> None:
     documents = [b'{"s":"' + b"x" * size + b'"}' for size in (10, 3_000_000, 10, 1_100_000)]
     values = JsonSerde(JSON).deserialize(pa.array(documents))
     assert [len(value["s"]) for value in values.to_pylist()] == [10, 3_000_000, 10, 1_100_000]
-
-
-def test_json_needs_a_struct() -> None:
-    with pytest.raises(ConfigurationError, match="needs a struct type"):
-        JsonSerde(pa.int64())

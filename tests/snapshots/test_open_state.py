@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from statelib import ConfigurationError, CorruptedDataError, JsonSerde, Materialized, StreamsBuilder, open_state
+from statelib import (
+    AvroSerde,
+    ConfigurationError,
+    CorruptedDataError,
+    JsonSerde,
+    Materialized,
+    ProtobufSerde,
+    SessionWindowedSerde,
+    StreamsBuilder,
+    TimeWindowedSerde,
+    UuidSerde,
+    open_state,
+)
 from statelib.commits import JobLayout, Retention, maintain
 from statelib.serdes import serde_for
 from statelib.snapshots.stored_values import described_serde, stored_aggregates
 from tests.task.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VALUE = pa.struct(
     [
@@ -144,6 +155,32 @@ def test_serdes_are_known_by_what_they_say() -> None:
     assert described_serde(None, pa.string(), of="values") == serde_for(pa.string())
     with pytest.raises(ConfigurationError, match="a serde of the job's own.*leave these columns out"):
         described_serde({"serde": "mine", "type": "string"}, pa.string(), of="values")
+
+
+CLICKS = Path(__file__).parents[1] / "serdes" / "data" / "shop.desc"
+
+
+@pytest.mark.parametrize(
+    "serde",
+    [
+        JsonSerde(pa.list_(pa.int64())),
+        UuidSerde(),
+        TimeWindowedSerde(serde_for(pa.int32()), 5),
+        SessionWindowedSerde(UuidSerde()),
+        AvroSerde('{"type": "array", "items": "long"}', writer_schema='{"type": "array", "items": "int"}'),
+        ProtobufSerde(CLICKS, "shop.Click"),
+    ],
+    ids=lambda serde: type(serde).__name__,
+)
+def test_a_serde_whose_description_suffices_is_known_by_it(serde: Any) -> None:
+    description = json.loads(json.dumps(serde.describe()))
+    again = described_serde(description, serde.arrow_type, of="values")
+    assert type(again) is type(serde)
+    assert again.describe() == serde.describe()
+    with pytest.raises(ConfigurationError, match="a serde of the job's own"):
+        described_serde({**description, "wire_format": "schema-registry"}, serde.arrow_type, of="values")
+    with pytest.raises(ConfigurationError, match="a serde of the job's own"):
+        described_serde(description, pa.decimal128(3), of="values")
 
 
 def test_a_description_without_rows_is_told_where_they_are_needed() -> None:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.serdes import serde_for
+from statelib.serdes import StringSerde, serde_for
+from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.topics.partitioner import hash_keys, partition_for
 
 if TYPE_CHECKING:
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
+
+_WINDOW_SIZE_MS = 1_000  # the bytes do not have it
 
 
 def check(case: Case, compare: Compare) -> None:
@@ -36,7 +39,14 @@ def _check_key_bytes(case: Case, compare: Compare) -> None:
 def _check_windowed_keys(case: Case, compare: Compare) -> None:
     """A windowed key is partitioned by its plain key, which `Batch.key` and an archive's key column are."""
     keys = serde_for(pa.string()).serialize(pa.array([step["key"] for step in case.steps]))
+    windowed = TimeWindowedSerde(StringSerde(), _WINDOW_SIZE_MS)
+    data = pa.array([base64.b64decode(step["windowed_key_b64"]) for step in case.steps], pa.binary())
+    read = windowed.deserialize(data)
+    again = windowed.serialize(read)
     for i, step in enumerate(case.steps):
         chosen = int(partition_for(keys.slice(i, 1), step["n"])[0])
         compare(i, "partition_of_plain_key", step["partition_of_plain_key"], chosen)
         compare(i, "partition", step["partition"], chosen)
+        compare(i, "key", step["key"], read.field("key")[i].as_py())
+        compare(i, "start", step["start"], read.field("window_start")[i].value)
+        compare(i, "windowed_key_b64", step["windowed_key_b64"], base64.b64encode(again[i].as_py()).decode())

@@ -1,0 +1,211 @@
+"""Kafka Streams' serdes of windowed keys: the key's bytes, and times behind them.
+
+::
+
+    time window      +--------------------+---------------------------+
+                     | the key, its serde | start i64, big-endian, ms |
+                     +--------------------+---------------------------+
+    session          +--------------------+---------+-----------+
+                     | the key, its serde | end i64 | start i64 |
+                     +--------------------+---------+-----------+
+
+Source: ``org.apache.kafka.streams.state.internals.WindowKeySchema`` and ``SessionKeySchema``, as pipes use them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.durations import milliseconds
+from statelib.errors import InputError
+from statelib.kernels.spans import copy_spans
+from statelib.serdes.base import Lenient, StrictSerde
+from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
+from statelib.windows import FAR_FUTURE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    from numpy.typing import NDArray
+
+    from statelib.serdes.base import Serde
+
+_TIME = pa.timestamp("ms", "UTC")
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindowedSerde(StrictSerde):
+    """Kafka's ``WindowedSerdes.TimeWindowedSerde``: keys of time windows, of which the bytes have the start only.
+
+    Values are ``struct<key, window_start, window_end>``, as in the archives of windowed results.
+
+    Args:
+        key: Of the plain key.
+        window_size_ms: From a window's start to its end; of sliding windows the time difference.
+    """
+
+    key: Serde
+    window_size_ms: int
+
+    @classmethod
+    def of(cls, key: Serde, window_size: timedelta) -> TimeWindowedSerde:
+        """The serde of keys of windows of a size (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``)."""
+        return cls(key, milliseconds(window_size, "window_size", at_least=1))
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """See `Serde`."""
+        return _windowed(self.key.arrow_type)
+
+    def serialize(self, values: pa.Array) -> pa.BinaryArray:
+        """See `Serde`.
+
+        Raises:
+            InputError: A window is of another size, or has no key.
+        """
+        present = _present(values, self.arrow_type)
+        start, end = _times(present)
+        if (wrong := end != self._end(start)).any():
+            row = int(wrong.argmax())
+            what = f"a window of {end[row] - start[row]} ms in a serde of windows of {self.window_size_ms} ms"
+            raise InputError(what, row=row, next_step="declare the serde with the size of the windows")
+        return _with_tails(values, self.key.serialize(present.field("key")), start)
+
+    def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
+        """See `Serde`."""
+        spans, rows = values_of(data)
+        start, wrong = _number(spans, _NUMBER_BYTES)
+        end = self._end(start)
+        return _decoded(len(data), self, spans, rows, _NUMBER_BYTES, start, end, wrong)
+
+    def describe(self) -> Mapping[str, object]:
+        """See `Serde`."""
+        return {
+            "serde": "time-windowed",
+            "type": str(self.arrow_type),
+            "key": self.key.describe(),
+            "window_size_ms": self.window_size_ms,
+        }
+
+    def _end(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.minimum(start, FAR_FUTURE_MS - self.window_size_ms) + self.window_size_ms
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindowedSerde(StrictSerde):
+    """Kafka's ``WindowedSerdes.SessionWindowedSerde``: keys of sessions.
+
+    Values are ``struct<key, window_start, window_end>``, as in the archives of sessions; the end is inclusive.
+
+    Args:
+        key: Of the plain key.
+    """
+
+    key: Serde
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """See `Serde`."""
+        return _windowed(self.key.arrow_type)
+
+    def serialize(self, values: pa.Array) -> pa.BinaryArray:
+        """See `Serde`.
+
+        Raises:
+            InputError: A session has no key.
+        """
+        present = _present(values, self.arrow_type)
+        start, end = _times(present)
+        return _with_tails(values, self.key.serialize(present.field("key")), end, start)
+
+    def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
+        """See `Serde`."""
+        spans, rows = values_of(data)
+        start, wrong = _number(spans, _NUMBER_BYTES)
+        end, wrong_end = _number(spans, 2 * _NUMBER_BYTES)
+        return _decoded(len(data), self, spans, rows, 2 * _NUMBER_BYTES, start, end, wrong | wrong_end | (end < start))
+
+    def describe(self) -> Mapping[str, object]:
+        """See `Serde`."""
+        return {"serde": "session-windowed", "type": str(self.arrow_type), "key": self.key.describe()}
+
+
+def _windowed(key: pa.DataType) -> pa.DataType:
+    return pa.struct([("key", key), ("window_start", _TIME), ("window_end", _TIME)])
+
+
+def _present(values: pa.Array, arrow_type: pa.DataType) -> pa.StructArray:
+    """Those that are not null, times in milliseconds.
+
+    Raises:
+        InputError: A key or a time is null, or does not fit.
+    """
+    try:
+        present = values.drop_null().cast(arrow_type)
+    except pa.ArrowException as error:
+        step = f"map them to {arrow_type}"
+        raise InputError(f"{values.type} are no windowed keys: {error}", next_step=step) from None
+    for name in ("key", "window_start", "window_end"):
+        if present.field(name).null_count:
+            raise InputError(f"a windowed key without {name}", next_step="leave such records out")
+    return present
+
+
+def _times(present: pa.StructArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    start, end = (np.asarray(present.field(name).cast(pa.int64())) for name in ("window_start", "window_end"))
+    return start, end
+
+
+def _with_tails(values: pa.Array, keys: pa.BinaryArray, *times: NDArray[np.int64]) -> pa.BinaryArray:
+    """The keys' bytes, each with its times behind, where ``values`` are not null."""
+    content, start, length = spans_of(keys)
+    tail = np.stack(times, axis=1).astype(">i8").view(np.uint8).reshape(len(keys), -1)
+    valid = valid_of(values)
+    lengths = np.zeros(len(values), np.int64)
+    lengths[valid] = length + tail.shape[1]
+    offsets = offsets_of(lengths)
+    data = np.empty(offsets[-1], np.uint8)
+    at = offsets[:-1][valid]
+    copy_spans(content, start, length, data, at)
+    data[(at + length)[:, None] + np.arange(tail.shape[1])] = tail
+    return binary_array(offsets, data, valid)
+
+
+def _number(spans: Spans, before_end: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """int64[n]: the number that begins so many bytes before the end; bool[n]: where it is none, or no time."""
+    content, start, length = spans
+    long_enough = length >= before_end
+    number = np.zeros(len(start), np.int64)
+    at = (start + length - before_end)[long_enough]
+    number[long_enough] = content[at[:, None] + np.arange(_NUMBER_BYTES)].view(">i8").reshape(-1)
+    wrong = ~long_enough | (number < 0) | (number > FAR_FUTURE_MS)
+    return np.where(wrong, 0, number), wrong
+
+
+def _decoded(
+    count: int,
+    serde: TimeWindowedSerde | SessionWindowedSerde,
+    spans: Spans,
+    rows: NDArray[np.int64],
+    tail_bytes: int,
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    wrong: NDArray[np.bool_],
+) -> Lenient:
+    reasons = no_reasons(count)
+    short = spans.length < tail_bytes
+    reasons[rows[wrong]] = "the bytes behind the key are not the times of a window"
+    reasons[rows[short]] = f"less than the {tail_bytes} bytes of a window's times"
+    good = ~wrong
+    content, begin, length = spans.take(good)
+    keys, bad, said = serde.key.deserialize_lenient(Spans(content, begin, length - tail_bytes).binary())
+    times = [pa.array(time[good]).cast(_TIME) for time in (start, end)]
+    values = pa.StructArray.from_arrays([keys, *times], fields=list(serde.arrow_type), mask=pa.array(bad))
+    return put_together(count, serde.arrow_type, [(rows[good], Lenient(values, bad, said))], reasons)

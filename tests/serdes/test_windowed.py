@@ -1,0 +1,101 @@
+"""Windowed keys; Kafka's own bytes of time windows are in tests/golden (``partitioner``)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.errors import InputError
+from statelib.serdes import StringSerde, serde_for
+from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+
+TIMES = TimeWindowedSerde.of(StringSerde(), dt.timedelta(seconds=1))
+SESSIONS = SessionWindowedSerde(serde_for(pa.int32()))
+FAR = 253_402_300_799_999
+
+
+def windows(serde: Any, *rows: tuple[Any, int, int] | None) -> pa.Array:
+    values = [row and {"key": row[0], "window_start": row[1], "window_end": row[2]} for row in rows]
+    return pa.array(values, serde.arrow_type)
+
+
+def test_a_time_window_is_its_key_and_its_start() -> None:
+    values = windows(TIMES, ("a", 258, 1_258), None, ("", 0, 1_000), ("a", FAR, FAR))
+    data = TIMES.serialize(values)
+    assert [one and one.hex() for one in data.to_pylist()] == [
+        "61" + "0000000000000102", None, "00" * 8, "61" + FAR.to_bytes(8, "big").hex(),
+    ]  # fmt: skip
+    assert TIMES.deserialize(data).equals(values)
+    assert TIMES.deserialize(data[1:3]).equals(values[1:3])
+    assert TIMES.serialize(values[2:]).equals(data[2:])
+
+
+def test_a_session_is_its_key_its_end_and_its_start() -> None:
+    values = windows(SESSIONS, (-1, 1, 3), None)
+    data = SESSIONS.serialize(values)
+    assert [one and one.hex() for one in data.to_pylist()] == ["ffffffff" + "00" * 7 + "03" + "00" * 7 + "01", None]
+    assert SESSIONS.deserialize(data).equals(values)
+
+
+@pytest.mark.parametrize(
+    ("serde", "wrong", "reason"),
+    [
+        (TIMES, "", "less than the 8 bytes"),
+        (TIMES, "00" * 7, "less than the 8 bytes"),
+        (TIMES, "61" + "ff" * 8, "not the times of a window"),
+        (TIMES, "61" + "7f" + "ff" * 7, "not the times of a window"),
+        (TIMES, "ff" + "00" * 8, "not UTF-8"),
+        (SESSIONS, "00" * 15, "less than the 16 bytes"),
+        (SESSIONS, "00" * 4 + "00" * 7 + "01" + "00" * 7 + "02", "not the times of a window"),
+        (SESSIONS, "00" * 3 + "00" * 16, "3 bytes, expected 4"),
+    ],
+)
+def test_undecodable_bytes(serde: Any, wrong: str, reason: str) -> None:
+    [good] = serde.serialize(windows(serde, ((serde.key.arrow_type == pa.string() and "a") or 1, 5, 1_005))).to_pylist()
+    values, bad, reasons = serde.deserialize_lenient(pa.array([good, None, bytes.fromhex(wrong), good]))
+    assert bad.tolist() == [False, False, True, False]
+    assert values.is_valid().to_pylist() == [True, False, False, True]
+    assert reason in reasons[2].as_py()
+
+
+def test_what_is_not_written() -> None:
+    with pytest.raises(InputError, match="a window of 2000 ms in a serde of windows of 1000 ms"):
+        TIMES.serialize(windows(TIMES, ("a", 0, 2_000)))
+    with pytest.raises(InputError, match="without key"):
+        TIMES.serialize(windows(TIMES, (None, 0, 1_000)))
+    with pytest.raises(InputError, match="no windowed keys"):
+        TIMES.serialize(pa.array(["a"]))
+
+
+def test_times_of_an_archive_are_microseconds() -> None:
+    archived = pa.array(
+        [{"key": "a", "window_start": 1_000, "window_end": 1_001_000}],
+        pa.struct(
+            [("key", pa.string()), *((name, pa.timestamp("us", "UTC")) for name in ("window_start", "window_end"))]
+        ),
+    )
+    assert TIMES.serialize(archived).to_pylist() == [b"a" + bytes(7) + b"\1"]
+
+
+@pytest.mark.parametrize("serde", [TIMES, SESSIONS])
+def test_it_travels_and_describes_itself(serde: Any) -> None:
+    assert pickle.loads(pickle.dumps(serde)) == serde
+    assert serde.describe()["key"] == serde.key.describe()
+
+
+@given(st.lists(st.none() | st.binary(max_size=20), max_size=6))
+def test_what_is_lenient_sees_each_value_by_itself(values: list[bytes | None]) -> None:
+    data = pa.array(values, pa.binary())
+    for serde in (TIMES, SESSIONS):
+        together = serde.deserialize_lenient(data)
+        for row in range(len(data)):
+            alone = serde.deserialize_lenient(data[row : row + 1])
+            assert (alone.bad[0], alone.values[0], alone.reasons[0]) == (
+                together.bad[row], together.values[row], together.reasons[row],
+            )  # fmt: skip
