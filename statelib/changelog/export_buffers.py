@@ -72,8 +72,9 @@ class SuppressionExporter:
 class JoinBufferExporter:
     """The stream's records that wait for the table, by time and arrival.
 
-    Kafka Streams 4.3 does not find again what it restores of this buffer (its traces show it): an application that is
-    to go on from here should be given one that is empty.
+    These are the bytes that Kafka Streams 4.3 writes and cannot read: its restore takes the keys for those of windows
+    (``RocksDBTimeOrderedKeyValueBytesStore.getWriteBatches``), so that it never finds the records again, and has a
+    clock of which nothing else waits any more. An application that is to go on from here should be given none of them.
     """
 
     def __init__(self, described: Described, declared: StoreFormat) -> None:
