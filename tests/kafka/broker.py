@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from contextlib import ExitStack
-from functools import cached_property
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from tests.kafka.certificates import write_certificate
 from tests.kafka.cluster import Cluster
@@ -66,6 +64,9 @@ class Broker:
     Args:
         folder: For its data and its log; exists.
         secured: Only with TLS (a certificate that it signs itself) and a password (SASL/PLAIN).
+
+    Attributes:
+        cluster: A client of it.
     """
 
     def __init__(self, folder: Path, *, secured: bool = False) -> None:
@@ -99,17 +100,13 @@ class Broker:
             settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.trusted)}
         return settings
 
-    @cached_property
-    def cluster(self) -> Cluster:
-        """A client of it."""
-        return Cluster(self.settings)
-
     def start(self) -> None:
         """Starts it, where it was if it has run before; returns when it answers."""
         is_first = self._port == 0
         for _ in range(_STARTS if is_first else 1):  # somebody else may take a port in between
             if is_first:
                 self._port, self._controller_port = _free_ports()
+                self.cluster = Cluster(self.settings)
             configuration = self.folder / "server.properties"
             configuration.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
             main = attached("hindstream.testbed.Broker", configuration, heap_mb=_HEAP_MB)
@@ -191,21 +188,20 @@ class Broker:
         """Waits until it does; False if it has ended instead."""
         deadline = time.monotonic() + _START_SECONDS
         while self._running().is_alive and time.monotonic() < deadline:
-            if _listens(self._port):
-                try:
-                    AdminClient(self.settings).list_topics(timeout=_WAIT_SECONDS)
+            with suppress(KafkaException):
+                if _listens(self._port):
                     self._await_coordinators()
-                except KafkaException:
-                    return False
-                return True
+                    return True
             time.sleep(0.05)
         return False
 
     def _await_coordinators(self) -> None:
         """Has the topics of transactions and groups made, which else delays whoever comes first, or fails for them."""
         consumer = Consumer(self.settings | {"group.id": "first"}, logger=_SILENT)
-        consumer.committed([TopicPartition("any", 0)], _WAIT_SECONDS)
-        consumer.close()
+        try:
+            consumer.committed([TopicPartition("any", 0)], _WAIT_SECONDS)
+        finally:
+            consumer.close()
         Producer(self.settings | {"transactional.id": "first"}, logger=_SILENT).init_transactions(_WAIT_SECONDS)
 
     def _running(self) -> JavaProcess:

@@ -150,6 +150,7 @@ class Cluster:
             "group.id": "never-joined",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # half a second else, at the end
             "isolation.level": "read_committed" if read_committed else "read_uncommitted",
         }
         consumer = Consumer(self.settings | settings)
