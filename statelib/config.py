@@ -46,12 +46,8 @@ FILE_NAME = "hindstream.toml"
 
 NOT_SETTINGS = frozenset({
     "HINDSTREAM_AIRFLOW_HOME", "HINDSTREAM_CONFIG", "HINDSTREAM_JAVA", "HINDSTREAM_PYTHON", "HINDSTREAM_TEST_WORKERS",
-    "HINDSTREAM_SCHEMA_REGISTRY_CA", "HINDSTREAM_SCHEMA_REGISTRY_CERTIFICATE", "HINDSTREAM_SCHEMA_REGISTRY_CLUSTER",
-    "HINDSTREAM_SCHEMA_REGISTRY_KEY", "HINDSTREAM_SCHEMA_REGISTRY_KEY_PASSWORD", "HINDSTREAM_SCHEMA_REGISTRY_PASSWORD",
-    "HINDSTREAM_SCHEMA_REGISTRY_TOKEN", "HINDSTREAM_SCHEMA_REGISTRY_USER",
 })  # fmt: skip
-"""Variables with the prefix that say something to the ``dev`` script, or where the file is (``HINDSTREAM_CONFIG``), and
-those that hold credentials (``HINDSTREAM_SCHEMA_REGISTRY_*``)."""
+"""Variables with the prefix that say something to the ``dev`` script, or where the file is (``HINDSTREAM_CONFIG``)."""
 
 _MASK = "***"
 

@@ -1,12 +1,15 @@
 """A schema registry: Confluent's, and others that speak its API (Apicurio under ``/apis/ccompat/v7``, Karapace).
 
-Credentials come from the environment of the process that asks, and are in no setting, description or message::
+Who asks, and whom it trusts, comes from the environment of the process, under the names of the client's properties;
+credentials are in no setting, description or message::
 
-    HINDSTREAM_SCHEMA_REGISTRY_USER, _PASSWORD             basic authentication
-    HINDSTREAM_SCHEMA_REGISTRY_TOKEN                       a bearer token
-    HINDSTREAM_SCHEMA_REGISTRY_CLUSTER                     the logical cluster that goes with a token of Confluent Cloud
-    HINDSTREAM_SCHEMA_REGISTRY_CA                          a file of certificates to trust
-    HINDSTREAM_SCHEMA_REGISTRY_CERTIFICATE, _KEY, _KEY_PASSWORD   the client's own, files
+    SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO           user:password
+    SCHEMA_REGISTRY_BEARER_AUTH_TOKEN              a bearer token
+    SCHEMA_REGISTRY_BEARER_AUTH_LOGICAL_CLUSTER    what goes with a token in Confluent Cloud
+    SCHEMA_REGISTRY_BEARER_AUTH_IDENTITY_POOL_ID   the same
+    SCHEMA_REGISTRY_SSL_CA_LOCATION                a file or folder of certificates to trust
+    SCHEMA_REGISTRY_SSL_CERTIFICATE_LOCATION       the client's own, a file
+    SCHEMA_REGISTRY_SSL_KEY_LOCATION, _SSL_KEY_PASSWORD
 """
 
 from __future__ import annotations
@@ -29,13 +32,18 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-_PREFIX = "HINDSTREAM_SCHEMA_REGISTRY_"
-_TLS = {
-    "CA": "ssl.ca.location",
-    "CERTIFICATE": "ssl.certificate.location",
-    "KEY": "ssl.key.location",
-    "KEY_PASSWORD": "ssl.key.password",
-}
+_PREFIX = "SCHEMA_REGISTRY_"
+_TOKEN = "bearer.auth.token"  # noqa: S105 - its name
+_CLUSTER = "bearer.auth.logical.cluster"
+_VARIABLES = {
+    f"{_PREFIX}{name.upper().replace('.', '_')}": name
+    for name in (
+        "basic.auth.user.info", _TOKEN, _CLUSTER, "bearer.auth.identity.pool.id", "ssl.ca.location",
+        "ssl.certificate.location", "ssl.key.location", "ssl.key.password",
+    )
+}  # fmt: skip
+"""The client's properties that come from the environment, by their variables."""
+
 _SCHEMA_NOT_FOUND = 40403
 _NOT_FOUND = frozenset({40401, 40402, _SCHEMA_NOT_FOUND})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
@@ -63,7 +71,7 @@ class SchemaRegistry:
         for url in self.url.split(","):
             parts = urlsplit(url.strip())
             if parts.username is not None or parts.password is not None:
-                step = f"set {_PREFIX}USER and {_PREFIX}PASSWORD in the environment instead"
+                step = f"set {_PREFIX}BASIC_AUTH_USER_INFO=user:password in the environment instead"
                 raise ConfigurationError("the address of the schema registry holds credentials", next_step=step)
             if parts.scheme not in {"http", "https"} or not parts.netloc:
                 step = "write https://registry.example.com"
@@ -121,8 +129,8 @@ class SchemaRegistry:
             ) from None
 
     def _client(self) -> confluent.SchemaRegistryClient:
-        found = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_PREFIX)))
-        return _client(self, found, os.getpid())
+        found = {name: os.environ[variable] for variable, name in _VARIABLES.items() if variable in os.environ}
+        return _client(self, tuple(found.items()), os.getpid())
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
         try:
@@ -131,7 +139,7 @@ class SchemaRegistry:
             raise self._meaning(error) from None
         except httpx.TransportError as error:
             if "CERTIFICATE" in str(error):
-                step = f"set {_PREFIX}CA to the file of the authority that has signed the registry's certificate"
+                step = f"set {_PREFIX}SSL_CA_LOCATION to a file with the registry's certificate authority"
                 raise ConfigurationError(f"{error}", registry=self.url, next_step=step) from None
             what = f"the schema registry does not answer: {str(error) or type(error).__name__}"
             raise RetryableError(what, registry=self.url, next_step="see that it runs, then the same again") from None
@@ -145,7 +153,7 @@ class SchemaRegistry:
             return RetryableError(what, registry=self.url, next_step="see what its log says, then the same again")
         if status in _REFUSED:
             what = f"the schema registry does not let us in (HTTP {status})"
-            step = f"check {_PREFIX}USER and _PASSWORD, or _TOKEN, in the environment"
+            step = f"check {_PREFIX}BASIC_AUTH_USER_INFO or {_PREFIX}BEARER_AUTH_TOKEN in the environment"
         else:
             what = f"the schema registry refuses: {said} (HTTP {status})"
             step = "check the address, and what the registry allows"
@@ -171,29 +179,17 @@ def _registered(client: confluent.SchemaRegistryClient, schema: Any, asked: Any)
 
 @lru_cache(maxsize=16)
 def _client(
-    registry: SchemaRegistry, environ: tuple[tuple[str, str], ...], process: int
+    registry: SchemaRegistry, environment: tuple[tuple[str, str], ...], process: int
 ) -> confluent.SchemaRegistryClient:
     """One a process: a connection does not survive a fork."""
     del process
-    found = {name.removeprefix(_PREFIX): value for name, value in environ}
-    settings: dict[str, Any] = {
-        "url": registry.url,
-        "timeout": registry.request_timeout_ms / 1000,
-        "max.retries": registry.retries,
-        **{setting: found[name] for name, setting in _TLS.items() if name in found},
-    }
-    if "TOKEN" in found:
-        settings |= {
-            "bearer.auth.credentials.source": "STATIC_TOKEN",
-            "bearer.auth.token": found["TOKEN"],
-            "bearer.auth.logical.cluster": found.get("CLUSTER", "none"),
-        }
-    elif "USER" in found:
-        settings["basic.auth.user.info"] = f"{found['USER']}:{found.get('PASSWORD', '')}"
+    found = dict(environment)
+    if _TOKEN in found:
+        found = {"bearer.auth.credentials.source": "STATIC_TOKEN", _CLUSTER: "none"} | found
+        found.pop("basic.auth.user.info", None)
+    own = {"url": registry.url, "timeout": registry.request_timeout_ms / 1000, "max.retries": registry.retries}
     try:
-        return confluent.SchemaRegistryClient(settings)
+        return confluent.SchemaRegistryClient(own | found)
     except (OSError, ValueError) as error:
         what = f"the client of the schema registry cannot be set up: {error}"
-        raise ConfigurationError(
-            what, next_step=f"check the files that {_PREFIX}CA, _CERTIFICATE and _KEY name"
-        ) from None
+        raise ConfigurationError(what, next_step=f"check the variables {_PREFIX}* in the environment") from None

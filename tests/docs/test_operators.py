@@ -1,4 +1,4 @@
-"""The pages about operators: their examples run, and print what the pages say."""
+"""The pages about operators and serdes: their examples run, and print what the pages say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "operators").glob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [*sorted((DOCS / "operators").glob("*.md")), DOCS / "serdes.md"]
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from spark_jobs.kafka.registry import SchemaRegistry
 from statelib import AvroSerde, ConfigurationError, JsonSerde, ProtobufSerde
@@ -111,3 +114,13 @@ def test_json(schema_registry: str, unique: str) -> None:
     assert registry.schema(schema_id) == RegisteredSchema("JSON", schema)
     avro = AvroSerde(OLD, registry=registry)
     assert "it is JSON, not AVRO" in avro.deserialize_lenient(data).reasons[0].as_py()
+
+
+def test_what_confluents_own_serializer_writes(schema_registry: str, unique: str) -> None:
+    theirs = SchemaRegistryClient({"url": schema_registry})
+    serializer = AvroSerializer(theirs, NEW)
+    value = {"amount": -64, "currency": "é"}
+    data = serializer(value, SerializationContext(unique, MessageField.VALUE))
+    serde = AvroSerde(NEW, registry=SchemaRegistry(schema_registry), subject=f"{unique}-value")
+    assert serde.deserialize(pa.array([data])).to_pylist() == [value]
+    assert serde.serialize(pa.array([value], serde.arrow_type)).to_pylist() == [data]

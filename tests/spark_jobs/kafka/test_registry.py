@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs.kafka.registry import SchemaRegistry
-from statelib.config import load_settings
 from statelib.errors import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
@@ -51,28 +51,26 @@ def door() -> Iterator[Door]:
 
 @pytest.fixture(autouse=True)
 def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("USER", "PASSWORD", "TOKEN", "CLUSTER", "CA", "CERTIFICATE", "KEY", "KEY_PASSWORD"):
-        monkeypatch.delenv(f"HINDSTREAM_SCHEMA_REGISTRY_{name}", raising=False)
+    for variable in [name for name in os.environ if name.startswith("SCHEMA_REGISTRY_")]:
+        monkeypatch.delenv(variable)
 
 
 def refused(door: Door) -> str:
-    with pytest.raises(ConfigurationError, match="does not let us in.*HINDSTREAM_SCHEMA_REGISTRY_USER") as caught:
+    with pytest.raises(ConfigurationError, match="does not let us in.*SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO") as caught:
         SchemaRegistry(door.url, retries=0).schema(1)
     return str(caught.value)
 
 
 def test_credentials_come_from_the_environment_and_are_not_told(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(door)
-    monkeypatch.setenv("HINDSTREAM_SCHEMA_REGISTRY_USER", "who")
-    monkeypatch.setenv("HINDSTREAM_SCHEMA_REGISTRY_PASSWORD", "hush:hush")
+    monkeypatch.setenv("SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO", "who:hush:hush")
     told = refused(door)
-    monkeypatch.setenv("HINDSTREAM_SCHEMA_REGISTRY_TOKEN", "t0ken")
+    monkeypatch.setenv("SCHEMA_REGISTRY_BEARER_AUTH_TOKEN", "t0ken")
     told += refused(door) + repr(SchemaRegistry(door.url)) + str(pickle.dumps(SchemaRegistry(door.url)))
     assert [heard.get("Authorization") for heard in door.heard] == [
         None, f"Basic {base64.b64encode(b'who:hush:hush').decode()}", "Bearer t0ken",
     ]  # fmt: skip
     assert not any(secret in told for secret in ("hush", "t0ken"))
-    assert load_settings()  # they are no settings, and no misspelt ones
 
 
 def test_what_passes_is_tried_again_and_then_retryable(door: Door) -> None:
@@ -109,6 +107,6 @@ def test_an_address_that_cannot_be(url: str, message: str) -> None:
 
 
 def test_files_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HINDSTREAM_SCHEMA_REGISTRY_CA", "/nowhere/ca.pem")
-    with pytest.raises(ConfigurationError, match="cannot be set up.*HINDSTREAM_SCHEMA_REGISTRY_CA"):
+    monkeypatch.setenv("SCHEMA_REGISTRY_SSL_CA_LOCATION", "/nowhere/ca.pem")
+    with pytest.raises(ConfigurationError, match="cannot be set up.*SCHEMA_REGISTRY_"):
         SchemaRegistry("https://127.0.0.1:9").schema(1)
