@@ -20,15 +20,21 @@ _log = logging.getLogger(__name__)
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Published, ...]:  # noqa: ARG001
-    """Publishes every commit that the sinks' archives lack; a repeat changes nothing.
+    """Publishes every commit that the sinks' archives lack, and what topics of Kafka lack; a repeat changes nothing.
 
     Raises:
-        HindstreamError: See `statelib.commits.publish`.
+        HindstreamError: See `statelib.commits.publish` and `spark_jobs.kafka.publish.publish_to_kafka`.
     """
-    added = publish_commits(open_warehouse(settings), job.name)
+    warehouse = open_warehouse(settings)
+    added = publish_commits(warehouse, job.name)
     for part in added:
         what, where = ("added", "to") if part.rows >= 0 else ("took", "out of")
         _log.info("%s: commit %d %s %d records %s %s", job.name, part.commit, what, abs(part.rows), where, part.topic)
+    if job.kafka_sinks:
+        from spark_jobs.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
+
+        for sent in publish_to_kafka(job, warehouse, settings):
+            _log.info("%s: %d records sent to Kafka's %s", job.name, sent.records, sent.topic)
     return added
 
 

@@ -114,6 +114,10 @@ class Settings(BaseSettings):
         default="fail",
         description="records that Kafka has deleted before they were archived end the run, or are counted as lost",
     )
+    publish_onto_records: bool = Field(
+        default=False,
+        description="whether a job may begin to publish into a topic of Kafka that holds records already",
+    )
     until: Instant | None = Field(
         default=None, description="end of the slice in event time: ISO 8601 with time zone, or ms; none: all there is"
     )

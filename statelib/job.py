@@ -13,6 +13,7 @@ from statelib.user_code import load_attribute
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from statelib.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topology import Topology
 
@@ -51,10 +52,11 @@ class Job:
         figures: Draws the job's own charts for its report, each a `hindstream.report.Figure`, from the warehouse;
             None: the report has none. Called whenever the job's page is written.
         notes: What a reader of the report must know of the data, a sentence each.
+        kafka_sinks: Sinks that are published to topics of a Kafka cluster too: ``KafkaTopic.archive`` is the sink.
 
     Raises:
-        ConfigurationError: An impossible name, expectations about a topic that the topology does not write, or a
-            topology that reads or writes the job's topics for quarantined or late records.
+        ConfigurationError: An impossible name, expectations or a Kafka topic for a topic that the topology does not
+            write, or a topology that reads or writes the job's topics for quarantined or late records.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Job:
     expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
     figures: Callable[[Storage], Sequence[Any]] | None = None
     notes: tuple[str, ...] = ()
+    kafka_sinks: tuple[KafkaTopic, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the name and the expectations' topics."""
@@ -69,13 +72,14 @@ class Job:
             next_step = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100"
             raise ConfigurationError("this cannot be a job's name", job=self.name, next_step=next_step)
         self._check_topics()
-        for topic in self.expectations:
+        declared = [("expectations are", topic) for topic in self.expectations]
+        declared += [("a Kafka topic is", topic.archive_name) for topic in self.kafka_sinks]
+        for what, topic in declared:
             if topic not in self.topology.sink_topics:
-                sinks = ", ".join(self.topology.sink_topics)
                 raise ConfigurationError(
-                    "expectations are declared for a topic that the job does not write",
+                    f"{what} declared for a topic that the job does not write",
                     topic=topic,
-                    next_step=f"declare them for one of: {sinks}",
+                    next_step=f"declare it for one of: {', '.join(self.topology.sink_topics)}",
                 )
 
     def _check_topics(self) -> None:

@@ -25,7 +25,7 @@ class KafkaTopic:
         name: Its name there.
         key: How its keys become bytes and back.
         value: The same of its values.
-        archive: The name of the topic archive that copies it; None: ``name``.
+        archive: The name of the topic archive that copies it, or that it copies; None: ``name``.
 
     Raises:
         ConfigurationError: Kafka cannot have a topic of that name.

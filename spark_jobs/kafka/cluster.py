@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from spark_jobs.kafka.properties import client_properties
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors import ConfigurationError, FencedError, RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +26,7 @@ if TYPE_CHECKING:
     from statelib.config import Settings
 
 _POLL_SECONDS = 0.05
+_SECONDS = 60.0
 _ONLY_CRITICAL = 2
 """For librdkafka's own log: what goes wrong is in its errors too."""
 
@@ -32,6 +40,9 @@ _REFUSED = frozenset(
     )
 )  # fmt: skip
 """Errors that come again until somebody changes something."""
+
+_OVERTAKEN = frozenset(getattr(KafkaError, name) for name in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"))
+"""A producer of the same transactional id has come since."""
 
 _Answer = TypeVar("_Answer")
 
@@ -66,12 +77,12 @@ class Cluster:
     """
 
     def __init__(self, settings: Settings) -> None:
-        properties = client_properties(settings)
-        self._servers = properties["bootstrap.servers"]
+        self._properties: dict[str, Any] = {**client_properties(settings), "log_level": _ONLY_CRITICAL}
+        self._servers = self._properties["bootstrap.servers"]
         self._heard: list[KafkaError] = []
         with kafka_errors(self._servers):
-            configuration: dict[str, Any] = {**properties, "log_level": _ONLY_CRITICAL, "error_cb": self._heard.append}
-            self.admin = AdminClient(configuration)
+            listening: dict[str, Any] = {**self._properties, "error_cb": self._heard.append}
+            self.admin = AdminClient(listening)
 
     def topic(self, name: str) -> TopicState:
         """What the cluster says of a topic.
@@ -108,6 +119,54 @@ class Cluster:
             entries = self._answer(self.admin.describe_configs([resource])[resource])
         return {entry.name: entry.value for entry in entries.values()}
 
+    def ensure_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Creates a topic, with the cluster's replication, if there is none of the name.
+
+        Raises:
+            ConfigurationError: It has other partitions or another configuration; or it may not be created.
+            RetryableError: The cluster did not answer.
+        """
+        with kafka_errors(self._servers, topic=name):
+            try:
+                self._answer(self.admin.create_topics([NewTopic(name, partitions, config=dict(config))])[name])
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        found = {key: value for key, value in self.topic_config(name).items() if key in config}
+        held = len(self.topic(name).ends)
+        if held != partitions or found != config:
+            what = f"the topic has {held} partitions and {found}, not {partitions} and {dict(config)}"
+            step = "change it, or delete it if it holds nothing that matters"
+            raise ConfigurationError(what, topic=name, cluster=self._servers, next_step=step)
+
+    def last_value(self, name: str, partition: int, key: bytes) -> bytes | None:
+        """The value of a partition's last committed record with a key; None: there is none.
+
+        It reads the whole partition, up to where no transaction is open. Raises as `topic` does.
+        """
+        state = self.topic(name)
+        at, end = state.begins[partition], state.ends[partition]
+        if at >= end:
+            return None
+        reading = {"group.id": "hindstream", "enable.auto.commit": False, "enable.partition.eof": True}
+        last = None
+        with (
+            kafka_errors(self._servers, topic=name, partition=partition),
+            closing(Consumer({**self._properties, **reading, "isolation.level": "read_committed"})) as consumer,
+        ):
+            consumer.assign([TopicPartition(name, partition, at)])
+            while consumer.position([TopicPartition(name, partition)])[0].offset < end:
+                message = consumer.poll(_SECONDS)
+                if message is None:
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - so librdkafka calls it
+                if (error := message.error()) is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the same
+                        break
+                    raise KafkaException(error)
+                if message.key() == key:
+                    last = message.value()
+        return last
+
     def _offsets(self, name: str, partitions: list[int], which: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(name, partition): which for partition in partitions}
         with kafka_errors(self._servers, topic=name):
@@ -133,6 +192,7 @@ def kafka_errors(servers: str, **place: object) -> Iterator[None]:
 
     Raises:
         ConfigurationError: The cluster refuses, and would again.
+        FencedError: Another process does the same, and came later.
         RetryableError: It did not answer, or not now.
     """
     try:
@@ -140,6 +200,10 @@ def kafka_errors(servers: str, **place: object) -> Iterator[None]:
     except KafkaException as error:
         found = error.args[0]
         code, reason = (found.code(), found.str()) if isinstance(found, KafkaError) else (None, str(found))
+        if code in _OVERTAKEN:
+            step = "nothing: what the other one does stands"
+            what = f"another process has taken over: {reason}"
+            raise FencedError(what, cluster=servers, **place, next_step=step) from error
         if code in _REFUSED:
             step = "check the topic's name, the setting kafka and the credentials in the environment"
             raise ConfigurationError(f"Kafka refuses: {reason}", cluster=servers, **place, next_step=step) from error

@@ -38,26 +38,33 @@ def check_rollbacks(warehouse: Storage, head: Commit, sources: Sequence[SourceTo
     for source in sources:
         if source.topic not in known or source.rollback <= known[source.topic]:
             continue
-        for notice in _notices(warehouse, source, after=known[source.topic]):
+        notices = rollback_notices(warehouse, source.topic, after=known[source.topic], newest=source.rollback)
+        for notice in notices:
             if _has_passed(head, notice):
                 raise _told(warehouse, head, notice)
 
 
-def _notices(warehouse: Storage, source: SourceTopic, *, after: int) -> Iterator[Rollback]:
-    """Of the rollbacks that the source has seen since ``after``."""
-    folder = rollback_path(source.topic, 0).rpartition("/")[0]
-    newest = rollback_path(source.topic, source.rollback)
-    found = [entry.path for entry in warehouse.list(folder, after=rollback_path(source.topic, after))]
-    if newest not in found:
+def rollback_notices(warehouse: Storage, topic: str, *, after: int, newest: int) -> Iterator[Rollback]:
+    """Of the rollbacks of a topic's records since that of one commit (0: all), up to and with that of another.
+
+    Raises:
+        CorruptedDataError: The newest notice is missing, or one is damaged.
+    """
+    if newest <= after:
+        return
+    folder = rollback_path(topic, 0).rpartition("/")[0]
+    last = rollback_path(topic, newest)
+    found = [entry.path for entry in warehouse.list(folder, after=rollback_path(topic, after))]
+    if last not in found:
         raise CorruptedDataError(
             "the notice of a rollback is missing",
-            topic=source.topic,
-            file=warehouse.uri(newest),
+            topic=topic,
+            file=warehouse.uri(last),
             next_step="restore the file from a copy of the warehouse, or give the job a new name:"
             " it then replays from the beginning",
         )
     for path in found:
-        if path <= newest:
+        if path <= last:
             yield Rollback.decode(warehouse.get(path), file=warehouse.uri(path))
 
 

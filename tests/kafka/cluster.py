@@ -91,6 +91,10 @@ class Cluster:
         self._admin.create_topics([topic], operation_timeout=_SECONDS)[name].result(_SECONDS)
         return name
 
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic; returns when it is gone."""
+        self._admin.delete_topics([name], operation_timeout=_SECONDS)[name].result(_SECONDS)
+
     def topics(self) -> dict[str, int]:
         """All topics, and how many partitions each has."""
         found = self._admin.list_topics(timeout=_SECONDS).topics

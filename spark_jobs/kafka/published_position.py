@@ -1,0 +1,102 @@
+"""How far a sink's archive has been published to Kafka: records of a compacted topic of its own.
+
+A position is part of the transaction that publishes the records, so that the two cannot disagree::
+
+    topic       <job>-<topic in Kafka>-published, with as many partitions as the sink's archive has
+    partition   that of the archive
+    key         "position"
+    value       {"format":1,"offset":117,"rollback":0}
+
+    partition   0
+    key         "begun", written once, before anything is published
+    value       {"format":1,"topic":"<id of cluster>/<id of topic>"}
+
+Values are JSON in UTF-8, with sorted keys and no white space. ``offset`` is the next one of the archive's to publish,
+``rollback`` the commit of the last rollback that the archive showed (0: none). ``topic`` tells the topic from one of
+its name in another cluster, or that is created after it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+from statelib.errors import ConfigurationError, CorruptedDataError
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value of the topic."""
+
+    KEY: ClassVar[bytes]
+
+    def encode(self) -> bytes:
+        """The record's value."""
+        return json.dumps({"format": FORMAT_VERSION, **asdict(self)}, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes, **place: object) -> Self:
+        """What a record's value says.
+
+        Args:
+            value: The value.
+            place: Where it is, for errors.
+
+        Raises:
+            ConfigurationError: A newer Hindstream wrote it.
+            CorruptedDataError: It is none.
+        """
+        try:
+            found: dict[str, Any] = json.loads(value)
+            version = found.pop("format")
+            if version == FORMAT_VERSION:
+                decoded = cls(**found)
+                if decoded.is_sound:
+                    return decoded
+        except (ValueError, TypeError, KeyError, AttributeError):
+            version = FORMAT_VERSION
+        if version == FORMAT_VERSION:
+            step = "let nobody else write to that topic, or publish to a new one"
+            raise CorruptedDataError("a published position cannot be read", **place, next_step=step)
+        what = f"a published position has format {version}, this Hindstream knows {FORMAT_VERSION}"
+        raise ConfigurationError(what, **place, next_step="install the newer Hindstream that wrote it")
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its fields have the types that they must."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPosition(_Value):
+    """See the module."""
+
+    KEY: ClassVar[bytes] = b"position"
+    offset: int
+    rollback: int
+
+    @property
+    def is_sound(self) -> bool:
+        """See `_Value`."""
+        return type(self.offset) is int and type(self.rollback) is int
+
+
+@dataclass(frozen=True, slots=True)
+class Begun(_Value):
+    """See the module."""
+
+    KEY: ClassVar[bytes] = b"begun"
+    topic: str
+
+    @property
+    def is_sound(self) -> bool:
+        """See `_Value`."""
+        return isinstance(self.topic, str)
+
+
+def positions_topic(job: str, topic: str) -> str:
+    """The name of the topic of positions."""
+    return f"{job}-{topic}-published"

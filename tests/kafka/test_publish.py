@@ -1,0 +1,254 @@
+"""Sinks published to a real broker: each record once, whoever is killed when."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs.kafka import publish as publish_module
+from spark_jobs.kafka.publish import publish_to_kafka
+from statelib import Job, JsonSerde, KafkaTopic, StreamsBuilder
+from statelib.commits.layout import rollback_path
+from statelib.config import load_settings
+from statelib.errors import ConfigurationError, FencedError, InputError
+from statelib.manifests import ROLLBACKS, Rollback
+from statelib.serdes import StringSerde
+from statelib.serdes.windowed import TimeWindowedSerde
+from statelib.storage import Storage
+from statelib.topics.archive import TopicArchive
+from statelib.topics.partitioner import partition_for
+from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
+from tests.conftest import ROOT
+from tests.kafka.cluster import Message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kafka.cluster import Cluster, Record
+
+VALUE = pa.struct([("n", pa.int64())])
+PARTITIONS = 3
+
+
+def job_of(name: str, key: StringSerde | TimeWindowedSerde | None = None) -> Job:
+    builder = StreamsBuilder("topology")
+    builder.stream("in").to("out")
+    return Job("job", builder.build(), kafka_sinks=(KafkaTopic(name, key or StringSerde(), JsonSerde(VALUE), "out"),))
+
+
+def settings_of(warehouse: str, servers: str, **more: object):
+    given = {"warehouse": warehouse, "kafka": {"bootstrap.servers": servers}}
+    return load_settings(given | more, environ={})
+
+
+def publish(job: Job, warehouse: str, cluster: Cluster, **more: object) -> int:
+    settings = settings_of(warehouse, cluster.settings["bootstrap.servers"], **more)
+    return sum(sent.records for sent in publish_to_kafka(job, Storage(warehouse), settings))
+
+
+def commit(warehouse: str, numbers: range, n: int) -> None:
+    """A commit's records in the archive of the sink, each in the partition of its key."""
+    schema = topic_schema(pa.string(), VALUE)
+    archive = TopicArchive.ensure(f"{warehouse}/topics/out", schema, PARTITIONS)
+    keys = pa.array([f"key {i % 7}" if i % 5 else None for i in numbers], pa.string())
+    where = partition_for(keys, PARTITIONS)
+    files = []
+    for partition in range(PARTITIONS):
+        mine = [(i, key) for i, key, p in zip(numbers, keys.to_pylist(), where, strict=True) if p == partition]
+        begin = archive.end_offsets()[partition]
+        with archive.writer(partition, attempt=f"c{n}") as writer:
+            writer.write(pa.table({
+                "offset": pa.array(range(begin, begin + len(mine)), pa.int64()),
+                "timestamp": pa.array([1_000 + i for i, _ in mine], pa.int64()).cast(TIMESTAMP),
+                "key": pa.array([key for _, key in mine], pa.string()),
+                "value": pa.array([{"n": i} if i % 4 else None for i, _ in mine], VALUE),
+                "headers": pa.array([[("h", b"%d" % i)] if i % 3 == 0 else None for i, _ in mine], HEADERS),
+            }))  # fmt: skip
+        files += writer.close()
+    assert archive.commit(files, app_id="job", app_version=n)
+
+
+def archived(warehouse: str) -> list[tuple[object, ...]]:
+    archive = TopicArchive.open(f"{warehouse}/topics/out")
+    rows = [row for p in range(PARTITIONS) for row in archive.reader(p).read_all().to_pylist()]
+    return [
+        (
+            row["key"] and row["key"].encode(),
+            None if row["value"] is None else row["value"],
+            int(row["timestamp"].timestamp() * 1000 + 0.5),
+            tuple((h["key"], h["value"]) for h in row["headers"] or ()),
+        )
+        for row in rows
+    ]
+
+
+def sent(records: list[Record]) -> list[tuple[object, ...]]:
+    return [(r.key, None if r.value is None else json.loads(r.value), r.timestamp_ms, r.headers) for r in records]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    return str(tmp_path / "warehouse")
+
+
+def test_commits_are_published_once(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    job = job_of(name)
+    assert publish(job, warehouse, cluster) == 0, "the sink has no archive yet"
+    commit(warehouse, range(40), 1)
+    assert publish(job, warehouse, cluster) == 40
+    assert sent(cluster.read(name)) == archived(warehouse), "partition by partition, in order"
+    assert publish(job, warehouse, cluster) == 0
+    commit(warehouse, range(40, 50), 2)
+    assert publish(job, warehouse, cluster) == 10
+    assert sorted(sent(cluster.read(name)), key=str) == sorted(archived(warehouse), key=str)
+    assert cluster.config(f"job-{name}-published")["cleanup.policy"] == "compact"
+
+
+def test_other_partitions_than_the_archives(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=5)
+    commit(warehouse, range(60), 1)
+    assert publish(job_of(name), warehouse, cluster) == 60
+    for record in cluster.read(name):
+        if record.key is not None:
+            assert record.partition == partition_for(pa.array([record.key]), 5)[0], "where Java's producer has it"
+
+
+def test_windowed_keys_go_by_their_plain_key(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=4)
+    serde = TimeWindowedSerde(StringSerde(), 1_000)
+    rows = [{"key": f"k{i}", "window_start": 1_000 * i, "window_end": 1_000 * i + 1_000} for i in range(20)]
+    archive = TopicArchive.create(f"{warehouse}/topics/out", topic_schema(serde.arrow_type, VALUE), 1)
+    with archive.writer(0, attempt="a") as writer:
+        writer.write(pa.table({
+            "offset": pa.array(range(20)),
+            "timestamp": pa.array(range(1, 21)).cast(TIMESTAMP),
+            "key": pa.array([(r["key"], r["window_start"], r["window_end"]) for r in rows], serde.arrow_type),
+            "value": pa.nulls(20, VALUE),
+        }))  # fmt: skip
+    archive.commit(writer.close(), app_id="job", app_version=1)
+    assert publish(job_of(name, serde), warehouse, cluster) == 20
+    expected = sorted(
+        (int(partition_for(pa.array([row["key"]]), 4)[0]), row["key"].encode() + row["window_start"].to_bytes(8))
+        for row in rows
+    )
+    assert sorted((record.partition, record.key) for record in cluster.read(name)) == expected
+
+
+KILLED = """
+import os, signal, sys
+from statelib.storage import Storage
+from spark_jobs.kafka import publish
+from tests.kafka.test_publish import job_of, settings_of
+
+name, warehouse, servers, when, number = sys.argv[1:]
+real, calls = getattr(publish, when), 0
+
+def killed(*arguments, **more):
+    global calls
+    calls += 1
+    if calls == int(number):
+        arguments[0].flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*arguments, **more)
+
+publish._TRANSACTION_RECORDS = 4
+setattr(publish, when, killed)
+settings = settings_of(warehouse, servers, parallel_transfers=1)
+publish.publish_to_kafka(job_of(name), Storage(warehouse), settings)
+"""
+"""Killed at the n-th record, whose transaction is open, or where the n-th transaction begins."""
+
+
+@pytest.mark.parametrize(("when", "number"), [("_produce", 3), ("_produce", 13), ("_transaction", 3)])
+def test_killed_in_the_middle_nothing_is_twice(
+    cluster: Cluster, warehouse: str, unique: str, when: str, number: int
+) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    commit(warehouse, range(30), 1)
+    servers = cluster.settings["bootstrap.servers"]
+    command = [sys.executable, "-c", KILLED, name, warehouse, servers, when, str(number)]
+    ended = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    before = len(cluster.read(name, read_committed=False))
+    assert before > 0 or when == "_transaction"
+    rest = publish(job_of(name), warehouse, cluster)
+    assert 0 < rest <= 30
+    assert sorted(sent(cluster.read(name)), key=str) == sorted(archived(warehouse), key=str)
+
+
+def test_of_two_publishers_one_wins(cluster: Cluster, warehouse: str, monkeypatch, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    commit(warehouse, range(30), 1)
+    job, real = job_of(name), publish_module._produce
+
+    def overtaken(*arguments, **more):
+        monkeypatch.setattr(publish_module, "_produce", real)
+        assert publish(job, warehouse, cluster) == 30
+        real(*arguments, **more)
+
+    monkeypatch.setattr(publish_module, "_produce", overtaken)
+    with pytest.raises(FencedError, match="another process has taken over"):
+        publish(job, warehouse, cluster, parallel_transfers=1)
+    assert sorted(sent(cluster.read(name)), key=str) == sorted(archived(warehouse), key=str)
+
+
+def test_records_of_others_are_not_added_to_by_accident(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    cluster.produce(name, [Message(b"k", b'{"n":-1}', 7, partition=0)])
+    commit(warehouse, range(10), 1)
+    with pytest.raises(ConfigurationError, match="holds records that this job has not published"):
+        publish(job_of(name), warehouse, cluster)
+    assert publish(job_of(name), warehouse, cluster, publish_onto_records=True) == 10
+    commit(warehouse, range(10, 12), 2)
+    assert publish(job_of(name), warehouse, cluster) == 2
+
+
+def test_another_topic_of_the_name_is_refused(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    commit(warehouse, range(10), 1)
+    publish(job_of(name), warehouse, cluster)
+    cluster.delete_topic(name)
+    cluster.create_topic(name, partitions=PARTITIONS)
+    with pytest.raises(ConfigurationError, match="is not the one that was published to"):
+        publish(job_of(name), warehouse, cluster)
+
+
+@pytest.mark.parametrize("end", [0, 100])
+def test_records_that_were_taken_back(cluster: Cluster, warehouse: str, unique: str, end: int) -> None:
+    name = cluster.create_topic(unique, partitions=PARTITIONS)
+    commit(warehouse, range(10), 1)
+    publish(job_of(name), warehouse, cluster)
+    ends = dict.fromkeys(range(PARTITIONS), end)
+    notice = Rollback(topic="out", job="job", commit=2, rolled_back_to=0, end_offsets=ends)
+    Storage(warehouse).put(rollback_path("out", 2), notice.encode())
+    archive = TopicArchive.open(f"{warehouse}/topics/out")
+    archive.retract([], app_id="job", app_version=2, marker=ROLLBACKS, deletion_time_ms=0)
+    commit(warehouse, range(10, 13), 3)
+    if end:
+        assert publish(job_of(name), warehouse, cluster) == 3
+    else:
+        with pytest.raises(ConfigurationError, match="were taken back by commit 2, and Kafka cannot take them back"):
+            publish(job_of(name), warehouse, cluster)
+
+
+def test_a_timestamp_that_the_client_would_replace(cluster: Cluster, warehouse: str, unique: str) -> None:
+    name = cluster.create_topic(unique)
+    archive = TopicArchive.create(f"{warehouse}/topics/out", topic_schema(pa.string(), VALUE), 1)
+    with archive.writer(0, attempt="a") as writer:
+        writer.write(pa.table({
+            "offset": pa.array([0, 1]),
+            "timestamp": pa.array([5, 0]).cast(TIMESTAMP),
+            "key": pa.array(["a", "b"]),
+            "value": pa.nulls(2, VALUE),
+        }))  # fmt: skip
+    archive.commit(writer.close(), app_id="job", app_version=1)
+    with pytest.raises(InputError, match="cannot send a timestamp of 0"):
+        publish(job_of(name), warehouse, cluster)
+    assert cluster.read(name) == []
