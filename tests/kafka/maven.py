@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.kafka.java_runtime import JavaPartsMissing, trust_options
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,11 +38,7 @@ _SHA512 = (
     "b0ded8961445d6d91ec1985dfe30f8153268843c89aa392733d1a3ec956c9978"
 )
 _UNPACK = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack"
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-class JavaPartsMissing(Exception):
-    """Something in Java that a test needs can be neither built nor fetched."""
+_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def build() -> Path:
@@ -87,17 +85,17 @@ def _fingerprint() -> str:
 
 
 def _maven(*arguments: str, cwd: Path) -> None:
-    options = {"MAVEN_OPTS": f"{_QUICK_START} {os.environ.get('MAVEN_OPTS', '')}"}
-    command = [_home() / "bin" / "mvn", "--batch-mode", "--quiet", "--strict-checksums", *arguments]
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=os.environ | options,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        options = (*_QUICK_START, *trust_options(Path(folder)), os.environ.get("MAVEN_OPTS", ""))
+        done = subprocess.run(
+            [_home() / "bin" / "mvn", "--batch-mode", "--quiet", "--strict-checksums", *arguments],
+            cwd=cwd,
+            env=os.environ | {"MAVEN_OPTS": " ".join(options)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode != 0:
         raise JavaPartsMissing(
             f"Maven ({' '.join(arguments)}) has failed in {cwd}. What is not yet in ~/.m2/repository it fetches from "
