@@ -15,6 +15,7 @@ session              session within retention: key, end i64, start i64; value; i
 suppression-buffer   update that is held back: `statelib.stores.buffer_value_codec`; no timestamp; header ``v``
 join-buffer          record that waits: `statelib.operators.join_buffer_changelog`; no timestamp
 join-window          record of a side: key, timestamp i64, sequence i32; value; timestamp
+held-records         key, side and time of what waits for a match: `statelib.changelog.held_lists`; that time
 subscriptions        referring row: `statelib.changelog.subscription_wrapper`
 ===================  ===================================================================================================
 
@@ -29,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.changelog.export_buffers import JoinBufferExporter, SuppressionExporter
-from statelib.changelog.export_joins import JoinWindowExporter, SubscriptionExporter
+from statelib.changelog.export_joins import HeldExporter, JoinWindowExporter, SubscriptionExporter
 from statelib.changelog.export_records import Share
 from statelib.changelog.export_tables import KeyValueExporter, VersionedExporter
 from statelib.changelog.export_windows import SessionExporter, WindowExporter
@@ -60,13 +61,12 @@ _EXPORTERS: dict[str, Callable[[Described, StoreFormat], Exporter]] = {
     "suppression-buffer": SuppressionExporter,
     "join-buffer": JoinBufferExporter,
     "join-window": JoinWindowExporter,
+    "held-records": HeldExporter,
     "subscriptions": SubscriptionExporter,
 }
 _NO_FORM = {
     "deduplication": "Kafka Streams has no deduplication (KIP-655 never came), so nobody knows the form of yours: read"
     " the store with statelib.open_state(...), and write what your processor's store holds",
-    "held-records": "let the join end first: run the job until no record waits for a match, or start the application"
-    " without them, which then gives no result for those that would have met nobody",
     "foreign-key-answers": "leave it out: Kafka Streams has no such store",
     "punctuation": "leave it out: Kafka Streams forgets what is scheduled, and its processors schedule it anew",
 }

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from statelib.changelog import held_lists
 from statelib.changelog.export_records import Records
-from statelib.changelog.formats import LiveKeys, LiveValues
+from statelib.changelog.formats import LiveKeys, LiveValues, StoreFormat
 from statelib.changelog.subscription_wrapper import encode
 from statelib.errors import ConfigurationError
 from statelib.operators.foreign_key_subscribe import Instruction
 from statelib.operators.stream_join_changelog import window_keys
 from statelib.stores.byte_columns import joined, packed
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.stream_join import JoinWindowStore
+from statelib.stores.stream_join import HeldStore, JoinWindowStore
 from statelib.stores.stream_join_codec import decode_keys
 from statelib.stores.subscription_codec import decode_keys as decode_subscriptions
 from statelib.stores.subscription_codec import decode_values
@@ -26,8 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.changelog.export_records import Share
-    from statelib.changelog.formats import StoreFormat
     from statelib.snapshots.views import Described
+    from statelib.stores.stream_join import JoinRow
+
+_LISTS_AT_ONCE = 1 << 12
 
 
 class JoinWindowExporter:
@@ -45,6 +51,48 @@ class JoinWindowExporter:
             stored_keys, timestamp, arrival = decode_keys(raw_keys, self._name)
             keys = self._keys.written(stored_keys)
             yield Records(keys, window_keys(keys, timestamp, arrival), self._values.written(values), timestamp)
+
+
+class HeldExporter:
+    """The records that wait for a match: of each time, side and key the list of values, in order of time.
+
+    Right before left, then in the order in which the first record of each list has come. Both sides have their own
+    values: of the right ones `StoreFormat.right_value` tells. Kafka Streams logs the timestamp of the record that was
+    processed, which is that of the list.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._name = described.name
+        self._keys = LiveKeys(described, declared.key)
+        sides = {field.name: field.type for field in described.type("row")}
+        of_side = {side: replace(described, schema=pa.schema([("value", sides[side])])) for side in sides}
+        right = StoreFormat(value=declared.right_value)
+        self._values = {
+            True: LiveValues(of_side["left"], declared, aggregates=False),
+            False: LiveValues(of_side["right"], right, aggregates=False, named="right_value"),
+        }
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.changelog.export_records`; has the records of one time and side in memory."""
+        held = HeldStore(share.place.backend, self._name).all()
+        lists = chain.from_iterable(
+            self._lists(time, is_left=is_left, rows=[row.row for row in rows])
+            for (time, is_left), rows in groupby(held, lambda row: (row.row.timestamp_ms, row.is_left))
+        )
+        while some := list(islice(lists, _LISTS_AT_ONCE)):
+            times, placed_by, keys, values = zip(*some, strict=True)
+            columns = [pa.array(column, pa.binary()) for column in (placed_by, keys, values)]
+            yield Records(columns[0], columns[1], columns[2], np.array(times, np.int64))
+
+    def _lists(self, time_ms: int, *, is_left: bool, rows: list[JoinRow]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+        keys = self._keys.written(pa.array([row.key for row in rows], pa.binary())).to_pylist()
+        values = self._values[is_left].written(pa.array([row.value for row in rows], pa.binary())).to_pylist()
+        of_key: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        for key, value in zip(keys, values, strict=True):
+            of_key[key].append(value)
+        for key, there in of_key.items():
+            list_key = held_lists.encode_key(time_ms, key, is_left=is_left)
+            yield time_ms, key, list_key, held_lists.encode_values(there, is_left=is_left)
 
 
 class SubscriptionExporter:

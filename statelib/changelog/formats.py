@@ -47,6 +47,7 @@ class StoreFormat:
             mean; a single function's column alone); else the values. None: they are written as results, as readers of
             the store see them.
         from_live: The inverse. None: the values are results; this is refused where results do not tell the states.
+        right_value: Of the right side's records, where a store has those of both sides of a join; None: they are plain.
         placed_by_key: Whether the application's topics have each key in the partition that Kafka's default partitioner
             gives it, which is then checked.
     """
@@ -55,6 +56,7 @@ class StoreFormat:
     value: Serde | None = None
     to_live: Shape | None = None
     from_live: Shape | None = None
+    right_value: Serde | None = None
     placed_by_key: bool = True
 
 
@@ -113,13 +115,20 @@ class LiveValues:
         declared: The application's format.
         field: Of the store's schema: which values.
         aggregates: Whether the store has the states of an aggregation, if there is one; else results of it.
+        named: What says in `StoreFormat` how they are written.
 
     Raises:
         ConfigurationError: Kafka has no serde for their type, and none is declared.
     """
 
     def __init__(
-        self, described: Described, declared: StoreFormat, field: str = "value", *, aggregates: bool = True
+        self,
+        described: Described,
+        declared: StoreFormat,
+        field: str = "value",
+        *,
+        aggregates: bool = True,
+        named: str = "value",
     ) -> None:
         settings: Mapping[str, Any] = described.settings if aggregates else {}
         self._name, self._stored = described.name, settings.get("value_serde")
@@ -135,7 +144,7 @@ class LiveValues:
                 store=self._name,
                 next_step="name the application's serde: StoreFormat(value=..., to_live=...)",
             )
-        self._live = _live_serde(described, self._stored, self._result_type, declared.value, "values", "value")
+        self._live = _live_serde(described, self._stored, self._result_type, declared.value, "values", named)
         self._same = self._aggregator is None and not shaped and self._live is None
 
     def written(self, stored: pa.Array) -> pa.Array:

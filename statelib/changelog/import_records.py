@@ -1,8 +1,9 @@
 """A live application's changelog into a store of ours: the inverse of `statelib.changelog.export`.
 
 The application's keys and values become those that our own changelogs have (`statelib.operators.changelog`), and
-`statelib.changelog.restore` does the rest. Two kinds cannot come back: Kafka Streams has only a hash of the rows that
-subscribe to another table's keys, and neither deduplications nor held records have a form there that holds all of it.
+`statelib.changelog.restore` does the rest. Three kinds cannot come back: Kafka Streams has only a hash of the rows that
+subscribe to another table's keys, does not say which record of a side one is that waits for a match, and has no
+deduplications.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ final class Topologies {
           "plain-table", TableJoin::plain,
           "windows", Windows::define,
           "sessions", Sessions::define,
-          "reduce", Reduce::define);
+          "reduce", Reduce::define,
+          "stream-join", StreamJoin::define,
+          "foreign-key", ForeignKey::define);
 
   private Topologies() {}
 

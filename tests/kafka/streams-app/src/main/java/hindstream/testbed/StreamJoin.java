@@ -1,0 +1,35 @@
+package hindstream.testbed;
+
+import static org.apache.kafka.common.serialization.Serdes.String;
+
+import java.time.Duration;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.StreamJoined;
+
+/**
+ * Outer join of two streams within a window: topics "asks" and "bids" (strings) give "pairs": "ask+bid".
+ *
+ * <p>Settings: topology.window.size.ms (ten seconds), topology.window.grace.ms (five seconds).
+ */
+final class StreamJoin {
+  private StreamJoin() {}
+
+  static void define(StreamsBuilder builder, Settings settings) {
+    Duration size = settings.duration("topology.window.size.ms", Duration.ofSeconds(10));
+    Duration grace = settings.duration("topology.window.grace.ms", Duration.ofSeconds(5));
+    KStream<String, String> asks =
+        builder.stream(settings.topic("asks"), Consumed.with(String(), String()).withName("asks"));
+    KStream<String, String> bids =
+        builder.stream(settings.topic("bids"), Consumed.with(String(), String()).withName("bids"));
+    asks.outerJoin(
+            bids,
+            (ask, bid) -> ask + "+" + bid,
+            JoinWindows.ofTimeDifferenceAndGrace(size, grace),
+            StreamJoined.with(String(), String(), String()).withName("pair").withStoreName("pair"))
+        .to(settings.topic("pairs"), Produced.with(String(), String()).withName("pairs"));
+  }
+}
