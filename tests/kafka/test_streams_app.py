@@ -11,11 +11,14 @@ from tests.kafka.cluster import Message
 from tests.kafka.streams_app import StreamsApp
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.kafka.broker import Broker
 
 pytestmark = pytest.mark.slow
+
+_EXACTLY_ONCE = {"processing.guarantee": "exactly_once_v2"}
 
 
 def test_a_versioned_join_looks_up_the_price_of_the_time(broker: Broker, unique: str, tmp_path: Path) -> None:
@@ -85,7 +88,7 @@ def test_windows_are_emitted_once_when_they_have_closed(broker: Broker, unique: 
 
 
 def test_a_session_grows_across_a_restart(broker: Broker, unique: str, tmp_path: Path) -> None:
-    bed = _Bed("sessions", broker, unique, ["visits", "sessions"])
+    bed = _Bed("sessions", broker, unique, ["visits", "sessions"], settings=_EXACTLY_ONCE)
     with bed.app(tmp_path / "first") as app:
         bed.produce("visits", ("a", b"", 1_000), ("b", b"", 2_000), ("a", b"", 31_000))
         app.catch_up()
@@ -132,22 +135,36 @@ def test_a_failure_is_told(broker: Broker, unique: str, tmp_path: Path) -> None:
 class _Bed:
     """An application's topics, which are its test's own."""
 
-    def __init__(self, topology: str, broker: Broker, unique: str, topics: list[str], partitions: int = 1) -> None:
+    def __init__(
+        self,
+        topology: str,
+        broker: Broker,
+        unique: str,
+        topics: list[str],
+        partitions: int = 1,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.topology = topology
+        self._settings = settings
         self._broker = broker
         self._unique = unique
         for topic in topics:
             broker.cluster.create_topic(f"{unique}-{topic}", partitions)
 
     def app(self, state_dir: Path) -> StreamsApp:
-        return StreamsApp(self.topology, self._broker, self._unique, state_dir, topic_prefix=f"{self._unique}-")
+        prefix = f"{self._unique}-"
+        return StreamsApp(
+            self.topology, self._broker, self._unique, state_dir, topic_prefix=prefix, settings=self._settings
+        )
 
     def produce(self, topic: str, *records: tuple[str, bytes | None, int]) -> None:
         messages = [Message(key.encode(), value, timestamp) for key, value, timestamp in records]
         self._broker.cluster.produce(f"{self._unique}-{topic}", messages)
 
     def records(self, topic: str) -> list[tuple[bytes | None, bytes | None, int]]:
-        records = self._broker.cluster.read(f"{self._unique}-{topic}")
+        name = f"{self._unique}-{topic}"
+        self._broker.cluster.await_transactions(name)
+        records = self._broker.cluster.read(name)
         return [(record.key, record.value, record.timestamp_ms) for record in records]
 
     def assert_all_is_committed(self, *topics: str) -> None:
