@@ -184,11 +184,11 @@ class _Attempt:
             try:
                 yield n, work.do(self._name())
             except HindstreamError as error:
-                if isinstance(error, RetryableError) and not self._is_last():
+                if isinstance(error, RetryableError) and not is_last_attempt(self._max_failures):
                     raise
                 self._errors.add(error)
             except Exception as error:
-                if not self._is_last():
+                if not is_last_attempt(self._max_failures):
                     raise
                 traceback.print_exc(file=sys.stderr)
                 self._errors.add(_unforeseen(error, work))
@@ -196,8 +196,14 @@ class _Attempt:
     def _name(self) -> str:
         return f"{self._nonce}-{_task_context().taskAttemptId()}-{os.getpid()}"
 
-    def _is_last(self) -> bool:
-        return _task_context().attemptNumber() + 1 >= self._max_failures
+
+def is_last_attempt(max_failures: int) -> bool:
+    """In a worker: whether Spark will not run this task again.
+
+    Args:
+        max_failures: See `task_max_failures`.
+    """
+    return _task_context().attemptNumber() + 1 >= max_failures
 
 
 def _task_context() -> TaskContext:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.spark_tasks import is_last_attempt
 from statelib.errors import HindstreamError, InputError, RetryableError
 from statelib.task.quarantine import VALUE_TYPE
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
@@ -52,7 +53,8 @@ class RangeCopier:
         policy: What becomes of these.
         quarantined_to: By partition, the offset before which these are in quarantine already.
         nonce: Unique to this copy; part of the files' names.
-        errors: Takes those that no repeat would mend.
+        errors: Takes those that no repeat would mend, and of the last attempt all.
+        max_failures: How many attempts Spark makes.
     """
 
     topic: KafkaTopic
@@ -62,6 +64,7 @@ class RangeCopier:
     quarantined_to: Mapping[int, int]
     nonce: str
     errors: TaskErrors
+    max_failures: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row for the range, with a pickled `Written`; none where there are no records.
@@ -71,9 +74,9 @@ class RangeCopier:
         """
         try:
             written = self._copy(batches)
-        except RetryableError:
-            raise  # Spark makes another attempt
         except HindstreamError as error:
+            if isinstance(error, RetryableError) and not is_last_attempt(self.max_failures):
+                raise  # Spark makes another attempt
             self.errors.add(error)
             return
         if written is not None:

@@ -267,6 +267,9 @@ def test_a_time_beyond_the_calendar_is_kept() -> None:
         ("{", "is not JSON"),
         ('"strnig"', "uses the type strnig"),
         ('{"type": "record", "name": "R"}', "lacks fields"),
+        ('{"type": "record", "name": "R", "fields": 5}', "is malformed"),
+        ('{"type": "record", "name": 5, "fields": []}', "is malformed"),
+        ('{"type": "enum", "name": "E", "symbols": [5]}', "no string"),
         ('["int", "string"]', "union of int, string"),
         (record(field("x", ["null", "int", "long"])), "field x.*declare the schema with one of them"),
         (record(field("next", ["null", "R"])), "recursive.*field next"),
@@ -283,6 +286,17 @@ def test_a_schema_that_cannot_be_is_refused_at_once(schema: str, message: str) -
         AvroSerde(schema)
     assert re.search(message, caught.value.message), caught.value.message
     assert caught.value.next_step
+
+
+def test_many_bytes_are_decoded_in_parts() -> None:
+    serde = AvroSerde(record(field("n", "long"), field("data", "bytes")))
+    values = pa.array([{"n": n, "data": bytes([n]) * 700_000} for n in range(40)], serde.arrow_type)
+    written = serde.serialize(values).to_pylist()
+    written[13] = b"\1"
+    decoded, bad, reasons = serde.deserialize_lenient(pa.array(written))
+    assert bad.nonzero()[0].tolist() == [13]
+    assert reasons[13].as_py() == "truncated at byte 1"
+    assert decoded.drop_null().equals(pa.concat_arrays([values[:13], values[14:]]))
 
 
 def test_an_array_of_nothing_is_refused_not_counted() -> None:

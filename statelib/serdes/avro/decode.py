@@ -30,7 +30,7 @@ from statelib.serdes.avro.schema import (
     nullable,
 )
 from statelib.serdes.avro.types import arrow_type_of, default_of
-from statelib.serdes.spans import Spans, has_reason, lenient, no_reasons
+from statelib.serdes.spans import Spans, has_reason, lenient, no_reasons, put_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from statelib.serdes.avro.program import Place
     from statelib.serdes.avro.schema import Node
     from statelib.serdes.base import Lenient
+
+_MOST_BYTES = 1 << 23
+"""Values are decoded together up to here: each byte may be an event, which takes 16 bytes."""
 
 _WRONG = {
     kernel.TRUNCATED: "truncated",
@@ -77,8 +80,16 @@ class Decoder:
 
     def decode(self, spans: Spans) -> Lenient:
         """The values, and why some are none."""
-        program, count = self._program, len(spans.start)
-        room = int(spans.length.sum()) + 1
+        count, size = len(spans.start), int(spans.length.sum())
+        if size > _MOST_BYTES and count > 1:
+            halves = np.array_split(np.arange(count), 2)
+            parts = [(rows, self.decode(spans.take(rows))) for rows in halves]
+            return put_together(count, self.arrow_type, parts, no_reasons(count))
+        return self._decode(spans, count, size)
+
+    def _decode(self, spans: Spans, count: int, size: int) -> Lenient:
+        program = self._program
+        room = size + 1  # each event takes a byte at least, and the last one may come before its byte is missed
         place, value = np.empty(room, np.int64), np.empty(room, np.int64)
         wrong, wrong_at = np.empty(count, np.int64), np.empty(count, np.int64)
         stack = np.empty(kernel.FRAME_WORDS * program.depth + 1, np.int64)

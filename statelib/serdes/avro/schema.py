@@ -129,9 +129,12 @@ def parse(schema: str, references: Iterable[str] = ()) -> Node:
         ConfigurationError: It is no Avro schema, or it is recursive.
     """
     parser = _Parser()
-    for text in references:
-        parser.node(_loaded(text), "", "")
-    return parser.node(_loaded(schema), "", "")
+    try:
+        for text in references:
+            parser.node(_loaded(text), "", "")
+        return parser.node(_loaded(schema), "", "")
+    except (AttributeError, TypeError) as error:  # a number where a list is due, and the like
+        raise _wrong(f"is malformed: {error}", "") from None
 
 
 def _loaded(text: str) -> Any:
@@ -219,6 +222,8 @@ class _Parser:
         node: Node
         if kind == "enum":
             symbols = tuple(_item(schema, "symbols", path))
+            if not all(isinstance(symbol, str) for symbol in symbols):
+                raise _wrong(f"has an enum {full} with a symbol that is no string", path)
             if len(set(symbols)) != len(symbols) or not {schema.get("default", *symbols[:1])} <= set(symbols):
                 raise _wrong(f"has an enum {full} with a symbol twice, or a default that is none", path)
             node = Enum(names, symbols, schema.get("default"))
