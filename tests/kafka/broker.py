@@ -133,6 +133,8 @@ class Broker:
         each partition: its record ends one segment and its marker the next, and the record is cleaned away too.
         """
         cluster = self.cluster
+        if "compact" not in cluster.config(topic)["cleanup.policy"]:
+            raise ValueError(f"{topic} is not compacted: its cleanup.policy says so")
         ends = cluster.end_offsets(topic)
         cluster.set_config(topic, _ROLLING)
         producer = cluster.transactional_producer()

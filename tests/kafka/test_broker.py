@@ -97,6 +97,12 @@ def test_compaction_keeps_the_last_record_of_a_key(broker: Broker, unique: str) 
     assert [record.key for record in cluster.read(topic)] == [b"k1", b"k2", b"k0", b"k0", b"k1", b"k2"]
 
 
+def test_a_topic_that_is_not_compacted_is_refused(broker: Broker, unique: str) -> None:
+    topic = broker.cluster.create_topic(unique)
+    with pytest.raises(ValueError, match=r"cleanup\.policy"):
+        broker.compact(topic)
+
+
 def test_a_group_has_offsets_with_metadata(cluster: Cluster, unique: str) -> None:
     topic = cluster.create_topic(unique, partitions=2)
     consumer = Consumer(cluster.settings | {"group.id": unique, "enable.auto.commit": False})
