@@ -15,6 +15,7 @@ import pyarrow.json as pa_json
 
 from statelib.errors import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
+from statelib.serdes.json_types import has_map, readable, restored, with_objects, with_pairs
 from statelib.serdes.schema_source import RegisteredSchema
 from statelib.serdes.spans import put_together
 from statelib.serdes.wire_format import Identity, described, head_of, payloads, with_heads
@@ -30,7 +31,8 @@ class JsonSerde(StrictSerde):
     """JSON, one value a record, UTF-8: objects for a struct, else numbers, strings, arrays.
 
     Reading: a field that is missing is null, one that the type does not have is ignored, one of another type makes the
-    value undecodable. Timestamps are ISO 8601 strings. Writing goes row by row, in the order of the type's fields.
+    value undecodable. Times and dates are ISO 8601 strings, bytes base64, maps objects with any names. Writing goes row
+    by row, in the order of the type's fields, and so does reading where there are maps.
 
     With a registry: the wire format of Confluent's ``KafkaJsonSchemaSerializer``. The schema's id is not looked at in
     reading, because the JSON is read as ``arrow_type`` in any case.
@@ -67,13 +69,16 @@ class JsonSerde(StrictSerde):
         self._identity()
 
     def serialize(self, values: pa.Array) -> pa.BinaryArray:
-        """See `Serde`; binary fields become base64.
+        """See `Serde`.
 
         Raises:
             ConfigurationError: It is to be written with an id, and the schema is not under the subject.
             RetryableError: The registry does not answer.
         """
-        documents = _documents(values, _json_scalar).cast(pa.binary())
+        data = values.to_pylist()
+        if has_map(values.type):
+            data = [with_objects(value, values.type) for value in data]
+        documents = _documents(data, _json_scalar).cast(pa.binary())
         if self.registry is None:
             return documents
         schema_id = self._identity().id_of(RegisteredSchema("JSON", self.json_schema or ""))
@@ -113,7 +118,7 @@ class JsonSerde(StrictSerde):
             return [], []
         try:
             return [self._parse_all(documents)], [None] * len(documents)
-        except (pa.ArrowException, ValueError) as error:
+        except (pa.ArrowException, RecursionError, ValueError) as error:
             if len(documents) == 1:
                 return [], [str(error)]
         middle = len(documents) // 2
@@ -122,6 +127,11 @@ class JsonSerde(StrictSerde):
         return left + right, left_problems + right_problems
 
     def _parse_all(self, documents: list[bytes]) -> pa.Array:
+        if has_map(self.arrow_type):
+            documents = [
+                json.dumps(with_pairs(json.loads(document.decode()), self.arrow_type)).encode()
+                for document in documents
+            ]
         # One document a line: a line break inside one can only be white space between its tokens. Each begins an
         # object, so if there are as many rows as documents, each is exactly one row.
         lines = [document.replace(b"\n", b" ").replace(b"\r", b" ").strip() for document in documents]
@@ -136,28 +146,28 @@ class JsonSerde(StrictSerde):
 
 
 def _rows(lines: list[bytes], struct: pa.DataType) -> pa.StructArray:
-    content = b"\n".join(lines)
+    content, read = b"\n".join(lines), readable(struct)
     if not content.isascii():
         content.decode("utf-8")
     table = pa_json.read_json(
         pa.BufferReader(content),
         read_options=pa_json.ReadOptions(use_threads=False, block_size=max(1 << 20, 2 * max(map(len, lines)))),
-        parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(list(struct)), unexpected_field_behavior="ignore"),
+        parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(list(read)), unexpected_field_behavior="ignore"),
     )
     if table.num_rows != len(lines):
         raise ValueError("not exactly one JSON object")
-    return table.to_struct_array().combine_chunks().cast(struct)
+    return restored(table.to_struct_array().combine_chunks().cast(read), struct)
 
 
 def json_text(values: pa.Array) -> pa.StringArray:
     """Values of any Arrow type as JSON, for people to read; null stays null, binary becomes base64."""
-    return _documents(values, _readable)
+    return _documents(values.to_pylist(), _readable)
 
 
-def _documents(values: pa.Array, scalar: Callable[[object], str]) -> pa.StringArray:
+def _documents(values: list[object], scalar: Callable[[object], str]) -> pa.StringArray:
     documents = [
         None if value is None else json.dumps(value, default=scalar, ensure_ascii=False, separators=(",", ":"))
-        for value in values.to_pylist()
+        for value in values
     ]
     return pa.array(documents, pa.string())
 

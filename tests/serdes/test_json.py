@@ -29,6 +29,17 @@ REGISTRY = Schemas(((7, RegisteredSchema("JSON", '{"type":"object"}')),), (("t-v
         (pa.bool_(), [b"true", b"false"], [True, False]),
         (pa.list_(pa.int64()), [b"[1, null]", b"[]"], [[1, None], []]),
         (pa.list_(STRUCT), [b'[{"x": 1}, {"y": 2}]'], [[{"x": 1}, {"x": None}]]),
+        (pa.date32(), [b'"2020-02-29"', b"null"], [dt.date(2020, 2, 29), None]),
+        (pa.time32("ms"), [b'"01:02:03"', b'"23:59:59.500000"'], [dt.time(1, 2, 3), dt.time(23, 59, 59, 500_000)]),
+        (pa.time64("us"), [b'"23:59:59.000001"'], [dt.time(23, 59, 59, 1)]),
+        (pa.binary(), [b'"/w=="', b'""', b"null"], [b"\xff", b"", None]),
+        (pa.map_(pa.string(), pa.int64()), [b'{"a": 1, "": null}', b"{}"], [[("a", 1), ("", None)], []]),
+        (pa.map_(pa.int32(), pa.list_(pa.binary())), [b'{"-1": ["/w==", null]}'], [[(-1, [b"\xff", None])]]),
+        (
+            pa.list_(pa.struct([("m", pa.map_(pa.string(), STRUCT)), ("n", pa.int64())])),
+            [b'[{"m": {"a": {"x": 1, "y": {}}}, "n": 2}, null, {"m": null}]', b"[]"],
+            [[{"m": [("a", {"x": 1})], "n": 2}, None, {"m": None, "n": None}], []],
+        ),
         (pa.timestamp("ms", "UTC"), [b'"2020-01-01T00:00:00Z"'], [dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]),
     ],
     ids=str,
@@ -49,6 +60,45 @@ def test_what_is_not_exactly_one_value(wrong: bytes) -> None:
     assert bad.tolist() == [False, True, False]
     assert values.to_pylist() == [1, None, 3]
     assert reasons[1].as_py()
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (pa.binary(), b'"/w="'),
+        (pa.date32(), b'"2020-02-30"'),
+        (pa.struct([("raw", pa.binary())]), b'{"raw": "?"}'),
+        (pa.map_(pa.string(), pa.int64()), b"[]"),
+        (pa.map_(pa.string(), pa.int64()), b'{"a": "b"}'),
+        (pa.map_(pa.int32(), pa.int64()), b'{"a": 1}'),
+        (pa.struct([("m", pa.map_(pa.string(), pa.int64()))]), b'{"m": [["a", 1]]}'),
+        (pa.struct([("m", pa.map_(pa.string(), pa.int64()))]), b"1"),
+        (pa.list_(pa.int64()), b"[" * 100_000),
+    ],
+    ids=str,
+)
+def test_bytes_and_maps_that_are_none(kind: pa.DataType, wrong: bytes) -> None:
+    values, bad, reasons = JsonSerde(kind).deserialize_lenient(
+        pa.array([b"{}" if pa.types.is_struct(kind) else b"null", wrong])
+    )
+    assert bad.tolist() == [False, True]
+    assert values.type == kind
+    assert values[1].as_py() is None
+    assert reasons[1].as_py()
+
+
+MAPS = pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.binary()))), ("raw", pa.binary())])
+raws = st.none() | st.binary(max_size=5)
+maps = st.fixed_dictionaries({
+    "m": st.none() | st.dictionaries(st.text(max_size=4), st.none() | st.lists(raws, max_size=3)), "raw": raws,
+})  # fmt: skip
+
+
+@given(st.lists(st.none() | maps, max_size=6))
+def test_round_trip_of_maps(values: list[Any]) -> None:
+    array = pa.array([value and value | {"m": value["m"] and list(value["m"].items())} for value in values], MAPS)
+    serde = JsonSerde(MAPS)
+    assert serde.deserialize(serde.serialize(array)).to_pylist() == array.to_pylist()
 
 
 @given(st.lists(st.none() | st.integers(-(1 << 63), (1 << 63) - 1), max_size=6))
