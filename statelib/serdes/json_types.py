@@ -62,7 +62,7 @@ def with_objects(value: Any, arrow_type: pa.DataType) -> Any:
     return value
 
 
-def restored(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+def restored(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:  # noqa: PLR0911 - one for each kind
     """What Arrow has read, as the type that it was to be.
 
     Raises:
