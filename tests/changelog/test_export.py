@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib import Materialized, StreamsBuilder, open_state
+from statelib import AvroSerde, Materialized, StreamsBuilder, open_state
 from statelib.batch import NO_TIMESTAMP
 from statelib.changelog import StoreFormat, export_changelog, import_changelog
 from statelib.changelog.export import RECORDS
@@ -246,6 +246,18 @@ def test_an_aggregate_is_written_as_results_or_as_a_function_makes_it(tmp_path: 
         (average,) = JsonSerde(AVERAGE).deserialize(pa.array([row["value"]])).to_pylist()
         assert average["total"] / average["of"] == shown[0]["value"]["mean"]
         assert average["seen"] == shown[0]["value"]["n"]
+
+
+def test_values_may_be_in_avro(tmp_path: Path) -> None:
+    pipeline = replayed(tmp_path, windows, None)
+    fields = [{"name": name, "type": ["null", "long"]} for name in ("n", "sum")]
+    form = StoreFormat(value=AvroSerde(json.dumps({"type": "record", "name": "Sales", "fields": fields})))
+    stored, commit = pipeline.state(), head_of(pipeline)
+    with opened(tmp_path) as state:
+        store = state.store("s")
+        for partition in store.partitions:
+            batches = list(export_changelog(store, partition, pickle.loads(pickle.dumps(form))))
+            assert_same(store, partition, came_back(store, partition, form, commit, batches), stored[f"0_{partition}"])
 
 
 def test_what_kafka_has_no_bytes_for_has_to_be_declared(tmp_path: Path) -> None:

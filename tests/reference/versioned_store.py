@@ -7,6 +7,10 @@ steps: a latest value a key, and rows a key and segment, of which each ends at a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NOT_PUT = -9223372036854775808
 NO_NEXT = -1
@@ -82,6 +86,7 @@ class ShippedStore:
     def __init__(self, retention: int, interval: int) -> None:
         self.retention, self.interval = retention, interval
         self.stream_time = -1
+        self.first_live = 0
         self.latest: dict[bytes, tuple[int, bytes]] = {}
         self.segments: dict[int, dict[bytes, Row]] = {}
 
@@ -89,8 +94,19 @@ class ShippedStore:
         if timestamp < self.stream_time - self.retention:
             return NOT_PUT
         self.stream_time = max(self.stream_time, timestamp)
-        first_live = max(self.stream_time - self.retention, 0) // self.interval
-        self.segments = {segment: rows for segment, rows in self.segments.items() if segment >= first_live}
+        return self._put(key, value, timestamp, self.stream_time)
+
+    def restore(self, records: Sequence[tuple[bytes, bytes | None, int]]) -> None:
+        """One portion of a changelog: what is late is told by the clock so far, what has expired by that at the end."""
+        end = max([self.stream_time, *(timestamp for _, _, timestamp in records)])
+        for key, value, timestamp in records:
+            if timestamp >= self.stream_time - self.retention:
+                self.stream_time = max(self.stream_time, timestamp)
+                self._put(key, value, timestamp, end)
+
+    def _put(self, key: bytes, value: bytes | None, timestamp: int, stream_time: int) -> int:
+        self.first_live = max(stream_time - self.retention, 0) // self.interval
+        self.segments = {segment: rows for segment, rows in self.segments.items() if segment >= self.first_live}
 
         later = None
         if key in self.latest:
@@ -108,6 +124,8 @@ class ShippedStore:
                 break
             if row.begin <= timestamp:
                 return self._put_inside(key, value, timestamp, segment, row)
+            if row.begin < stream_time - self.retention:
+                return NOT_PUT
             later = row.begin
         if later is None:
             self._put_last(key, value, timestamp)
@@ -122,6 +140,8 @@ class ShippedStore:
             self.latest[key] = (timestamp, value)
 
     def _end(self, key: bytes, begin: int, end: int, value: bytes | None) -> None:
+        if end // self.interval < self.first_live:
+            return
         rows = self.segments.setdefault(end // self.interval, {})
         if key in rows:
             rows[key].append(begin, end, value)
