@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import struct
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib import AvroSerde, Materialized, StreamsBuilder, open_state
+from statelib import AvroSerde, Materialized, StreamsBuilder, TimeWindows, open_state
 from statelib.batch import NO_TIMESTAMP
 from statelib.changelog import StoreFormat, export_changelog, import_changelog
 from statelib.changelog.export import RECORDS
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from statelib.manifests import Commit
     from statelib.snapshots import StateSnapshot, StoreSnapshot
 
+DAY = timedelta(days=1)
 Families = dict[str, list[tuple[bytes, bytes]]]
 
 AVERAGE = pa.struct([("seen", pa.int64()), ("total", pa.float64()), ("of", pa.int64())])
@@ -246,6 +248,26 @@ def test_an_aggregate_is_written_as_results_or_as_a_function_makes_it(tmp_path: 
         (average,) = JsonSerde(AVERAGE).deserialize(pa.array([row["value"]])).to_pylist()
         assert average["total"] / average["of"] == shown[0]["value"]["mean"]
         assert average["seen"] == shown[0]["value"]["n"]
+
+
+@pytest.mark.parametrize("function", ["mean", "max"])
+def test_what_is_null_for_the_application_is_not_in_its_store(tmp_path: Path, function: str) -> None:
+    """Of a window without amounts the state is there, its result is null; to Kafka Streams a put of null deletes."""
+
+    def build(builder: StreamsBuilder) -> None:
+        windowed = builder.stream("sales").group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(DAY))
+        getattr(windowed, function)("amount", Materialized.as_("s")).to_stream().to("out")
+
+    pipeline = Pipeline(tmp_path, made(build))
+    sales = [("a", {"amount": None}, 1), ("a", {"amount": 4}, 2), ("b", {"amount": None}, 3)]
+    pipeline.archive("sales", sales, TYPES)
+    pipeline.run(None)
+    with opened(tmp_path) as state:
+        shown = state.store("s").read().to_pylist()
+        records = rows_in(list(export_changelog(state.store("s"), 0)))
+    assert [(row["key"], row["value"]) for row in shown] == [("a", 4), ("b", None)]
+    four = struct.pack(">d" if function == "mean" else ">q", 4)
+    assert [(row["key"][:1], row["value"], row["timestamp"]) for row in records] == [(b"a", four, 2)]
 
 
 def test_values_may_be_in_avro(tmp_path: Path) -> None:
