@@ -47,7 +47,7 @@ _CLUSTER_CONF = {
     "spark.executor.memory": "512m",
     "spark.executorEnv.PYTHONPATH": str(ROOT),
 }
-_THEN_THE_REST = ("two-days", "scheduled")
+_THEN_THE_REST = ("two-days", "scheduled", "migrate")
 """Verbs of which it is seen, by one slice more and its maintenance, whether anything is left behind."""
 
 _VERBS = ("slice", "migrate", "take-back", "airflow")
