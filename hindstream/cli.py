@@ -111,6 +111,30 @@ def archive(
 
 
 @app.command()
+def handover(
+    what: Annotated[
+        str, typer.Argument(metavar="HANDOVER", help="What is handed over: FILE.py:NAME, PACKAGE.MODULE:NAME.")
+    ],
+    commit: Annotated[int | None, typer.Option(help="The job's commit; none: the newest.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Delete changelog topics that are there, with all that they hold.")
+    ] = False,
+) -> None:
+    """Hand a job's state over to a Kafka Streams application: changelogs, and the offsets where its group goes on.
+
+    Example: hindstream handover jobs/flights.py:handover --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.handover import run_handover  # noqa: PLC0415
+    from statelib.handover import load_handover  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    run_handover(load_handover(what), given, commit=commit, replace=replace)
+
+
+@app.command()
 def run(
     job: JobReference,
     until: Until = None,

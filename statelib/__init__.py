@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         InternalError,
         RetryableError,
     )
+    from statelib.handover import Handover
     from statelib.job import Expectation, Job, expect, load_job
     from statelib.join_windows import JoinWindows
     from statelib.kafka_topic import KafkaTopic
@@ -102,6 +103,7 @@ _HOMES = {
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
         "RetryableError",
     ),
+    "statelib.handover": ("Handover",),
     "statelib.join_windows": ("JoinWindows",),
     "statelib.kafka_topic": ("KafkaTopic",),
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
@@ -136,19 +138,19 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde", "Cancellable",
     "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation",
-    "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "HindstreamError", "InputError",
-    "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream",
-    "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized", "MultiVersionedKeyQuery",
-    "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType",
-    "Record", "RecordMetadata", "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore",
-    "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore",
-    "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig",
-    "StringSerde", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows",
-    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
-    "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery",
-    "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed",
-    "WindowedKTable", "count", "describe", "expect", "export_changelog", "load_job", "max_", "mean_", "min_",
-    "open_state", "per_record", "serde_for", "sum_",
+    "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "Handover", "HindstreamError",
+    "InputError", "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable",
+    "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized",
+    "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
+    "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
+    "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
+    "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores",
+    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde", "Suppressed", "TestRecord",
+    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore",
+    "Topology", "TopologyTestDriver", "UnlimitedWindows", "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore",
+    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
+    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
+    "export_changelog", "load_job", "max_", "mean_", "min_", "open_state", "per_record", "serde_for", "sum_",
 ]  # fmt: skip
 
 

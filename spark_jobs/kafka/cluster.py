@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import (
     Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -22,6 +24,8 @@ from statelib.errors import ConfigurationError, FencedError, RetryableError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from concurrent.futures import Future
+
+    from confluent_kafka import Message
 
     from statelib.config import Settings
 
@@ -126,12 +130,8 @@ class Cluster:
             ConfigurationError: It has other partitions or another configuration; or it may not be created.
             RetryableError: The cluster did not answer.
         """
-        with kafka_errors(self._servers, topic=name):
-            try:
-                self._answer(self.admin.create_topics([NewTopic(name, partitions, config=dict(config))])[name])
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+        if self._create(name, partitions, config):
+            return
         found = {key: value for key, value in self.topic_config(name).items() if key in config}
         held = len(self.topic(name).ends)
         if held != partitions or found != config:
@@ -139,33 +139,110 @@ class Cluster:
             step = "change it, or delete it if it holds nothing that matters"
             raise ConfigurationError(what, topic=name, cluster=self._servers, next_step=step)
 
-    def last_value(self, name: str, partition: int, key: bytes) -> bytes | None:
-        """The value of a partition's last committed record with a key; None: there is none.
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Creates a topic, with the cluster's replication.
 
-        It reads the whole partition, up to where no transaction is open. Raises as `topic` does.
+        Raises:
+            ConfigurationError: There is one of the name; or it may not be created.
+            RetryableError: The cluster did not answer.
         """
+        if not self._create(name, partitions, config):
+            step = "look whose it is; --replace deletes it, with all that it holds"
+            raise ConfigurationError("there is such a topic already", topic=name, cluster=self._servers, next_step=step)
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic, if it is there; returns when it is gone. Raises as `topic` does."""
+        with kafka_errors(self._servers, topic=name):
+            try:
+                self._answer(self.admin.delete_topics([name])[name])
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+            while name in self.admin.list_topics(timeout=_SECONDS).topics:
+                self.admin.poll(_POLL_SECONDS)
+
+    def last_value(self, name: str, partition: int, key: bytes) -> bytes | None:
+        """The value of a partition's last committed record with a key; None: there is none. Raises as `topic` does."""
+        last: Any = None
+        for message in self.messages(name, partition):
+            if message.key() == key:
+                last = message.value()
+        return None if last is None else bytes(last)
+
+    def messages(self, name: str, partition: int) -> Iterator[Message]:
+        """All committed records of a partition, up to where no transaction is open. Raises as `topic` does."""
         state = self.topic(name)
         at, end = state.begins[partition], state.ends[partition]
         if at >= end:
-            return None
+            return
         reading = {"group.id": "hindstream", "enable.auto.commit": False, "enable.partition.eof": True}
-        last = None
-        with (
-            kafka_errors(self._servers, topic=name, partition=partition),
-            closing(Consumer({**self._properties, **reading, "isolation.level": "read_committed"})) as consumer,
-        ):
+        consumer = Consumer({**self._properties, **reading, "isolation.level": "read_committed"})
+        with kafka_errors(self._servers, topic=name, partition=partition), closing(consumer):
             consumer.assign([TopicPartition(name, partition, at)])
-            while consumer.position([TopicPartition(name, partition)])[0].offset < end:
+            while True:
                 message = consumer.poll(_SECONDS)
                 if message is None:
-                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - so librdkafka calls it
-                if (error := message.error()) is not None:
-                    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the same
-                        break
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its name
+                if (error := message.error()) is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
+                    return
+                else:
                     raise KafkaException(error)
-                if message.key() == key:
-                    last = message.value()
-        return last
+
+    def check_stopped(self, group: str) -> None:
+        """Checks that no member of a consumer group is at work.
+
+        Raises:
+            ConfigurationError: One is.
+            RetryableError: The cluster did not answer.
+        """
+        with kafka_errors(self._servers, group=group):
+            try:
+                found = self._answer(self.admin.describe_consumer_groups([group])[group])
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return
+                raise
+        if found.members or found.state not in {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}:
+            what = f"the application is at work: its group is {found.state.name}, with {len(found.members)} members"
+            step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
+            raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
+
+    def set_group_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Sets where a group goes on, by topic and partition, and reads it back.
+
+        Raises:
+            ConfigurationError: The group is at work, or may not be changed.
+            RetryableError: The cluster did not answer, or something else is read back.
+        """
+        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        with kafka_errors(self._servers, group=group):
+            wanted = ConsumerGroupTopicPartitions(group, places)
+            for place in self._answer(self.admin.alter_consumer_group_offsets([wanted])[group]).topic_partitions:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+        found = self.group_offsets(group)
+        if any(found.get(place) != offset for place, offset in offsets.items()):
+            raise RetryableError("other offsets are read back", group=group, next_step="run the same command again")
+
+    def group_offsets(self, group: str) -> dict[tuple[str, int], int]:
+        """Where a group goes on, by topic and partition. Raises as `topic` does."""
+        with kafka_errors(self._servers, group=group):
+            asked = ConsumerGroupTopicPartitions(group)
+            answer = self._answer(self.admin.list_consumer_group_offsets([asked])[group])
+        return {(place.topic, place.partition): place.offset for place in answer.topic_partitions}
+
+    def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> bool:
+        """False: there is one of the name."""
+        with kafka_errors(self._servers, topic=name):
+            try:
+                self._answer(self.admin.create_topics([NewTopic(name, partitions, config=dict(config))])[name])
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return False
+                raise
+        return True
 
     def _offsets(self, name: str, partitions: list[int], which: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(name, partition): which for partition in partitions}

@@ -11,27 +11,26 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import KafkaException, Producer
 
 from spark_jobs.kafka.cluster import Cluster, kafka_errors
 from spark_jobs.kafka.properties import client_properties
 from spark_jobs.kafka.published_position import Begun, PublishedPosition, positions_topic
+from spark_jobs.kafka.sending import Outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors import ConfigurationError
 from statelib.manifests import ROLLBACKS
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from confluent_kafka import Producer
 
     from spark_jobs.kafka.cluster import TopicState
     from statelib.config import Settings
@@ -44,8 +43,6 @@ _log = logging.getLogger(__name__)
 
 _TRANSACTION_RECORDS = 100_000
 """A transaction is over long before Kafka's time for one, a minute, is."""
-
-_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +99,27 @@ def _publish(
 
 def _begin(positions: str, state: TopicState, cluster: Cluster, settings: Settings) -> None:
     """Makes sure that the topic is the one that was begun with; the first time, that it is nobody else's."""
-    if (begun := cluster.last_value(positions, 0, Begun.KEY)) is not None:
-        if Begun.decode(begun, topic=positions, partition=0).topic != state.origin:
-            what = "the topic is not the one that was published to: it is of another cluster, or was created again"
-            step = f"publish to a topic of another name, or delete {positions} too, to publish all again"
-            raise ConfigurationError(what, topic=state.name, next_step=step)
+    if _has_begun(positions, state, cluster):
         return
-    if state.begins != state.ends and not settings.publish_onto_records:
-        what = "the topic holds records that this job has not published"
-        step = "publish to another topic, or set publish_onto_records=true to add to it"
-        raise ConfigurationError(what, topic=state.name, next_step=step)
     with kafka_errors(client_properties(settings)["bootstrap.servers"], topic=positions):
-        producer = _producer(settings, f"{positions}-begin")
-        with _transaction(producer):
-            producer.produce(positions, key=Begun.KEY, value=Begun(state.origin).encode(), partition=0)
+        producer = transactional_producer(client_properties(settings), f"hindstream-{positions}-begin")
+        if _has_begun(positions, state, cluster):  # what somebody was about to say when he was killed is said now
+            return
+        if state.begins != state.ends and not settings.publish_onto_records:
+            what = "the topic holds records that this job has not published"
+            step = "publish to another topic, or set publish_onto_records=true to add to it"
+            raise ConfigurationError(what, topic=state.name, next_step=step)
+        with transaction(producer):
+            produce(producer, positions, 0, Outgoing(Begun.KEY, Begun(state.origin).encode()))
+
+
+def _has_begun(positions: str, state: TopicState, cluster: Cluster) -> bool:
+    begun = cluster.last_value(positions, 0, Begun.KEY)
+    if begun is not None and Begun.decode(begun, topic=positions, partition=0).topic != state.origin:
+        what = "the topic is not the one that was published to: it is of another cluster, or was created again"
+        step = f"publish to a topic of another name, or delete {positions} too, to publish all again"
+        raise ConfigurationError(what, topic=state.name, next_step=step)
+    return begun is not None
 
 
 class _PartitionSender:
@@ -146,7 +150,8 @@ class _PartitionSender:
         """Sends what is missing, and says how many records that is."""
         end = self._archive.end_offsets()[self._partition]
         with kafka_errors(self._servers, **self._place):
-            producer = _producer(self._settings, f"{self._positions}-{self._partition}")
+            transactional_id = f"hindstream-{self._positions}-{self._partition}"
+            producer = transactional_producer(client_properties(self._settings), transactional_id)
             start = self._start(cluster)
             if start > end:
                 what = f"records up to offset {start - 1} were published, and the sink's archive ends before {end}"
@@ -183,15 +188,14 @@ class _PartitionSender:
             self._targets(records["key"], keys).tolist(),
             keys.to_pylist(),
             values.to_pylist(),
-            self._timestamps(records),
-            records["headers"].to_pylist(),
+            records["timestamp"].cast(pa.int64()).to_pylist(),
+            ([(header["key"], header["value"]) for header in of or ()] for of in records["headers"].to_pylist()),
         )
         position = PublishedPosition(records["offset"][-1].as_py() + 1, self._rollback)
-        with _transaction(producer):
-            for target, key, value, timestamp, headers in zip(*columns, strict=True):
-                listed = [(header["key"], header["value"]) for header in headers or ()]
-                _produce(producer, self._topic.name, target, key, value, timestamp=timestamp, headers=listed)
-            _produce(producer, self._positions, self._partition, position.KEY, position.encode())
+        with transaction(producer):
+            for target, *record in zip(*columns, strict=True):
+                produce(producer, self._topic.name, target, Outgoing(*record))
+            produce(producer, self._positions, self._partition, Outgoing(position.KEY, position.encode()))
         return int(records.num_rows)
 
     def _targets(self, key: pa.Array, data: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -202,52 +206,3 @@ class _PartitionSender:
             data = serde.key.serialize(pc.struct_field(key, "key"))
         where = partition_for(data, partitions)
         return np.where(data.is_valid().to_numpy(zero_copy_only=False), where, self._partition % partitions)
-
-    def _timestamps(self, records: pa.RecordBatch) -> list[int]:
-        timestamps = records["timestamp"].cast(pa.int64())
-        found = timestamps.to_numpy()
-        if (found < 1).any():
-            row = int((found < 1).argmax())
-            what = f"Kafka's client cannot send a timestamp of {found[row]}: it takes 0 for now"
-            offset = records["offset"][row].as_py()
-            raise InputError(what, topic=self._archive.topic, partition=self._partition, offset=offset)
-        listed: list[int] = found.tolist()
-        return listed
-
-
-def _producer(settings: Settings, name: str) -> Producer:
-    """A producer that is alone: what one before it has left open is over, and such a one can send nothing more."""
-    configuration: dict[str, Any] = client_properties(settings) | {
-        "transactional.id": f"hindstream-{name}",
-        "linger.ms": 20,
-        "log_level": 2,
-    }
-    producer = Producer(configuration)
-    producer.init_transactions(_SECONDS)
-    return producer
-
-
-@contextmanager
-def _transaction(producer: Producer) -> Iterator[None]:
-    """Ends in a commit, or takes back what was sent: readers wait as long as a transaction is open."""
-    producer.begin_transaction()
-    try:
-        yield
-        producer.commit_transaction(_SECONDS)
-    except BaseException:
-        with suppress(KafkaException):  # the next producer does it
-            producer.abort_transaction(_SECONDS)
-        raise
-
-
-def _produce(
-    producer: Producer, topic: str, partition: int, key: bytes | None, value: bytes | None, **more: Any
-) -> None:
-    while True:
-        try:
-            producer.produce(topic, key=key, value=value, partition=partition, **more)
-        except BufferError:  # its queue is full
-            producer.poll(0.1)
-        else:
-            producer.poll(0)
-            return

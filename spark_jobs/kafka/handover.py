@@ -1,0 +1,204 @@
+"""Hands a job's state over to a live Kafka Streams application: changelogs, and where its group goes on.
+
+Nothing of the application may run meanwhile. Changelog topics are created and filled, read back and compared, and only
+then the group's offsets are set to where the job's commit ends. Stopped anywhere before that, the application, if
+somebody starts it, finds no offsets; ``replace`` begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_jobs.kafka.cluster import Cluster, kafka_errors
+from spark_jobs.kafka.properties import client_properties
+from spark_jobs.kafka.sending import Outgoing, produce, record_of, sending
+from spark_jobs.runs import now_ms, open_warehouse
+from statelib.changelog.export import export_changelog, exporter_of
+from statelib.commits import CommitLog
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.handover import changelog_config
+from statelib.snapshots import open_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from statelib.config import Settings
+    from statelib.handover import Handover
+    from statelib.manifests import Commit
+    from statelib.snapshots import StoreSnapshot
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedStore:
+    """A store, its changelog topic, and how many records that got."""
+
+    store: str
+    changelog: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What was handed over.
+
+    Attributes:
+        commit: The job's.
+        group: The application's.
+        stores: In the order of the topology.
+        offsets: Where the group goes on, by topic and partition.
+    """
+
+    commit: int
+    group: str
+    stores: tuple[HandedStore, ...]
+    offsets: Mapping[tuple[str, int], int]
+
+
+def hand_over(
+    handover: Handover, settings: Settings, *, commit: int | None = None, replace: bool = False
+) -> HandedOver:
+    """Exports the changelogs of all stores, verifies them, and sets the group's offsets.
+
+    Args:
+        handover: What of which job, and for whom.
+        settings: See `Settings`.
+        commit: The job's commit; None: the newest.
+        replace: Whether changelog topics that are there are deleted first, with all that they hold.
+
+    Raises:
+        ConfigurationError: The application runs; a topic is not as the job's; a changelog topic is there; a store
+            cannot be exported.
+        CorruptedDataError: What was read back is not what was written.
+        RetryableError: The cluster or the warehouse did not answer.
+    """
+    cluster = Cluster(settings)
+    with open_state(
+        settings.warehouse,
+        handover.job,
+        commit=commit,
+        storage_options=settings.store_options,
+        state_dir=Path(settings.state_dir),
+    ) as state:
+        handover.check_stores({store.name for store in state.stores})
+        stores = [store for store in state.stores if store.name not in handover.leave_out]
+        for store in stores:  # what is refused is refused before anything is changed
+            _check_restored(store)
+            exporter_of(store.described, handover.format(store.name))
+        made = CommitLog(open_warehouse(settings), handover.job).read(state.commit)
+        cluster.check_stopped(handover.application_id)
+        offsets = _offsets(handover, made, cluster)
+        exports = [_StoreExport(handover, store, cluster, settings) for store in stores]
+        handed = tuple(export.run(_clock_ms(made), replace=replace) for export in exports)
+        cluster.check_stopped(handover.application_id)
+        cluster.set_group_offsets(handover.application_id, offsets)
+        return HandedOver(state.commit, handover.application_id, handed, offsets)
+
+
+def _check_restored(store: StoreSnapshot) -> None:
+    if store.kind == "join-buffer":
+        what = "Kafka Streams loses what it restores of the records that wait for a table, and lets none wait any more"
+        step = "run the job until no record waits, and name the store in Handover(leave_out=...)"
+        raise ConfigurationError(what, store=store.name, next_step=step)
+
+
+def _offsets(handover: Handover, commit: Commit, cluster: Cluster) -> dict[tuple[str, int], int]:
+    """Where the group goes on, and a look whether Kafka's topics are those that were replayed."""
+    offsets: dict[tuple[str, int], int] = {}
+    reached = commit.source_offsets()
+    for source in commit.sources:
+        name = handover.kafka_topic(source.topic)
+        state = cluster.topic(name)
+        if len(state.ends) != source.partitions:
+            what = f"the topic has {len(state.ends)} partitions in Kafka, and {source.partitions} in the job"
+            raise ConfigurationError(what, topic=name, next_step="keys lie elsewhere: archive and replay it anew")
+        for partition, end in state.ends.items():
+            begin = state.begins[partition]
+            offset = reached.get(source.topic, {}).get(partition) or begin  # 0: the job has seen none
+            if not begin <= offset <= end:
+                what = f"the job has come to offset {offset}, and Kafka has {begin} to {end}"
+                step = "replay up to what Kafka still has: hindstream archive, hindstream run"
+                raise ConfigurationError(what, topic=name, partition=partition, next_step=step)
+            offsets[name, partition] = offset
+    return offsets
+
+
+class _StoreExport:
+    """A store's way into its changelog topic and back."""
+
+    def __init__(self, handover: Handover, store: StoreSnapshot, cluster: Cluster, settings: Settings) -> None:
+        self._store = store
+        self._form = handover.format(store.name)
+        self._changelog = handover.changelog(store.name)
+        self._cluster = cluster
+        self._properties = client_properties(settings)
+
+    def run(self, clock_ms: int, *, replace: bool) -> HandedStore:
+        """Makes the topic, fills it, and compares what it holds then."""
+        if replace:
+            self._cluster.delete_topic(self._changelog)
+        config = changelog_config(self._store.described.store, now_ms() - clock_ms)
+        self._cluster.create_topic(self._changelog, len(self._store.partitions), config)
+        written = self._written()
+        found = {partition: self._found(partition, of) for partition, of in written.items()}
+        if found != written:
+            what = "the changelog does not hold what was written"
+            step = "look who else writes to it, and run the same command again with --replace"
+            raise CorruptedDataError(what, topic=self._changelog, next_step=step)
+        records = sum(one.records for one in written.values())
+        _log.info("%s: %d records in %s", self._store.name, records, self._changelog)
+        return HandedStore(self._store.name, self._changelog, records)
+
+    def _written(self) -> dict[int, _Digest]:
+        """Sends all records, and gives by partition what they are."""
+        written = {partition: _Digest() for partition in self._store.partitions}
+        errors = kafka_errors(self._properties["bootstrap.servers"], topic=self._changelog)
+        with errors, sending(self._properties) as producer:
+            for partition, digest in written.items():
+                for batch in export_changelog(self._store, partition, self._form):
+                    for record in _records(batch):
+                        digest.add(record)
+                        produce(producer, self._changelog, partition, record)
+        return written
+
+    def _found(self, partition: int, written: _Digest) -> _Digest:
+        found = _Digest(has_timestamps=written.has_timestamps)
+        for message in self._cluster.messages(self._changelog, partition):
+            found.add(record_of(message))
+        return found
+
+
+@dataclass(slots=True)
+class _Digest:
+    """Tells sequences of records apart; without timestamps where Kafka Streams sends none: the client fills them in."""
+
+    records: int = 0
+    has_timestamps: bool = True
+    sha256: str = ""
+
+    def add(self, record: Outgoing) -> None:
+        """Takes a record in."""
+        self.has_timestamps &= record.timestamp_ms is not None
+        timestamp = record.timestamp_ms if self.has_timestamps else None
+        said = repr((self.sha256, record.key, record.value, timestamp, record.headers))
+        self.records += 1
+        self.sha256 = hashlib.sha256(said.encode()).hexdigest()
+
+
+def _records(batch: pa.RecordBatch) -> Iterator[Outgoing]:
+    headers = ([(h["key"], h["value"]) for h in of or ()] for of in batch["headers"].to_pylist())
+    columns = (batch["key"].to_pylist(), batch["value"].to_pylist(), batch["timestamp"].to_pylist(), headers)
+    for key, value, timestamp, listed in zip(*columns, strict=True):
+        yield Outgoing(key, value, timestamp, listed)
+
+
+def _clock_ms(commit: Commit) -> int:
+    """The largest stream time of the job's tasks: no store is ahead of it."""
+    return max((task.position.stream_time for task in commit.tasks.values()), default=0)

@@ -1,0 +1,122 @@
+"""Records sent to a Kafka cluster by librdkafka: in transactions, or each once."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException, Producer
+
+from statelib.errors import InputError, RetryableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from confluent_kafka import Message
+
+_SECONDS = 60.0
+_FLUSH_SECONDS = 300.0
+_COMMON = {"linger.ms": 20, "log_level": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record; without a timestamp it gets the time of day."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = field(default_factory=list)
+
+
+def record_of(message: Message) -> Outgoing:
+    """What was read."""
+    key: Any = message.key()
+    value: Any = message.value()
+    headers: Any = message.headers() or []
+    return Outgoing(key, value, message.timestamp()[1], list(headers))
+
+
+def produce(producer: Producer, topic: str, partition: int, record: Outgoing) -> None:
+    """Hands a record to a producer, and waits where its queue is full.
+
+    Raises:
+        InputError: The client cannot send its timestamp.
+        KafkaException: The producer can send nothing more.
+    """
+    more: dict[str, Any] = {}
+    if record.timestamp_ms is not None:
+        if record.timestamp_ms < 1:
+            what = f"Kafka's client cannot send a timestamp of {record.timestamp_ms}: it takes 0 for now"
+            raise InputError(what, topic=topic, partition=partition)
+        more["timestamp"] = record.timestamp_ms
+    while True:
+        try:
+            producer.produce(
+                topic,
+                key=record.key,
+                value=record.value,
+                partition=partition,
+                headers=list(record.headers),
+                **more,
+            )
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+@contextmanager
+def sending(properties: Mapping[str, str]) -> Iterator[Producer]:
+    """A producer that sends each record once, and all before the context ends.
+
+    Raises:
+        KafkaException: The cluster has refused some.
+        RetryableError: Some did not arrive in time.
+    """
+    failed: list[Any] = []
+
+    def delivered(error: Any, message: Message) -> None:
+        del message
+        if error is not None:
+            failed.append(error)
+
+    configuration: dict[str, Any] = {**properties, **_COMMON, "enable.idempotence": True, "on_delivery": delivered}
+    producer = Producer(configuration)
+    yield producer
+    left = producer.flush(_FLUSH_SECONDS)
+    if failed:
+        raise KafkaException(failed[0])
+    if left:
+        raise RetryableError(f"{left} records were not sent in time", next_step="run the same command again")
+
+
+def transactional_producer(properties: Mapping[str, str], transactional_id: str) -> Producer:
+    """A producer that is alone: what one before it has left open is over, and such a one can send nothing more.
+
+    Raises:
+        KafkaException: The cluster refuses, or does not answer.
+    """
+    configuration: dict[str, Any] = {**properties, **_COMMON, "transactional.id": transactional_id}
+    producer = Producer(configuration)
+    producer.init_transactions(_SECONDS)
+    return producer
+
+
+@contextmanager
+def transaction(producer: Producer) -> Iterator[None]:
+    """Ends in a commit, or takes back what was sent: readers wait as long as a transaction is open.
+
+    Raises:
+        KafkaException: The cluster refuses, or does not answer.
+    """
+    producer.begin_transaction()
+    try:
+        yield
+        producer.commit_transaction(_SECONDS)
+    except BaseException:
+        with suppress(KafkaException):  # the next producer does it
+            producer.abort_transaction(_SECONDS)
+        raise
