@@ -235,6 +235,24 @@ def test_a_versioned_table(broker: Broker, unique: str, tmp_path: Path, semantic
     bed.assert_comes_back("prices-store")
 
 
+def test_the_broker_may_compact_a_versioned_changelog_before_it_is_restored(
+    broker: Broker, unique: str, tmp_path: Path
+) -> None:
+    """Records of long ago are older than any lag: the last one of each key stays, which is its latest version."""
+    supplier = Stores.persistent_versioned_key_value_store("prices-store", timedelta(milliseconds=RETENTION_MS))
+    bed = Bed(tmp_path, broker, unique, priced(supplier), "kip")
+    bed.archive("prices", prices(random.Random(14), 300, 1_000_000, 1_100_000))
+    bed.archive("orders", [("key-1", "x", 1_000)])
+    bed.pipeline.run(None)
+    bed.create("prices", "orders", "priced")
+    bed.hand_over("prices-store")
+    broker.compact(f"{unique}-prices-store-changelog")
+    latest = [{**row, "valid_to_ms": None} for row in bed.shown("prices-store")]
+    assert len(broker.cluster.read(f"{unique}-prices-store-changelog")) < len(bed.shown("prices-store", "history"))
+    with bed.app("versioned-join", topology_history_retention_ms=str(RETENTION_MS)) as app:
+        assert in_order(app.versions("prices-store", *KEYS)) == in_order(latest)
+
+
 def assert_priced(bed: Bed, asked: Rows) -> None:
     """Of each order the application has made what the job has."""
     made = [(partition, key.encode(), value.encode(), ts) for partition, key, value, ts in bed.made("priced")]
