@@ -1,8 +1,8 @@
 """The path to a message in its schema's file, with which a Protobuf value begins in a registry's wire format.
 
 The number of steps and the index at each, as zigzag varints; of ``[0]``, the first message, the one byte 0. Where a map
-stands before a nested message, the serializers do not agree: Java's counts the messages that the ``.proto`` file
-declares, Python's those of the descriptor, where each map has one. Both are understood; Java's is written.
+stands before a nested message, the serializers do not agree: a descriptor has a message for each map, which Python's
+counts, and Java's only if the schema came from one. Both are understood; written is what the ``.proto`` file declares.
 """
 
 from __future__ import annotations
