@@ -102,7 +102,7 @@ class FixedWidthSerde(StrictSerde):
         return binary_array(offsets_of(valid.astype(np.int64) * self.width), data, valid)
 
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
-        """See `Serde`; bytes of another length are undecodable."""
+        """See `Serde`; bytes of another length are undecodable, and a boolean that is neither 0 nor 1."""
         content, start, length = spans_of(data.cast(pa.binary()))
         valid = valid_of(data)
         bad = valid & (length != self.width)
@@ -113,6 +113,9 @@ class FixedWidthSerde(StrictSerde):
             values[good] = self._swap(content[wanted].view(values.dtype).reshape(-1, *values.shape[1:]))
         reasons = np.full(len(data), None, object)
         reasons[bad] = [f"{size} bytes, expected {self.width} of {self.arrow_type}" for size in length[bad]]
+        if pa.types.is_boolean(self.arrow_type) and (neither := values > 1).any():
+            reasons[neither] = [f"the byte {value:#04x}, expected 0x00 or 0x01" for value in values[neither]]
+            bad, good = bad | neither, good & ~neither
         return Lenient(fixed_array(self.arrow_type, values, good), bad, pa.array(reasons, pa.string()))
 
     def describe(self) -> Mapping[str, object]:

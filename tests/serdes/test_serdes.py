@@ -96,6 +96,7 @@ def test_longs_sort_as_bytes_do_when_not_negative(values: list[int | None], star
     ("kind", "good", "wrong", "reason"),
     [
         (pa.int32(), b"\0\0\0\1", b"\0\0", "2 bytes, expected 4 of int32"),
+        (pa.bool_(), b"\1", b"\2", "the byte 0x02, expected 0x00 or 0x01"),
         (pa.string(), b"a", b"a\xff", "not UTF-8 at byte 1"),
         (pa.dictionary(pa.int32(), pa.string()), b"a", b"a\xff", "not UTF-8 at byte 1"),
         (
@@ -105,7 +106,7 @@ def test_longs_sort_as_bytes_do_when_not_negative(values: list[int | None], star
             "its head alone takes 14",
         ),
     ],
-    ids=["int32", "string", "dictionary", "struct"],
+    ids=["int32", "bool", "string", "dictionary", "struct"],
 )
 def test_undecodable_bytes(kind: pa.DataType, good: bytes, wrong: bytes, reason: str) -> None:
     serde = serde_for(kind)
