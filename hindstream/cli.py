@@ -26,7 +26,7 @@ from hindstream.arguments import (
 )
 from hindstream.migrate_commands import migrate
 from hindstream.state_commands import state
-from statelib.errors import HindstreamError
+from statelib.errors import ConfigurationError, HindstreamError
 from statelib.exhausted import exhaustion_told
 
 if TYPE_CHECKING:
@@ -228,6 +228,42 @@ def inspect(
         return
     most = limit or (_FEW_ROWS if key is None else None)
     print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
+
+
+@app.command()
+def doctor(
+    job: Annotated[
+        str | None, typer.Argument(help="A job: its name, or FILE.py:NAME, with which its sinks in Kafka are seen.")
+    ] = None,
+    topics: Annotated[str | None, typer.Option(help="Topics that are archived: FILE.py:NAME.")] = None,
+    handover: Annotated[str | None, typer.Option(help="A hand-over to a live application: FILE.py:NAME.")] = None,
+    connection: Annotated[str | None, typer.Option(help="Airflow's connection for the object store.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    spark: Annotated[bool, typer.Option(help="Whether to start Spark.")] = True,
+) -> None:
+    """Look at everything that a run needs, and say what is wrong and the command that mends it. Nothing is changed.
+
+    Exit code 78 if anything is wrong.
+
+    Example: hindstream doctor jobs/flights.py:job --topics jobs/flights.py:topics
+    """
+    from hindstream.doctor import examine, print_findings  # noqa: PLC0415
+    from statelib.handover import load_handover  # noqa: PLC0415
+    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
+
+    findings = examine(
+        given_settings(settings, warehouse=warehouse),
+        job=load_job(job) if job and (":" in job or job.endswith(".py")) else job,
+        topics=load_kafka_topics(topics) if topics else (),
+        handover=load_handover(handover) if handover else None,
+        connection=connection,
+        with_spark=spark,
+    )
+    if not print_findings(findings):
+        raise typer.Exit(ConfigurationError.exit_code)
 
 
 @app.command()

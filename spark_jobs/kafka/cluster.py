@@ -107,6 +107,13 @@ class Cluster:
             is_compacted="compact" in self.topic_config(name)["cleanup.policy"],
         )
 
+    def topic_names(self) -> set[str]:
+        """All topics that the client may see. Raises as `topic` does."""
+        with kafka_errors(self._servers):
+            described = self.admin.describe_cluster()
+            self._answer(described)  # tells a refusal sooner than the list does
+            return set(self.admin.list_topics(timeout=_SECONDS).topics)
+
     def begins(self, name: str, partitions: list[int]) -> dict[int, int]:
         """By partition, the first offset that Kafka has not deleted. Raises as `topic` does."""
         return self._offsets(name, partitions, OffsetSpec.earliest())

@@ -1,0 +1,46 @@
+"""Spark: whether a session starts, and its workers have the same packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import TYPE_CHECKING
+
+from hindstream.doctor.finding import Finding
+from spark_jobs.hosts import on_every_host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.config import Settings
+
+_PACKAGES = ("hindstream", "pyspark", "pyarrow", "numba", "rocksdict", "deltalake", "obstore")
+
+
+def check_spark(settings: Settings) -> Iterator[Finding]:
+    """Starts a session, and has every executor say what it has."""
+    answers = on_every_host(settings, _versions)
+    mine = _versions()
+    strange = {
+        f"{host}: {name} {version}, not {mine[name]}"
+        for host, versions in answers
+        for name, version in versions.items()
+        if version != mine[name]
+    }
+    hosts = len({host for host, _ in answers})
+    if strange:
+        step = "install the same packages on all hosts, or set spark_conf.spark.pyspark.python"
+        for what in sorted(strange):
+            yield Finding("Spark", "wrong", what, step)
+    else:
+        yield Finding("Spark", "ok", f"{settings.spark_master} starts; {hosts} hosts with the same packages")
+
+
+def _versions() -> dict[str, str]:
+    versions = {"Python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = "missing"
+    return versions

@@ -1,0 +1,80 @@
+"""The warehouse: whether it can be reached, and does what commits rest on."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from hindstream.doctor.finding import Finding
+from hindstream.numbers import time_text
+from spark_jobs.runs import open_warehouse
+from statelib.commits import CommitLog, oldest_restorable, published_through
+from statelib.commits.hold import read_hold
+from statelib.commits.layout import JobLayout
+from statelib.commits.maintain import open_run_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.config import Settings
+
+
+def check_warehouse(settings: Settings) -> Iterator[Finding]:
+    """Whether objects can be made, read and deleted, and of two that make the same one wins."""
+    warehouse = open_warehouse(settings)
+    path = f"doctor/{uuid.uuid4().hex}"
+    try:
+        first, second = (warehouse.put_if_absent(path, data) for data in (b"first", b"second"))
+        kept = warehouse.get(path)
+    finally:
+        warehouse.delete(path)
+    if (first, second, kept) == (True, False, b"first"):
+        yield Finding("warehouse", "ok", f"{warehouse.uri('')}: writes, reads and deletes, and creates only if absent")
+    else:
+        step = "use a store that has conditional writes (docs/object-stores.md): two runs could both commit in this one"
+        yield Finding("warehouse", "wrong", f"{warehouse.uri('')} does not create only if absent", step)
+
+
+def check_job(job: str, settings: Settings) -> Iterator[Finding]:
+    """How a job stands, and whether the files of its state are there."""
+    warehouse = open_warehouse(settings)
+    log = CommitLog(warehouse, job)
+    head = log.head()
+    if head is None:
+        step = f"run it: hindstream run {job}"
+        yield Finding(f"job {job}", "look", f"there is no commit of it in {warehouse.uri('')}", step)
+        return
+    when = time_text(head.created_at_ms)
+    oldest = oldest_restorable(warehouse, job)
+    yield Finding(f"job {job}", "ok", f"commit {head.commit} of {when}; states of {oldest} and later can be restored")
+    hold = read_hold(warehouse, job)
+    if hold is not None:
+        step = f"if nobody is at work on it any more: hindstream release {job} {hold.holder}"
+        yield Finding(f"job {job}", "look", f"{hold.holder} holds it ({hold.reason}): nobody can plan a run", step)
+    run = open_run_after(warehouse, job, head.commit)
+    if run is not None:
+        yield Finding(f"job {job}", "look", f"run {run} is open", "the next hindstream run goes on with it")
+    shown = published_through(warehouse, job)
+    if shown < head.commit:
+        step = f"hindstream publish {job}"
+        yield Finding(f"job {job}", "look", f"its sinks show commits up to {shown}, not {head.commit}", step)
+    yield from _check_files(job, settings)
+
+
+def _check_files(job: str, settings: Settings) -> Iterator[Finding]:
+    warehouse = open_warehouse(settings)
+    head = CommitLog(warehouse, job).head()
+    layout, missing, count = JobLayout(job), [], 0
+    for task_id, task in (head.tasks if head else {}).items():
+        sizes = {entry.path: entry.size_bytes for entry in warehouse.list(layout.state(task_id))}
+        for file in task.state.files:
+            count += 1
+            path = f"{layout.state(task_id)}/{file.stored_name}"
+            if sizes.get(path) != file.size_bytes:
+                missing.append(path)
+    if missing:
+        step = f"hindstream state verify {job} says which commit is whole (docs/runbooks/damaged-data.md)"
+        what = f"{len(missing)} of {count} state files are missing or cut off, such as {missing[0]}"
+        yield Finding(f"job {job}", "wrong", what, step)
+    else:
+        yield Finding(f"job {job}", "ok", f"all {count} state files are there, in their sizes")

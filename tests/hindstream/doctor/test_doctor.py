@@ -1,0 +1,174 @@
+"""Each thing that can be wrong is found, with the command that mends it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from hindstream.doctor import Finding, airflow, examine, host, print_findings, warehouse
+from hindstream.doctor import spark as spark_checks
+from statelib.commits import CommitLog, commit, plan, publish, record_audit, stage
+from statelib.commits.hold import take_hold
+from statelib.config import load_settings
+from statelib.storage import Storage
+from tests.commits import toy
+from tests.commits.toy import DAY
+
+
+@pytest.fixture
+def settings(tmp_path):
+    given = {"warehouse": str(tmp_path / "warehouse"), "state_dir": str(tmp_path / "state")}
+    return load_settings(given, environ={})
+
+
+@pytest.fixture
+def store(settings):
+    return Storage(settings.warehouse)
+
+
+def said(findings):
+    return [(finding.state, finding.what) for finding in findings]
+
+
+def run_slice(store, folder, day, *, shown=True):
+    planned = plan(toy.job(), store, now_ms=1, until_ms=day * DAY)
+    stage(store, planned, toy.replay(store, planned, folder / "scratch"))
+    record_audit(store, planned, toy.passed(planned))
+    commit(store, planned, now_ms=1_700_000_000_000)
+    if shown:
+        publish(store, planned.job)
+
+
+def java(folder, script):
+    (folder / "bin").mkdir()
+    (folder / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "bin" / "java").chmod(0o755)
+
+
+def test_the_java_of_these_tests_is_one_that_spark_runs_on():
+    (finding,) = host.check_java()
+    assert finding.state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        ("echo '  java.specification.version = 11' >&2", "version 11, .*: Spark runs on 17 and 21"),
+        ("exit 3", "cannot be run: .*exit status 3"),
+        (None, "cannot be run: .*No such file"),
+    ],
+)
+def test_a_java_that_will_not_do(tmp_path, monkeypatch, script, what):
+    if script is not None:
+        java(tmp_path, script)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (finding,) = host.check_java()
+    assert finding.state == "wrong"
+    assert re.search(what, finding.what)
+    assert "apt-get install openjdk" in finding.next_step
+
+
+def test_packages_other_than_those_that_are_pinned(monkeypatch):
+    assert [state for state, _ in said(host.check_packages())] == ["ok"]
+    real = host.importlib.metadata.version
+    monkeypatch.setattr(host.importlib.metadata, "version", lambda name: "25.0" if name == "pyarrow" else real(name))
+    assert said(host.check_packages()) == [("wrong", f"pyarrow is 25.0, not {real('pyarrow')}")]
+
+
+def test_a_state_dir_that_cannot_be_written_to(settings, tmp_path):
+    assert [state for state, _ in said(host.check_state_dir(settings))] == ["ok"]
+    (tmp_path / "file").write_text("")
+    inside = load_settings({"state_dir": str(tmp_path / "file" / "inside")}, environ={})
+    ((state, what),) = said(host.check_state_dir(inside))
+    assert (state, what.partition(": ")[2]) == ("wrong", "Not a directory")
+
+
+def test_more_tasks_than_memory():
+    tasks = load_settings({"spark_master": "local[10000]", "memory_budget_bytes": "4GiB"}, environ={})
+    ((state, what),) = said(host.check_memory(tasks))
+    assert state == "look"
+    assert what.startswith("10000 tasks at a time may take ")
+    assert said(host.check_memory(load_settings({"spark_master": "spark://host:7077"}, environ={}))) == []
+
+
+def test_the_warehouse(settings, store):
+    ((state, what),) = said(warehouse.check_warehouse(settings))
+    assert state == "ok"
+    assert "creates only if absent" in what
+    assert store.list("doctor") == [], "nothing is left"
+
+
+def test_a_warehouse_that_cannot_be_written_to(settings, tmp_path):
+    (tmp_path / "warehouse").write_text("no directory")
+    findings = list(examine(settings, with_spark=False))
+    (finding,) = (finding for finding in findings if finding.about == "warehouse")
+    assert finding.state == "wrong"
+    assert len(findings) > 4, "the other checks are made all the same"
+
+
+def test_how_a_job_stands(settings, store, tmp_path):
+    toy.archive_events(store, 0, days=4)
+    assert said(warehouse.check_job("counting", settings)) == [
+        ("look", f"there is no commit of it in {settings.warehouse}")
+    ]
+    run_slice(store, tmp_path, 1)
+    assert [state for state, _ in said(warehouse.check_job("counting", settings))] == ["ok", "ok"]
+    run_slice(store, tmp_path, 2, shown=False)
+    take_hold(store, "counting", "me", reason="a migration", now_ms=1)
+    findings = list(warehouse.check_job("counting", settings))
+    assert [finding.state for finding in findings] == ["ok", "look", "look", "ok"]
+    assert "me holds it (a migration)" in findings[1].what
+    assert findings[1].next_step.endswith("hindstream release counting me")
+    assert findings[2].what == "its sinks show commits up to 1, not 2"
+
+
+def test_an_open_run_and_a_file_that_is_cut_off(settings, store, tmp_path):
+    toy.archive_events(store, 0, days=4)
+    run_slice(store, tmp_path, 1)
+    planned = plan(toy.job(), store, now_ms=1, until_ms=2 * DAY)
+    head = CommitLog(store, "counting").head()
+    task_id, task = next((task_id, task) for task_id, task in head.tasks.items() if task.state.files)
+    path = tmp_path / "warehouse" / "jobs" / "counting" / "state" / task_id / task.state.files[0].stored_name
+    os.truncate(path, 1)
+    findings = said(warehouse.check_job("counting", settings))
+    assert ("look", f"run {planned.run_id} is open") in findings
+    assert findings[-1][0] == "wrong"
+    assert f"state files are missing or cut off, such as jobs/counting/state/{task_id}/" in findings[-1][1]
+
+
+@pytest.mark.spark
+def test_spark(settings, spark, monkeypatch):
+    assert [state for state, _ in said(spark_checks.check_spark(settings))] == ["ok"]
+    versions = iter([{"Python": "3.9.1", "numba": "0.68.1"}, {"Python": "3.11.7", "numba": "0.68.1"}])
+    monkeypatch.setattr(spark_checks, "_versions", lambda: next(versions))
+    ((state, what),) = said(spark_checks.check_spark(settings))
+    assert state == "wrong"
+    assert what.endswith(": Python 3.9.1, not 3.11.7")
+
+
+@pytest.mark.airflow
+def test_airflow(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", f"sqlite:///{tmp_path}/nowhere/airflow.db")
+    ((state, what),) = said(airflow.check_airflow(None))
+    assert state == "wrong"
+    assert "does not answer" in what
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", f"sqlite:///{tmp_path}/airflow.db")
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", "aws://key:secret@/?region_name=eu-central-1")
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", "http://host")
+    database, lake = airflow.check_airflow("lake")
+    assert (database.state, lake.state) == ("ok", "ok")
+    assert lake.what == "gives AWS_ACCESS_KEY_ID, AWS_REGION, AWS_SECRET_ACCESS_KEY", "names, never values"
+    assert list(airflow.check_airflow("other"))[1].what.startswith("the Airflow connection is of the type http")
+    assert list(airflow.check_airflow("nobody"))[1].state == "wrong"
+
+
+def test_what_is_printed(capsys):
+    findings = [Finding("one", "ok", "fine"), Finding("two", "wrong", "broken", "mend it")]
+    assert not print_findings(iter(findings))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["ok     one: fine", "wrong  two: broken", "       mend it", "1 wrong."]
+    assert print_findings(iter(findings[:1]))
+    assert capsys.readouterr().out.endswith("Nothing is wrong.\n")
