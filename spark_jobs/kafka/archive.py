@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.copy_range import COPIED_FILE, QUARANTINE_SCHEMA, RangeCopier, Written
+from spark_jobs.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
 from spark_jobs.kafka.source import ensure_connector, kafka_frame
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.session import spark_session, task_max_failures
@@ -27,6 +27,7 @@ from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.errors import ConfigurationError, FencedError, InputError
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
+from statelib.topics.passed import delete_passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -211,14 +212,9 @@ class _TopicArchiver:
             raise
 
     def _clean_up(self, ranges: Mapping[int, CopiedRange]) -> None:
-        """Deletes what copies that were stopped have left where this one has been: none of them can commit any more."""
+        """Deletes what copies that were stopped have left where this one has been."""
         for archive in filter(None, (self._copy.archive, self._copy.quarantine)):
-            for partition, copied in ranges.items():
-                held = {file.path for file in archive.files(partition, copied.start)}
-                folder = f"partition={partition}"
-                found = archive.storage.list(folder, after=f"{folder}/{copied.start:020d}")
-                passed = [entry.path for entry in found if _offset_of(entry.path, copied.end) < copied.end]
-                archive.storage.delete([path for path in passed if path not in held])
+            delete_passed(archive, {partition: (found.start, found.end) for partition, found in ranges.items()})
 
 
 def _rows_before(storage: Storage, files: Iterable[ArchiveFile], partition: int, offset: int) -> int:
@@ -232,9 +228,3 @@ def _rows_before(storage: Storage, files: Iterable[ArchiveFile], partition: int,
                 offsets = pq.read_table(opened, columns=["offset"])["offset"]
             rows += pc.sum(pc.less(offsets, offset)).as_py()
     return rows
-
-
-def _offset_of(path: str, otherwise: int) -> int:
-    """The first offset of a file that a copy has written; ``otherwise``: of another one."""
-    match = COPIED_FILE.fullmatch(path.rpartition("/")[2])
-    return int(match["offset"]) if match else otherwise

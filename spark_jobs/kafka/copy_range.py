@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from statelib.topics.files import ArchiveFile
 
 QUARANTINE_SCHEMA = topic_schema(pa.binary(), VALUE_TYPE)
-COPIED_FILE = re.compile(r"(?P<offset>\d{20})-kafka\.[^/]*\.parquet")
-"""The name of a file that a copy has written; the offset is that of its first record."""
-
 _NONE = pa.RecordBatch.from_pylist([], QUARANTINE_SCHEMA)
 WRITTEN = pa.schema([("written", pa.binary())])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,16 +11,7 @@ import pytest
 from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.handover import hand_over
 from spark_jobs.pipeline import run_slice
-from statelib import (
-    BufferConfig,
-    Handover,
-    Job,
-    KafkaTopic,
-    Materialized,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-)
+from statelib import Handover, Job, KafkaTopic
 from statelib.config import load_settings
 from statelib.errors import ConfigurationError
 from statelib.serdes import FixedWidthSerde, StringSerde
@@ -29,6 +19,7 @@ from statelib.serdes.windowed import TimeWindowedSerde
 from tests.kafka.cluster import Message
 from tests.kafka.maven import build
 from tests.kafka.streams_app import StreamsApp
+from tests.kafka.test_exported_changelogs import windows_of_amounts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,19 +49,9 @@ def settings_of(folder: Path, broker: Broker) -> Settings:
 
 
 def job_of(prefix: str) -> Job:
-    builder = StreamsBuilder("windows")
-    windows = TimeWindows.of_size_and_grace(timedelta(minutes=1), timedelta(seconds=10))
-    windowed = builder.stream("amounts").group_by_key().windowed_by(windows)
-    tables = {
-        "counts": windowed.count(Materialized.as_("count-store")),
-        "sums": windowed.reduce(lambda total, amount: total + amount, Materialized.as_("sum-store")),
-    }
-    for name, table in tables.items():
-        until = Suppressed.until_window_closes(BufferConfig.unbounded()).with_name(f"final-{name}")
-        table.suppress(until).to_stream().to(name)
     key = TimeWindowedSerde(StringSerde(), 60_000)
-    sinks = tuple(KafkaTopic(f"{prefix}-{name}", key, LONG, archive=name) for name in tables)
-    return Job("windows", builder.build(), kafka_sinks=sinks)
+    sinks = tuple(KafkaTopic(f"{prefix}-{name}", key, LONG, archive=name) for name in ("counts", "sums"))
+    return Job("windows", windows_of_amounts().build(), kafka_sinks=sinks)
 
 
 def amounts(chance: random.Random, count: int, from_ms: int, to_ms: int) -> list[Message]:

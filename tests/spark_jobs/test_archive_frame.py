@@ -1,0 +1,151 @@
+"""Frames and files as topics: where a producer would have put their rows, and each load once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import archive_frame as module
+from spark_jobs.archive_frame import archive_frame
+from statelib.config import load_settings
+from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.serdes import FixedWidthSerde
+from statelib.topics.append import append
+from statelib.topics.archive import TopicArchive
+from statelib.topics.partitioner import partition_for
+from statelib.topics.schema import topic_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from statelib.config import Settings
+
+pytestmark = pytest.mark.spark
+
+ROWS = [(f"k{n % 7}" if n % 5 else None, n, f"v{n}", 1_000 + n * 37 % 400) for n in range(400)]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    given = {"warehouse": str(tmp_path / "warehouse"), "state_dir": str(tmp_path / "state")}
+    return load_settings(given, environ={})
+
+
+@pytest.fixture
+def frame(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(ROWS, "user string, n long, page string, at long").repartition(5)
+
+
+def load(frame: DataFrame, settings: Settings, name: str = "first", **more: Any) -> bool:
+    given = {"load": name, "partitions": 3, "timestamp": "at", "key": "user", "order_by": ["n"]} | more
+    return archive_frame(frame, "views", settings, **given)
+
+
+def archived(settings: Settings) -> list[tuple[int, int, Any, Any, int]]:
+    found = TopicArchive.open(f"{settings.warehouse}/topics/views")
+    return [
+        (p, row["offset"], row["key"], row["value"], int(row["timestamp"].timestamp() * 1000 + 0.5))
+        for p in range(found.partitions)
+        for row in found.reader(p).read_all().to_pylist()
+    ]
+
+
+def test_rows_are_where_a_producer_would_have_put_them(frame: DataFrame, settings: Settings, tmp_path: Path) -> None:
+    assert load(frame, settings)
+    value = pa.struct([("n", pa.int64()), ("page", pa.string())])
+    other = TopicArchive.create(str(tmp_path / "topics" / "views"), topic_schema(pa.string(), value), 3)
+    keyed = sorted((row for row in ROWS if row[0] is not None), key=lambda row: (row[3], row[1]))
+    table = pa.table({
+        "key": [row[0] for row in keyed],
+        "value": pa.array([{"n": row[1], "page": row[2]} for row in keyed], value),
+        "timestamp": pa.array([row[3] for row in keyed], pa.timestamp("ms", "UTC")),
+    })  # fmt: skip
+    append(other, table, attempt="a", app_id="a", app_version=1)
+    expected = [row["value"]["n"] for p in range(3) for row in other.refresh().reader(p).read_all().to_pylist()]
+    found = archived(settings)
+    assert [row[3]["n"] for row in found if row[2] is not None] == expected
+    assert sorted(row[3]["n"] for row in found) == list(range(400)), "those without a key too"
+    for partition in range(3):
+        mine = [row for row in found if row[0] == partition]
+        assert [row[1] for row in mine] == list(range(len(mine)))
+        assert [row[4] for row in mine] == sorted(row[4] for row in mine)
+
+
+def test_a_load_is_made_once_and_the_next_one_goes_on(frame: DataFrame, settings: Settings) -> None:
+    assert load(frame, settings)
+    before = archived(settings)
+    assert not load(frame, settings)
+    assert archived(settings) == before
+    assert load(frame.filter("n < 10"), settings, "second")
+    now = archived(settings)
+    assert len(now) == 410
+    for partition in range(3):
+        assert [row[1] for row in now if row[0] == partition] == list(range(sum(row[0] == partition for row in now)))
+
+
+def test_chosen_columns_and_a_serde(spark: SparkSession, settings: Settings) -> None:
+    rows = [(n, datetime(2024, 1, 1, 0, 0, n, tzinfo=UTC), f"v{n}") for n in range(20)]
+    frame = spark.createDataFrame(rows, "id int, at timestamp, text string")
+    assert load(frame, settings, key="id", value="text", order_by=(), key_serde=FixedWidthSerde(pa.int32()))
+    for partition, _, key, value, timestamp in archived(settings):
+        assert (value, timestamp) == (f"v{key}", 1_704_067_200_000 + key * 1_000)
+        assert partition == partition_for(pa.array([key.to_bytes(4)]), 3)[0]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_files(spark: SparkSession, settings: Settings, tmp_path: Path, kind: str) -> None:
+    folder = str(tmp_path / "files")
+    frame = spark.createDataFrame(ROWS[:50], "user string, n long, page string, at long")
+    frame.write.format(kind).option("header", "true").save(folder)
+    schema = "user string, n long, page string, at long"
+    assert load(spark.read.format(kind).schema(schema).option("header", "true").load(folder), settings)
+    assert sorted(row[3]["n"] for row in archived(settings)) == list(range(50))
+
+
+def test_what_cannot_be_loaded(spark: SparkSession, frame: DataFrame, settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"the frame has no such column \(column nothing\)"):
+        load(frame, settings, key="nothing")
+    with pytest.raises(InputError, match="1 rows have no timestamp"):
+        load(spark.createDataFrame([("a", 1, None)], "user string, n long, at long"), settings)
+    assert load(frame, settings)
+    with pytest.raises(ConfigurationError, match="has 3 partitions, not 4"):
+        load(frame, settings, "more", partitions=4)
+    with pytest.raises(ConfigurationError, match="column value is"):
+        load(frame, settings, "more", value="page")
+
+
+def test_who_was_stopped_leaves_nothing(frame: DataFrame, settings: Settings, monkeypatch) -> None:
+    real = TopicArchive.commit
+
+    def stopped(*arguments: Any, **more: Any) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TopicArchive, "commit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        load(frame, settings)
+    files = set(Path(settings.warehouse).glob("topics/views/partition=*/*"))
+    assert len(files) == 3
+    monkeypatch.setattr(TopicArchive, "commit", real)
+    assert load(frame, settings)
+    assert len(archived(settings)) == 400
+    assert not files & set(Path(settings.warehouse).glob("topics/views/partition=*/*"))
+
+
+def test_of_two_loads_at_once_one_is_told_to_try_again(frame: DataFrame, settings: Settings, monkeypatch) -> None:
+    real = module.run_action
+
+    def overtaken(*arguments: Any, **more: Any) -> Any:
+        monkeypatch.setattr(module, "run_action", real)
+        assert load(frame.filter("n < 10"), settings, "other")
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(module, "run_action", overtaken)
+    with pytest.raises(RetryableError, match="another writer added to the topic"):
+        load(frame, settings)
+    assert len(archived(settings)) == 10
+    assert load(frame, settings)
+    assert len(archived(settings)) == 410
