@@ -3,10 +3,11 @@
 Records keep their partitions, offsets and timestamps. How far the copy has come stands in the archive's Delta log, as
 application transactions of the very commit that adds the records, so that the two cannot disagree::
 
-    hindstream.kafka.topic               which topic it is: 63 bits of a digest of the ids of cluster and topic
-    hindstream.kafka.begin/<partition>   the first offset that was there when the copy began
+    hindstream.kafka.format                 1: these
+    hindstream.kafka.topic                  which topic: 63 bits of a digest of the ids of cluster and topic
+    hindstream.kafka.begin/<partition>      the first offset that was there when the copy began
     hindstream.kafka.position/<partition>   the next offset to copy
-    hindstream.kafka.lost/<partition>    how many offsets Kafka had deleted before they were copied, so far
+    hindstream.kafka.lost/<partition>       how many offsets Kafka had deleted before they were copied, so far
 
 Records that cannot be decoded go to a second archive, with the same partitions and offsets, which has positions of its
 own and is always committed first. Offsets that hold none of these are those that Kafka gives to no reader: compacted
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
 
+FORMAT_VERSION = 1
+
+_FORMAT = "hindstream.kafka.format"
 _TOPIC = "hindstream.kafka.topic"
 _BEGIN = "hindstream.kafka.begin"
 _POSITION = "hindstream.kafka.position"
@@ -117,8 +121,13 @@ class KafkaCopy:
             origin: What tells the topic from all others: the ids of cluster and topic.
 
         Raises:
-            ConfigurationError: It copies another one, or was written by somebody else.
+            ConfigurationError: It copies another one, or was written by somebody else, or by a newer Hindstream.
         """
+        version = self.archive.last_transaction(_FORMAT)
+        if version is not None and version > FORMAT_VERSION:
+            what = f"the copy of the topic has format {version}, this Hindstream knows up to {FORMAT_VERSION}"
+            step = "install the newer Hindstream that wrote it"
+            raise ConfigurationError(what, topic=self.archive.topic, file=self.archive.uri, next_step=step)
         recorded = self.archive.last_transaction(_TOPIC)
         if recorded == _number_of(origin) or (recorded is None and not self.archive.rows):
             return
@@ -143,7 +152,7 @@ class KafkaCopy:
             FencedError: Another copy has been quicker; nothing has changed.
             HindstreamError: As `TopicArchive.append_at`.
         """
-        also = [(_TOPIC, _number_of(origin))]
+        also = [(_FORMAT, FORMAT_VERSION), (_TOPIC, _number_of(origin))]
         moves = {}
         for partition, copied in ranges.items():
             position = self.position(partition)

@@ -52,6 +52,7 @@ FORMATS = {
         "tests/topics/test_delta_log.py::test_a_digest_of_another_version_is_none",
         "tests/topics/test_delta_log.py::test_an_archive_of_an_older_version_has_no_digests",
     ),
+    "statelib.topics.kafka_copy": Format((1,), "tests/topics/test_kafka_copy.py::test_a_newer_format_is_refused"),
     "statelib.topics.footer": Format(
         ("hsfooter",),
         "tests/topics/test_footer.py::test_every_flipped_bit_of_a_footer_is_noticed",
@@ -94,6 +95,9 @@ FORMATS = {
         (1, 2),
         f"{_STORES}/test_window_store.py::test_an_unknown_format_is_refused",
         f"{_STORES}/test_window_store.py::test_a_store_stays_in_its_format",
+    ),
+    "spark_jobs.kafka.published_position": Format(
+        (1,), "tests/spark_jobs/kafka/test_published_position.py::test_a_newer_format_is_refused"
     ),
     "hindstream.report.history": Format(
         (2,),

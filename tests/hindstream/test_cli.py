@@ -15,7 +15,7 @@ from tests.hindstream.documents import WINDOWS, make_run
 
 COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
-    "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
+    "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release", "archive", "handover", "doctor",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
 from statelib.topics import archive as archive_module
+from statelib.topics import kafka_copy
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
 from tests.topics.data import SCHEMA, topic_records
@@ -110,6 +113,27 @@ def test_another_topic_is_refused(archive):
     copy.check_origin(ORIGIN)
     with pytest.raises(ConfigurationError, match="copies another topic"):
         copy.check_origin("cluster/topic created again")
+
+
+def test_golden_transactions(archive):
+    KafkaCopy(archive).advance([], {1: CopiedRange(5, 40, lost=9)}, origin=ORIGIN)
+    entry = archive.storage.get("_delta_log/00000000000000000001.json").decode()
+    said = [json.loads(line)["txn"] for line in entry.splitlines() if '"txn"' in line]
+    assert {one["appId"]: one["version"] for one in said if one["appId"].startswith("hindstream.kafka")} == {
+        "hindstream.kafka.format": 1,
+        "hindstream.kafka.topic": 3_118_761_889_355_315_219,
+        "hindstream.kafka.begin/1": 5,
+        "hindstream.kafka.position/1": 40,
+        "hindstream.kafka.lost/1": 9,
+    }
+
+
+def test_a_newer_format_is_refused(archive, monkeypatch):
+    monkeypatch.setattr(kafka_copy, "FORMAT_VERSION", 2)
+    KafkaCopy(archive).advance([], {0: CopiedRange(0, 4)}, origin=ORIGIN)
+    monkeypatch.undo()
+    with pytest.raises(ConfigurationError, match="has format 2, this Hindstream knows up to 1"):
+        KafkaCopy(archive.refresh()).check_origin(ORIGIN)
 
 
 def test_an_archive_of_somebody_else_is_refused(archive):
