@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+import time
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import (
@@ -22,7 +24,7 @@ from spark_jobs.kafka.properties import client_properties
 from statelib.errors import ConfigurationError, FencedError, RetryableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Future
 
     from confluent_kafka import Message
@@ -44,6 +46,9 @@ _REFUSED = frozenset(
     )
 )  # fmt: skip
 """Errors that come again until somebody changes something."""
+
+_MOVING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+"""A partition's leader is being chosen."""
 
 _OVERTAKEN = frozenset(getattr(KafkaError, name) for name in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"))
 """A producer of the same transactional id has come since."""
@@ -178,9 +183,8 @@ class Cluster:
 
     def messages(self, name: str, partition: int) -> Iterator[Message]:
         """All committed records of a partition, up to where no transaction is open. Raises as `topic` does."""
-        state = self.topic(name)
-        at, end = state.begins[partition], state.ends[partition]
-        if at >= end:
+        at = self._offsets(name, [partition], OffsetSpec.earliest())[partition]
+        if at >= self._offsets(name, [partition], OffsetSpec.latest())[partition]:
             return
         reading = {"group.id": "hindstream", "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer({**self._properties, **reading, "isolation.level": "read_committed"})
@@ -249,25 +253,44 @@ class Cluster:
                 if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return False
                 raise
+            described = partial(self.admin.describe_topics, TopicCollection([name]))
+            self._patiently(lambda: self._answer(described()[name]), _MOVING | {KafkaError.UNKNOWN_TOPIC_OR_PART})
+        self._offsets(name, list(range(partitions)), OffsetSpec.latest())
         return True
 
     def _offsets(self, name: str, partitions: list[int], which: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(name, partition): which for partition in partitions}
-        with kafka_errors(self._servers, topic=name):
+
+        def found() -> dict[int, int]:
             answers = self.admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
             return {place.partition: self._answer(answer).offset for place, answer in answers.items()}
+
+        with kafka_errors(self._servers, topic=name):
+            return self._patiently(found, _MOVING)
+
+    def _patiently(self, ask: Callable[[], _Answer], passing: frozenset[int]) -> _Answer:
+        """Asks again for as long as the answer is one of these errors, which leaders that are being chosen give."""
+        last_try = time.monotonic() + _SECONDS
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                if error.args[0].code() not in passing or time.monotonic() > last_try:
+                    raise
+            self.admin.poll(_POLL_SECONDS)
 
     def _answer(self, future: Future[_Answer]) -> _Answer:
         """Waits for an answer, but not where the cluster has told the client that it will not let it in.
 
         librdkafka tries again for as long as it may, and then says only that time is over.
         """
-        while not future.done():
-            self.admin.poll(_POLL_SECONDS)
+        while True:
+            with suppress(TimeoutError):
+                return future.result(_POLL_SECONDS)
+            self.admin.poll(0)
             for error in self._heard:
                 if error.code() in _REFUSED:
                     raise KafkaException(error)
-        return future.result()
 
 
 @contextmanager

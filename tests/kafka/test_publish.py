@@ -88,6 +88,11 @@ def archived(warehouse: str) -> list[tuple[object, ...]]:
     ]
 
 
+def published(cluster: Cluster, name: str) -> list[Record]:
+    cluster.await_transactions(name)
+    return cluster.read(name)
+
+
 def sent(records: list[Record]) -> list[tuple[object, ...]]:
     return [(r.key, None if r.value is None else json.loads(r.value), r.timestamp_ms, r.headers) for r in records]
 
@@ -103,11 +108,11 @@ def test_commits_are_published_once(cluster: Cluster, warehouse: str, unique: st
     assert publish(job, warehouse, cluster) == 0, "the sink has no archive yet"
     commit(warehouse, range(40), 1)
     assert publish(job, warehouse, cluster) == 40
-    assert sent(cluster.read(name)) == archived(warehouse), "partition by partition, in order"
+    assert sent(published(cluster, name)) == archived(warehouse), "partition by partition, in order"
     assert publish(job, warehouse, cluster) == 0
     commit(warehouse, range(40, 50), 2)
     assert publish(job, warehouse, cluster) == 10
-    assert sorted(sent(cluster.read(name)), key=str) == sorted(archived(warehouse), key=str)
+    assert sorted(sent(published(cluster, name)), key=str) == sorted(archived(warehouse), key=str)
     assert cluster.config(f"job-{name}-published")["cleanup.policy"] == "compact"
 
 
@@ -115,7 +120,7 @@ def test_other_partitions_than_the_archives(cluster: Cluster, warehouse: str, un
     name = cluster.create_topic(unique, partitions=5)
     commit(warehouse, range(60), 1)
     assert publish(job_of(name), warehouse, cluster) == 60
-    for record in cluster.read(name):
+    for record in published(cluster, name):
         if record.key is not None:
             assert record.partition == partition_for(pa.array([record.key]), 5)[0], "where Java's producer has it"
 
@@ -138,7 +143,7 @@ def test_windowed_keys_go_by_their_plain_key(cluster: Cluster, warehouse: str, u
         (int(partition_for(pa.array([row["key"]]), 4)[0]), row["key"].encode() + row["window_start"].to_bytes(8))
         for row in rows
     )
-    assert sorted((record.partition, record.key) for record in cluster.read(name)) == expected
+    assert sorted((record.partition, record.key) for record in published(cluster, name)) == expected
 
 
 KILLED = """
@@ -180,7 +185,7 @@ def test_killed_in_the_middle_nothing_is_twice(
     assert before > 0 or when == "transaction"
     rest = publish(job_of(name), warehouse, cluster)
     assert 0 < rest <= 30
-    assert sorted(sent(cluster.read(name)), key=str) == sorted(archived(warehouse), key=str)
+    assert sorted(sent(published(cluster, name)), key=str) == sorted(archived(warehouse), key=str)
 
 
 def test_of_two_publishers_one_wins(cluster: Cluster, warehouse: str, monkeypatch, unique: str) -> None:
@@ -197,7 +202,7 @@ def test_of_two_publishers_one_wins(cluster: Cluster, warehouse: str, monkeypatc
     monkeypatch.setattr(publish_module, "produce", overtaken)
     with pytest.raises(FencedError, match="another process has taken over"):
         publish(job, warehouse, cluster, parallel_transfers=1)
-    assert sorted(sent(cluster.read(name)), key=str) == sorted(archived(warehouse), key=str)
+    assert sorted(sent(published(cluster, name)), key=str) == sorted(archived(warehouse), key=str)
 
 
 def test_records_of_others_are_not_added_to_by_accident(cluster: Cluster, warehouse: str, unique: str) -> None:
@@ -252,4 +257,4 @@ def test_a_timestamp_that_the_client_would_replace(cluster: Cluster, warehouse: 
     archive.commit(writer.close(), app_id="job", app_version=1)
     with pytest.raises(InputError, match="cannot send a timestamp of 0"):
         publish(job_of(name), warehouse, cluster)
-    assert cluster.read(name) == []
+    assert published(cluster, name) == []
