@@ -92,11 +92,12 @@ class _TopicArchiver:
     def run(self) -> Copied:
         """Copies what is new."""
         ranges = self._new_ranges()
-        self._check_lost(ranges)
+        self._tell_lost(ranges)
         if ranges:
             found = self._read(ranges)
-            ranges = self._with_lost(ranges, found)
-            self._check_lost(ranges)
+            if self._settings.on_lost_record == "skip":  # else Spark has failed, had it come too late
+                ranges = self._with_lost(ranges, found)
+                self._tell_lost(ranges)
             self._commit(ranges, found)
             self._copy = self._open_copy()
             self._clean_up(ranges)
@@ -134,7 +135,8 @@ class _TopicArchiver:
                 ranges[partition] = CopiedRange(start, max(end, start), lost=max(min(begin, end) - start, 0))
         return ranges
 
-    def _check_lost(self, ranges: Mapping[int, CopiedRange]) -> None:
+    def _tell_lost(self, ranges: Mapping[int, CopiedRange]) -> None:
+        """An error, or a warning, where something is lost."""
         lost = {partition: found for partition, found in ranges.items() if found.lost}
         if not lost:
             return
@@ -177,9 +179,9 @@ class _TopicArchiver:
         )
 
     def _with_lost(self, ranges: Mapping[int, CopiedRange], written: Written) -> dict[int, CopiedRange]:
-        """The ranges, with what Kafka has deleted before Spark came to it.
+        """The ranges, with what Kafka has deleted before Spark came to it, which then went on behind that.
 
-        Spark goes on after what was deleted, or fails, as it is told to. Compacted offsets among these count as lost.
+        Offsets that were absent among the deleted ones count as lost: nobody can tell.
         """
         aside = self._warehouse.within(topic_path(self._quarantine))
         found = {}
@@ -197,18 +199,21 @@ class _TopicArchiver:
         time_ms = now_ms()
         quarantine = self._copy.quarantine
         moves = {p: (self._copy.quarantine_position(p), copied.end) for p, copied in ranges.items()}
+        if quarantine is None and written.quarantined:
+            uri = self._warehouse.uri(topic_path(self._quarantine))
+            partitions, options = self._copy.archive.partitions, self._warehouse.options
+            quarantine = TopicArchive.ensure(
+                uri, QUARANTINE_SCHEMA, partitions, topic=self._quarantine, options=options
+            )
         try:
-            if quarantine is None and written.quarantined:
-                uri = self._warehouse.uri(topic_path(self._quarantine))
-                partitions, options = self._copy.archive.partitions, self._warehouse.options
-                quarantine = TopicArchive.ensure(
-                    uri, QUARANTINE_SCHEMA, partitions, topic=self._quarantine, options=options
-                )
             if quarantine is not None:
                 set_aside(quarantine, written.quarantined, moves, time_ms=time_ms)
             self._copy.advance(written.files, ranges, origin=self._state.origin, time_ms=time_ms)
         except FencedError:
             self._copy.archive.storage.delete([file.path for file in written.files])
+            if quarantine is not None:
+                held = {file.path for file in quarantine.refresh().present(written.quarantined)}
+                quarantine.storage.delete([file.path for file in written.quarantined if file.path not in held])
             raise
 
     def _clean_up(self, ranges: Mapping[int, CopiedRange]) -> None:

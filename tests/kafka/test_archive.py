@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from spark_jobs.kafka import archive as archive_module
 from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.properties import CREDENTIALS, variable_of
 from statelib.config import load_settings
@@ -186,6 +187,27 @@ def test_deleted_records_stop_the_copy_unless_allowed(
     assert copy(topic_of(name), settings).ranges == {}, "they are not lost twice"
 
 
+@pytest.mark.parametrize("policy", ["fail", "skip"])
+def test_what_was_read_in_time_is_not_lost(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unique: str, policy: str
+) -> None:
+    """Kafka deletes it between the reading and the commit, with the markers of its transactions."""
+    name = cluster.create_topic(unique)
+    for n in range(3):
+        cluster.produce_in_transaction(name, [numbered(n)])
+    real = archive_module._TopicArchiver._read
+
+    def then_deleted(self, ranges):
+        read = real(self, ranges)
+        cluster.delete_records(name, cluster.end_offsets(name))
+        return read
+
+    monkeypatch.setattr(archive_module._TopicArchiver, "_read", then_deleted)
+    (found,) = copy(topic_of(name), with_settings(tmp_path, cluster, on_lost_record=policy)).partitions
+    assert (found.position, found.read) == (6, 3)
+    assert (found.absent, found.lost) == ((3, 0) if policy == "fail" else (0, 3))
+
+
 def test_undecodable_records(cluster: Cluster, settings: Settings, tmp_path: Path, unique: str) -> None:
     name = cluster.create_topic(unique)
     bad = [Message(b"k", b"no JSON", 5, headers=(("h", b"x"),)), Message(b"\xff", b'{"n": 1}', 6)]
@@ -208,22 +230,29 @@ def test_undecodable_records(cluster: Cluster, settings: Settings, tmp_path: Pat
     assert (found.position, found.read, found.quarantined, found.absent) == (6, 3, 3, 0)
 
 
-def test_of_two_drivers_one_wins(cluster: Cluster, settings: Settings, monkeypatch, unique: str) -> None:
+@pytest.mark.parametrize("home", [archive_module, KafkaCopy])
+def test_of_two_drivers_one_wins(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unique: str, home: object
+) -> None:
+    """The other one comes before undecodable records are set aside, or before the rest is added."""
     name = cluster.create_topic(unique)
-    cluster.produce(name, [numbered(n) for n in range(10)])
-    real = KafkaCopy.advance
+    settings = with_settings(tmp_path, cluster, on_bad_record="quarantine")
+    cluster.produce(name, [numbered(0), Message(b"k", b"no JSON", 1_001), numbered(2)])
+    step = "set_aside" if home is archive_module else "advance"
+    real = getattr(home, step)
 
-    def overtaken(self, *arguments, **more):
-        monkeypatch.setattr(KafkaCopy, "advance", real)
-        cluster.produce(name, [numbered(n) for n in range(10, 15)])
+    def overtaken(*arguments, **more):
+        monkeypatch.setattr(home, step, real)
+        cluster.produce(name, [numbered(3)])
         copy(topic_of(name), settings)
-        real(self, *arguments, **more)
+        real(*arguments, **more)
 
-    monkeypatch.setattr(KafkaCopy, "advance", overtaken)
+    monkeypatch.setattr(home, step, overtaken)
     with pytest.raises(FencedError):
         copy(topic_of(name), settings)
-    assert [row["value"]["n"] for row in archived(settings, name)] == list(range(15))
-    assert len(files_of(settings, name)) == 1, "the loser's files are gone"
+    assert [row["value"]["n"] for row in archived(settings, name)] == [0, 2, 3]
+    assert [row["offset"] for row in archived(settings, f"{name}-quarantine")] == [1]
+    assert len(files_of(settings, name)) == len(files_of(settings, f"{name}-quarantine")) == 1, "the loser's are gone"
 
 
 @pytest.mark.slow
