@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.formats import StoreFormat
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
 from statelib.errors import ConfigurationError
@@ -13,9 +14,12 @@ from statelib.user_code import load_attribute
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import StoreDescription
+    from statelib.manifests import StoreDescription, TaskPosition
 
 _DEFAULT = StoreFormat()
+
+_TIMES = ("stream_time", "store_time")
+"""Clocks of a node that are times."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Handover:
         stores: By store, what the application calls it, where that is another name.
         topics: By source topic of the job, what it is called in Kafka, where that is another name.
         leave_out: Stores that the application does not have, or begins empty.
+        copies_only: Whether the archives that were replayed have to be copies that know their topics (``hindstream
+            archive``). False: they have Kafka's own offsets all the same, which nobody can check.
     """
 
     job: str
@@ -45,6 +51,7 @@ class Handover:
     stores: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
+    copies_only: bool = True
 
     def format(self, store: str) -> StoreFormat:
         """How a store's keys and values are written."""
@@ -88,6 +95,24 @@ def changelog_config(store: StoreDescription, behind_ms: int) -> dict[str, str]:
     if "retention_ms" in store.settings:
         return {"cleanup.policy": "compact,delete", "retention.ms": str(store.settings["retention_ms"] + slack_ms)}
     return {"cleanup.policy": "compact"}
+
+
+def behind_ms(positions: Mapping[str, TaskPosition], store: StoreDescription, now_ms: int) -> int:
+    """How far a store's clock is behind the time of day, in the task where that is the furthest; 0: it has none yet.
+
+    An idle partition's share keeps what others have let go long ago.
+
+    Args:
+        positions: Those of the job's tasks, by task id.
+        store: One of its stores.
+        now_ms: The time of day.
+    """
+    clocks: list[int] = []
+    for task_id, position in positions.items():
+        if int(task_id.partition("_")[0]) == store.sub_topology:
+            of_node = position.clocks.get(store.node, {})
+            clocks += [position.stream_time, *(of_node.get(name, NO_TIMESTAMP) for name in _TIMES)]
+    return now_ms - min((clock for clock in clocks if clock != NO_TIMESTAMP), default=now_ms)
 
 
 def load_handover(reference: str) -> Handover:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from statelib import ConfigurationError, Handover, StoreFormat
-from statelib.handover import changelog_config, load_handover
-from statelib.manifests import StoreDescription
+from statelib.handover import behind_ms, changelog_config, load_handover
+from statelib.manifests import StoreDescription, TaskPosition
 
 DAY_MS = 86_400_000
 
@@ -38,6 +38,21 @@ def test_changelogs_are_configured_as_kafka_streams_does(described, expected):
 def test_what_is_behind_the_time_of_day_is_kept_as_much_longer():
     assert changelog_config(store("window", retention_ms=70_000), 500)["retention.ms"] == "86470500"
     assert changelog_config(store("versioned", history_retention_ms=1), 500)["min.compaction.lag.ms"] == "86400501"
+
+
+def test_the_task_that_is_the_furthest_behind_counts():
+    def position(task_id, stream_time, **clocks):
+        return TaskPosition(task_id=task_id, commit=1, fingerprint="f", stream_time=stream_time, clocks=clocks)
+
+    described = store("window", retention_ms=1)
+    positions = {
+        "0_0": position("0_0", 900, n={"stream_time": 900, "arrivals": 3}),
+        "0_1": position("0_1", 800, n={"store_time": 700}, other={"stream_time": 5}),
+        "0_2": position("0_2", -1),
+        "1_0": position("1_0", 10),
+    }
+    assert behind_ms(positions, described, 1_000) == 300
+    assert behind_ms({"0_2": positions["0_2"]}, described, 1_000) == 0
 
 
 def test_names():

@@ -19,9 +19,11 @@ from spark_jobs.kafka.sending import Outgoing, produce, record_of, sending
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
+from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.handover import changelog_config
+from statelib.handover import behind_ms, changelog_config
 from statelib.snapshots import open_state
+from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
     from statelib.handover import Handover
-    from statelib.manifests import Commit
+    from statelib.manifests import Commit, TaskPosition
     from statelib.snapshots import StoreSnapshot
+    from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -92,11 +95,13 @@ def hand_over(
         for store in stores:  # what is refused is refused before anything is changed
             _check_restored(store)
             exporter_of(store.described, handover.format(store.name))
-        made = CommitLog(open_warehouse(settings), handover.job).read(state.commit)
+        warehouse = open_warehouse(settings)
+        made = CommitLog(warehouse, handover.job).read(state.commit)
         cluster.check_stopped(handover.application_id)
-        offsets = _offsets(handover, made, cluster)
+        offsets = _offsets(handover, made, cluster, warehouse)
         exports = [_StoreExport(handover, store, cluster, settings) for store in stores]
-        handed = tuple(export.run(_clock_ms(made), replace=replace) for export in exports)
+        positions = {task_id: task.position for task_id, task in made.tasks.items()}
+        handed = tuple(export.run(positions, replace=replace) for export in exports)
         cluster.check_stopped(handover.application_id)
         cluster.set_group_offsets(handover.application_id, offsets)
         return HandedOver(state.commit, handover.application_id, handed, offsets)
@@ -109,7 +114,7 @@ def _check_restored(store: StoreSnapshot) -> None:
         raise ConfigurationError(what, store=store.name, next_step=step)
 
 
-def _offsets(handover: Handover, commit: Commit, cluster: Cluster) -> dict[tuple[str, int], int]:
+def _offsets(handover: Handover, commit: Commit, cluster: Cluster, warehouse: Storage) -> dict[tuple[str, int], int]:
     """Where the group goes on, and a look whether Kafka's topics are those that were replayed."""
     offsets: dict[tuple[str, int], int] = {}
     reached = commit.source_offsets()
@@ -119,6 +124,8 @@ def _offsets(handover: Handover, commit: Commit, cluster: Cluster) -> dict[tuple
         if len(state.ends) != source.partitions:
             what = f"the topic has {len(state.ends)} partitions in Kafka, and {source.partitions} in the job"
             raise ConfigurationError(what, topic=name, next_step="keys lie elsewhere: archive and replay it anew")
+        if handover.copies_only:
+            KafkaCopy(open_archive(warehouse, source.topic)).check_origin(state.origin)
         for partition, end in state.ends.items():
             begin = state.begins[partition]
             offset = reached.get(source.topic, {}).get(partition) or begin  # 0: the job has seen none
@@ -140,11 +147,12 @@ class _StoreExport:
         self._cluster = cluster
         self._properties = client_properties(settings)
 
-    def run(self, clock_ms: int, *, replace: bool) -> HandedStore:
+    def run(self, positions: Mapping[str, TaskPosition], *, replace: bool) -> HandedStore:
         """Makes the topic, fills it, and compares what it holds then."""
         if replace:
             self._cluster.delete_topic(self._changelog)
-        config = changelog_config(self._store.described.store, now_ms() - clock_ms)
+        described = self._store.described.store
+        config = changelog_config(described, behind_ms(positions, described, now_ms()))
         self._cluster.create_topic(self._changelog, len(self._store.partitions), config)
         written = self._written()
         found = {partition: self._found(partition, of) for partition, of in written.items()}
@@ -197,8 +205,3 @@ def _records(batch: pa.RecordBatch) -> Iterator[Outgoing]:
     columns = (batch["key"].to_pylist(), batch["value"].to_pylist(), batch["timestamp"].to_pylist(), headers)
     for key, value, timestamp, listed in zip(*columns, strict=True):
         yield Outgoing(key, value, timestamp, listed)
-
-
-def _clock_ms(commit: Commit) -> int:
-    """The largest stream time of the job's tasks: no store is ahead of it."""
-    return max((task.position.stream_time for task in commit.tasks.values()), default=0)

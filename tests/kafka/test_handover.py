@@ -126,6 +126,10 @@ def test_what_cannot_be_handed_over(broker: Broker, unique: str, tmp_path: Path,
     topics = {"amounts": f"{unique}-amounts"}
     with pytest.raises(ConfigurationError, match="the job has no such store"):
         hand_over(Handover("windows", unique, topics=topics, leave_out=("nothing",)), settings)
+    other = cluster.create_topic(f"{unique}-other", PARTITIONS)
+    cluster.produce(other, amounts(random.Random(1), 50, 1_000, 200_000))
+    with pytest.raises(ConfigurationError, match="copies another topic"):
+        hand_over(Handover("windows", unique, topics={"amounts": other}), settings)
     with pytest.raises(ConfigurationError, match="Unknown topic"):
         hand_over(Handover("windows", unique, topics={"amounts": "nowhere"}), settings)
     handover = Handover("windows", unique, topics=topics, leave_out=("final-counts-store", "final-sums-store"))
