@@ -6,7 +6,6 @@ order of timestamps, and are added in one Delta commit. A load has a name, and i
 
 from __future__ import annotations
 
-import os
 import pickle
 import uuid
 from dataclasses import dataclass
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_jobs.runs import now_ms, open_warehouse
-from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
+from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, run_action
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
-from statelib.errors import ConfigurationError, HindstreamError, InputError, RetryableError
+from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.serdes import serde_for
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for
@@ -83,7 +81,7 @@ def archive_frame(
         RetryableError: Somebody else has added to the topic meanwhile; or Spark or the store did not answer.
     """
     shaped = _shaped(frame, timestamp, key, value, order_by)
-    spark, warehouse, app_id = frame.sparkSession, open_warehouse(settings), f"load:{load}"
+    warehouse, app_id = open_warehouse(settings), f"load:{load}"
     arrow = to_arrow_schema(shaped.schema)
     schema = topic_schema(arrow.field("key").type, arrow.field("value").type)
     there = open_archive_if_present(warehouse, topic)
@@ -91,18 +89,9 @@ def archive_frame(
         there.check_shape(schema, partitions)
         if there.has_committed(app_id, 1):
             return False
-    carry_user_code()
-    errors = TaskErrors(spark)
-    serde = key_serde or serde_for(schema.field("key").type)
-    placed = shaped.mapInArrow(_Place(serde, schema, partitions, errors), _with_partition(shaped))
-    ordered = placed.repartitionById(partitions, "partition").sortWithinPartitions("timestamp", *_extra(order_by))
     starts = dict.fromkeys(range(partitions), 0) if there is None else there.end_offsets()
-    writer = _Write(warehouse.within(topic_path(topic)), schema, starts, f"load.{uuid.uuid4().hex[:8]}", errors)
-    written = ordered.mapInArrow(writer, "written binary")
-    rows = run_action(
-        spark, written.collect, errors, name=f"load {topic}", tasks=partitions, place={"topic": topic, "load": load}
-    )
-    files = [file for row in rows for file in pickle.loads(row.written)]  # noqa: S301 - from our own workers
+    serde = key_serde or serde_for(schema.field("key").type)
+    files = _written(shaped, serde, schema, starts, warehouse.within(topic_path(topic)), order_by, topic)
     archive = there or TopicArchive.ensure(
         warehouse.uri(topic_path(topic)), schema, partitions, topic=topic, options=warehouse.options
     )
@@ -115,6 +104,27 @@ def archive_frame(
     newest = archive.refresh()
     delete_passed(newest, {p: (starts[p], end) for p, end in newest.end_offsets().items() if starts[p] < end})
     return added
+
+
+def _written(
+    shaped: DataFrame,
+    serde: Serde,
+    schema: pa.Schema,
+    starts: Mapping[int, int],
+    storage: Storage,
+    order_by: Sequence[str],
+    topic: str,
+) -> list[ArchiveFile]:
+    """Has Spark put the rows where they belong, and its workers write them."""
+    carry_user_code()
+    spark, partitions = shaped.sparkSession, len(starts)
+    errors = TaskErrors(spark)
+    placed = shaped.mapInArrow(_Place(serde, schema, partitions, errors), _with_partition(shaped))
+    ordered = placed.repartitionById(partitions, "partition").sortWithinPartitions("timestamp", *_extra(order_by))
+    writer = _Write(storage, schema, starts, f"load.{uuid.uuid4().hex[:8]}", errors)
+    collect = ordered.mapInArrow(writer, "written binary").collect
+    rows = run_action(spark, collect, errors, name=f"load {topic}", tasks=partitions, place={"topic": topic})
+    return [file for row in rows for file in pickle.loads(row.written)]  # noqa: S301 - from our own workers
 
 
 def _shaped(
@@ -157,7 +167,7 @@ class _Place:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         null_keys = 0
-        try:
+        with self.errors.told():
             for batch in batches:
                 if batch["timestamp"].null_count:
                     what = f"{batch['timestamp'].null_count} rows have no timestamp"
@@ -166,8 +176,6 @@ class _Place:
                 where = partition_for(self.serde.serialize(keys), self.partitions, null_keys_before=null_keys)
                 null_keys += keys.null_count
                 yield batch.append_column("partition", pa.array(where))
-        except HindstreamError as error:
-            self.errors.add(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +189,11 @@ class _Write:
     errors: TaskErrors
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
+        with self.errors.told():
             files = self._written(batches)
-        except RetryableError:
-            raise  # Spark makes another attempt
-        except HindstreamError as error:
-            self.errors.add(error)
-            return
-        yield pa.RecordBatch.from_pydict({"written": pa.array([pickle.dumps(files)], pa.binary())})
+            yield pa.RecordBatch.from_pydict({"written": pa.array([pickle.dumps(files)], pa.binary())})
 
     def _written(self, batches: Iterable[pa.RecordBatch]) -> tuple[ArchiveFile, ...]:
-        context = TaskContext.get()
-        attempt = f"{self.nonce}-{context.taskAttemptId() if context else 0}-{os.getpid()}"
         writer: PartitionWriter | None = None
         offset = 0
         try:
@@ -202,7 +203,7 @@ class _Write:
                 if writer is None:
                     partition = batch["partition"][0].as_py()
                     offset = self.starts[partition]
-                    writer = PartitionWriter(self.storage, self.schema, partition, attempt=attempt)
+                    writer = PartitionWriter(self.storage, self.schema, partition, attempt=attempt_name(self.nonce))
                 columns = {name: batch[name] for name in ("key", "value")}
                 columns["timestamp"] = batch["timestamp"].cast(TIMESTAMP)
                 columns["offset"] = pa.array(np.arange(offset, offset + batch.num_rows))

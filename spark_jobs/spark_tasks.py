@@ -20,6 +20,7 @@ import pickle
 import sys
 import traceback
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -94,7 +95,7 @@ def run_works(spark: SparkSession, works: Sequence[Work], *, name: str) -> list[
         return []
     payloads = [(n, cloudpickle.dumps(work)) for n, work in enumerate(works)]  # type: ignore[no-untyped-call]
     errors = TaskErrors(spark)
-    attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8], max_failures=task_max_failures(spark))
+    attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8])
     rows = spark.sparkContext.parallelize(payloads, len(payloads)).mapPartitions(attempt)
     place = {"job": works[0].job, "run": works[0].run_id}
     results = run_action(spark, rows.collect, errors, name=name, tasks=len(works), place=place)
@@ -106,10 +107,25 @@ class TaskErrors:
 
     def __init__(self, spark: SparkSession) -> None:
         self._errors: Accumulator[list[bytes]] = spark.sparkContext.accumulator([], _ErrorList())
+        self._max_failures = task_max_failures(spark)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """In a worker: ends at an error, which goes to the driver unless another attempt may do better."""
+        try:
+            yield
+        except HindstreamError as error:
+            if isinstance(error, RetryableError) and not self.is_last_attempt():
+                raise
+            self.add(error)
 
     def add(self, error: HindstreamError) -> None:
         """In a worker."""
         self._errors.add([pickle.dumps(error)])
+
+    def is_last_attempt(self) -> bool:
+        """In a worker: whether Spark will not run this task again."""
+        return _task_context().attemptNumber() + 1 >= self._max_failures
 
     def __bool__(self) -> bool:
         """Whether there is one; in the driver."""
@@ -173,37 +189,32 @@ def carry_user_code() -> None:
 class _Attempt:
     """Runs in a worker: one attempt at the work on one task."""
 
-    def __init__(self, errors: TaskErrors, *, nonce: str, max_failures: int) -> None:
+    def __init__(self, errors: TaskErrors, *, nonce: str) -> None:
         self._errors = errors
         self._nonce = nonce
-        self._max_failures = max_failures
 
     def __call__(self, payloads: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for n, payload in payloads:
             work: Work = pickle.loads(payload)  # noqa: S301 - from our own driver
             try:
-                yield n, work.do(self._name())
-            except HindstreamError as error:
-                if isinstance(error, RetryableError) and not is_last_attempt(self._max_failures):
-                    raise
-                self._errors.add(error)
+                with self._errors.told():
+                    yield n, work.do(attempt_name(self._nonce))
+            except HindstreamError:
+                raise  # for another attempt
             except Exception as error:
-                if not is_last_attempt(self._max_failures):
+                if not self._errors.is_last_attempt():
                     raise
                 traceback.print_exc(file=sys.stderr)
                 self._errors.add(_unforeseen(error, work))
 
-    def _name(self) -> str:
-        return f"{self._nonce}-{_task_context().taskAttemptId()}-{os.getpid()}"
 
-
-def is_last_attempt(max_failures: int) -> bool:
-    """In a worker: whether Spark will not run this task again.
+def attempt_name(nonce: str) -> str:
+    """In a worker: what no other attempt at any task is called.
 
     Args:
-        max_failures: See `task_max_failures`.
+        nonce: What no other stage is called.
     """
-    return _task_context().attemptNumber() + 1 >= max_failures
+    return f"{nonce}-{_task_context().taskAttemptId()}-{os.getpid()}"
 
 
 def _task_context() -> TaskContext:

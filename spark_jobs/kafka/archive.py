@@ -21,7 +21,7 @@ from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
 from spark_jobs.kafka.source import ensure_connector, kafka_frame
 from spark_jobs.runs import now_ms, open_warehouse
-from spark_jobs.session import spark_session, task_max_failures
+from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.errors import ConfigurationError, FencedError, InputError
@@ -166,7 +166,6 @@ class _TopicArchiver:
             quarantined_to={partition: self._copy.quarantine_position(partition) or 0 for partition in ranges},
             nonce=uuid.uuid4().hex[:8],
             errors=errors,
-            max_failures=task_max_failures(spark),
         )
         frame = kafka_frame(spark, self._topic.name, there, self._settings)
         name, tasks = f"archive {self._topic.name}", frame.rdd.getNumPartitions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -11,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.spark_tasks import is_last_attempt
-from statelib.errors import HindstreamError, InputError, RetryableError
+from spark_jobs.spark_tasks import attempt_name
+from statelib.errors import InputError
 from statelib.task.quarantine import VALUE_TYPE
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
 from statelib.topics.writer import PartitionWriter
@@ -50,7 +49,6 @@ class RangeCopier:
         quarantined_to: By partition, the offset before which these are in quarantine already.
         nonce: Unique to this copy; part of the files' names.
         errors: Takes those that no repeat would mend, and of the last attempt all.
-        max_failures: How many attempts Spark makes.
     """
 
     topic: KafkaTopic
@@ -60,7 +58,6 @@ class RangeCopier:
     quarantined_to: Mapping[int, int]
     nonce: str
     errors: TaskErrors
-    max_failures: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row for the range, with a pickled `Written`; none where there are no records.
@@ -68,15 +65,10 @@ class RangeCopier:
         Args:
             batches: As Spark's Kafka source gives them, of one partition, ascending by offset.
         """
-        try:
+        with self.errors.told():
             written = self._copy(batches)
-        except HindstreamError as error:
-            if isinstance(error, RetryableError) and not is_last_attempt(self.max_failures):
-                raise  # Spark makes another attempt
-            self.errors.add(error)
-            return
-        if written is not None:
-            yield pa.RecordBatch.from_pydict({"written": [pickle.dumps(written)]}, WRITTEN)
+            if written is not None:
+                yield pa.RecordBatch.from_pydict({"written": [pickle.dumps(written)]}, WRITTEN)
 
     def _copy(self, batches: Iterable[pa.RecordBatch]) -> Written | None:
         writers: tuple[PartitionWriter, PartitionWriter] | None = None
@@ -95,10 +87,7 @@ class RangeCopier:
         return Written(writers[0].close(), writers[1].close()) if writers else None
 
     def _writers(self, partition: int) -> tuple[PartitionWriter, PartitionWriter]:
-        from pyspark import TaskContext  # noqa: PLC0415
-
-        context = TaskContext.get()
-        attempt = f"kafka.{self.nonce}-{context.taskAttemptId() if context else 0}-{os.getpid()}"
+        attempt = attempt_name(f"kafka.{self.nonce}")
         schema = topic_schema(self.topic.key.arrow_type, self.topic.value.arrow_type)
         return (
             PartitionWriter(self.archive, schema, partition, attempt=attempt),
