@@ -1,9 +1,9 @@
-"""What a Kafka cluster says of its topics, and its errors as Hindstream's."""
+"""What a Kafka cluster says of its topics and groups, and what is changed there."""
 
 from __future__ import annotations
 
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,12 +20,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+from spark_jobs.kafka.errors import REFUSED, kafka_errors
 from spark_jobs.kafka.properties import client_properties
-from statelib.errors import ConfigurationError, FencedError, RetryableError
+from statelib.errors import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Future
+    from contextlib import AbstractContextManager
 
     from confluent_kafka import Message
 
@@ -33,25 +35,11 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.05
 _SECONDS = 60.0
-_ONLY_CRITICAL = 2
-"""For librdkafka's own log: what goes wrong is in its errors too."""
-
-_REFUSED = frozenset(
-    getattr(KafkaError, name)
-    for name in (
-        "_AUTHENTICATION", "_INVALID_ARG", "_SSL", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC",
-        "CLUSTER_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "INVALID_CONFIG", "INVALID_REPLICATION_FACTOR",
-        "POLICY_VIOLATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION",
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "UNSUPPORTED_VERSION",
-    )
-)  # fmt: skip
-"""Errors that come again until somebody changes something."""
+_QUIET = {"log_level": 2}
+"""librdkafka's own log has only what is critical: what goes wrong is in its errors too."""
 
 _MOVING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 """A partition's leader is being chosen."""
-
-_OVERTAKEN = frozenset(getattr(KafkaError, name) for name in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"))
-"""A producer of the same transactional id has come since."""
 
 _Answer = TypeVar("_Answer")
 
@@ -65,14 +53,12 @@ class TopicState:
         origin: What tells it from all others: the ids of its cluster and its own.
         begins: By partition, the first offset that Kafka has not deleted.
         ends: By partition, the offset before which all transactions have ended.
-        is_compacted: Whether Kafka compacts it.
     """
 
     name: str
     origin: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    is_compacted: bool
 
 
 class Cluster:
@@ -81,17 +67,27 @@ class Cluster:
     Args:
         settings: See `client_properties`.
 
+    Attributes:
+        properties: Of librdkafka, for clients that send or read.
+
     Raises:
         ConfigurationError: A property cannot be. (There is no connection before the first question.)
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._properties: dict[str, Any] = {**client_properties(settings), "log_level": _ONLY_CRITICAL}
-        self._servers = self._properties["bootstrap.servers"]
+        self.properties: Mapping[str, str] = client_properties(settings)
         self._heard: list[KafkaError] = []
-        with kafka_errors(self._servers):
-            listening: dict[str, Any] = {**self._properties, "error_cb": self._heard.append}
-            self.admin = AdminClient(listening)
+        with self.errors():
+            listening: dict[str, Any] = {**self.properties, **_QUIET, "error_cb": self._heard.append}
+            self._admin = AdminClient(listening)
+
+    def errors(self, **place: object) -> AbstractContextManager[None]:
+        """Turns errors of the client into Hindstream's, which say where: see `kafka_errors`."""
+        return kafka_errors(cluster=self._servers, **place)
+
+    @property
+    def _servers(self) -> str:
+        return self.properties["bootstrap.servers"]
 
     def topic(self, name: str) -> TopicState:
         """What the cluster says of a topic.
@@ -100,24 +96,23 @@ class Cluster:
             ConfigurationError: There is no such topic, or it may not be read.
             RetryableError: The cluster did not answer.
         """
-        with kafka_errors(self._servers, topic=name):
-            cluster = self._answer(self.admin.describe_cluster()).cluster_id
-            topic = self._answer(self.admin.describe_topics(TopicCollection([name]))[name])
+        with self.errors(topic=name):
+            cluster = self._answer(self._admin.describe_cluster()).cluster_id
+            topic = self._answer(self._admin.describe_topics(TopicCollection([name]))[name])
         partitions = [partition.id for partition in topic.partitions]
         return TopicState(
             name,
             origin=f"{cluster}/{topic.topic_id}",
             begins=self._offsets(name, partitions, OffsetSpec.earliest()),
             ends=self._offsets(name, partitions, OffsetSpec.latest()),
-            is_compacted="compact" in self.topic_config(name)["cleanup.policy"],
         )
 
     def topic_names(self) -> set[str]:
         """All topics that the client may see. Raises as `topic` does."""
-        with kafka_errors(self._servers):
-            described = self.admin.describe_cluster()
+        with self.errors():
+            described = self._admin.describe_cluster()
             self._answer(described)  # tells a refusal sooner than the list does
-            return set(self.admin.list_topics(timeout=_SECONDS).topics)
+            return set(self._admin.list_topics(timeout=_SECONDS).topics)
 
     def begins(self, name: str, partitions: list[int]) -> dict[int, int]:
         """By partition, the first offset that Kafka has not deleted. Raises as `topic` does."""
@@ -131,8 +126,8 @@ class Cluster:
     def topic_config(self, name: str) -> dict[str, str]:
         """A topic's configuration. Raises as `topic` does."""
         resource = ConfigResource(ResourceType.TOPIC, name)
-        with kafka_errors(self._servers, topic=name):
-            entries = self._answer(self.admin.describe_configs([resource])[resource])
+        with self.errors(topic=name):
+            entries = self._answer(self._admin.describe_configs([resource])[resource])
         return {entry.name: entry.value for entry in entries.values()}
 
     def ensure_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
@@ -164,14 +159,14 @@ class Cluster:
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic, if it is there; returns when it is gone. Raises as `topic` does."""
-        with kafka_errors(self._servers, topic=name):
+        with self.errors(topic=name):
             try:
-                self._answer(self.admin.delete_topics([name])[name])
+                self._answer(self._admin.delete_topics([name])[name])
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
-            while name in self.admin.list_topics(timeout=_SECONDS).topics:
-                self.admin.poll(_POLL_SECONDS)
+            while name in self._admin.list_topics(timeout=_SECONDS).topics:
+                self._admin.poll(_POLL_SECONDS)
 
     def last_value(self, name: str, partition: int, key: bytes) -> bytes | None:
         """The value of a partition's last committed record with a key; None: there is none. Raises as `topic` does."""
@@ -187,8 +182,8 @@ class Cluster:
         if at >= self._offsets(name, [partition], OffsetSpec.latest())[partition]:
             return
         reading = {"group.id": "hindstream", "enable.auto.commit": False, "enable.partition.eof": True}
-        consumer = Consumer({**self._properties, **reading, "isolation.level": "read_committed"})
-        with kafka_errors(self._servers, topic=name, partition=partition), closing(consumer):
+        consumer = Consumer({**self.properties, **_QUIET, **reading, "isolation.level": "read_committed"})
+        with self.errors(topic=name, partition=partition), closing(consumer):
             consumer.assign([TopicPartition(name, partition, at)])
             while True:
                 message = consumer.poll(_SECONDS)
@@ -208,9 +203,9 @@ class Cluster:
             ConfigurationError: One is.
             RetryableError: The cluster did not answer.
         """
-        with kafka_errors(self._servers, group=group):
+        with self.errors(group=group):
             try:
-                found = self._answer(self.admin.describe_consumer_groups([group])[group])
+                found = self._answer(self._admin.describe_consumer_groups([group])[group])
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return
@@ -228,9 +223,9 @@ class Cluster:
             RetryableError: The cluster did not answer, or something else is read back.
         """
         places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
-        with kafka_errors(self._servers, group=group):
+        with self.errors(group=group):
             wanted = ConsumerGroupTopicPartitions(group, places)
-            for place in self._answer(self.admin.alter_consumer_group_offsets([wanted])[group]).topic_partitions:
+            for place in self._answer(self._admin.alter_consumer_group_offsets([wanted])[group]).topic_partitions:
                 if place.error is not None:
                     raise KafkaException(place.error)
         found = self.group_offsets(group)
@@ -239,21 +234,21 @@ class Cluster:
 
     def group_offsets(self, group: str) -> dict[tuple[str, int], int]:
         """Where a group goes on, by topic and partition. Raises as `topic` does."""
-        with kafka_errors(self._servers, group=group):
+        with self.errors(group=group):
             asked = ConsumerGroupTopicPartitions(group)
-            answer = self._answer(self.admin.list_consumer_group_offsets([asked])[group])
+            answer = self._answer(self._admin.list_consumer_group_offsets([asked])[group])
         return {(place.topic, place.partition): place.offset for place in answer.topic_partitions}
 
     def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> bool:
         """False: there is one of the name."""
-        with kafka_errors(self._servers, topic=name):
+        with self.errors(topic=name):
             try:
-                self._answer(self.admin.create_topics([NewTopic(name, partitions, config=dict(config))])[name])
+                self._answer(self._admin.create_topics([NewTopic(name, partitions, config=dict(config))])[name])
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return False
                 raise
-            described = partial(self.admin.describe_topics, TopicCollection([name]))
+            described = partial(self._admin.describe_topics, TopicCollection([name]))
             self._patiently(lambda: self._answer(described()[name]), _MOVING | {KafkaError.UNKNOWN_TOPIC_OR_PART})
         self._offsets(name, list(range(partitions)), OffsetSpec.latest())
         return True
@@ -262,10 +257,10 @@ class Cluster:
         asked = {TopicPartition(name, partition): which for partition in partitions}
 
         def found() -> dict[int, int]:
-            answers = self.admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
+            answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
             return {place.partition: self._answer(answer).offset for place, answer in answers.items()}
 
-        with kafka_errors(self._servers, topic=name):
+        with self.errors(topic=name):
             return self._patiently(found, _MOVING)
 
     def _patiently(self, ask: Callable[[], _Answer], passing: frozenset[int]) -> _Answer:
@@ -277,7 +272,7 @@ class Cluster:
             except KafkaException as error:
                 if error.args[0].code() not in passing or time.monotonic() > last_try:
                     raise
-            self.admin.poll(_POLL_SECONDS)
+            self._admin.poll(_POLL_SECONDS)
 
     def _answer(self, future: Future[_Answer]) -> _Answer:
         """Waits for an answer, but not where the cluster has told the client that it will not let it in.
@@ -287,32 +282,7 @@ class Cluster:
         while True:
             with suppress(TimeoutError):
                 return future.result(_POLL_SECONDS)
-            self.admin.poll(0)
+            self._admin.poll(0)
             for error in self._heard:
-                if error.code() in _REFUSED:
+                if error.code() in REFUSED:
                     raise KafkaException(error)
-
-
-@contextmanager
-def kafka_errors(servers: str, **place: object) -> Iterator[None]:
-    """Turns errors of the client into Hindstream's.
-
-    Raises:
-        ConfigurationError: The cluster refuses, and would again.
-        FencedError: Another process does the same, and came later.
-        RetryableError: It did not answer, or not now.
-    """
-    try:
-        yield
-    except KafkaException as error:
-        found = error.args[0]
-        code, reason = (found.code(), found.str()) if isinstance(found, KafkaError) else (None, str(found))
-        if code in _OVERTAKEN:
-            step = "nothing: what the other one does stands"
-            what = f"another process has taken over: {reason}"
-            raise FencedError(what, cluster=servers, **place, next_step=step) from error
-        if code in _REFUSED:
-            step = "check the topic's name, the setting kafka and the credentials in the environment"
-            raise ConfigurationError(f"Kafka refuses: {reason}", cluster=servers, **place, next_step=step) from error
-        step = "look whether the brokers can be reached, and run the same command again"
-        raise RetryableError(f"Kafka did not answer: {reason}", cluster=servers, **place, next_step=step) from error

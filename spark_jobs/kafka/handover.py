@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.kafka.cluster import Cluster, kafka_errors
-from spark_jobs.kafka.properties import client_properties
+from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.sending import Outgoing, produce, record_of, sending
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
@@ -99,7 +98,7 @@ def hand_over(
         made = CommitLog(warehouse, handover.job).read(state.commit)
         cluster.check_stopped(handover.application_id)
         offsets = _offsets(handover, made, cluster, warehouse)
-        exports = [_StoreExport(handover, store, cluster, settings) for store in stores]
+        exports = [_StoreExport(handover, store, cluster) for store in stores]
         positions = {task_id: task.position for task_id, task in made.tasks.items()}
         handed = tuple(export.run(positions, replace=replace) for export in exports)
         cluster.check_stopped(handover.application_id)
@@ -140,12 +139,11 @@ def _offsets(handover: Handover, commit: Commit, cluster: Cluster, warehouse: St
 class _StoreExport:
     """A store's way into its changelog topic and back."""
 
-    def __init__(self, handover: Handover, store: StoreSnapshot, cluster: Cluster, settings: Settings) -> None:
+    def __init__(self, handover: Handover, store: StoreSnapshot, cluster: Cluster) -> None:
         self._store = store
         self._form = handover.format(store.name)
         self._changelog = handover.changelog(store.name)
         self._cluster = cluster
-        self._properties = client_properties(settings)
 
     def run(self, positions: Mapping[str, TaskPosition], *, replace: bool) -> HandedStore:
         """Makes the topic, fills it, and compares what it holds then."""
@@ -167,8 +165,8 @@ class _StoreExport:
     def _written(self) -> dict[int, _Digest]:
         """Sends all records, and gives by partition what they are."""
         written = {partition: _Digest() for partition in self._store.partitions}
-        errors = kafka_errors(self._properties["bootstrap.servers"], topic=self._changelog)
-        with errors, sending(self._properties) as producer:
+        errors = self._cluster.errors(topic=self._changelog)
+        with errors, sending(self._cluster.properties) as producer:
             for partition, digest in written.items():
                 for batch in export_changelog(self._store, partition, self._form):
                     for record in _records(batch):

@@ -9,7 +9,6 @@ Kafka takes nothing back. Where an archive has taken back records that were publ
 
 from __future__ import annotations
 
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.kafka.cluster import Cluster, kafka_errors
-from spark_jobs.kafka.properties import client_properties
+from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.published_position import Begun, PublishedPosition, positions_topic
 from spark_jobs.kafka.sending import Outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
     from statelib.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
-
-_log = logging.getLogger(__name__)
 
 _TRANSACTION_RECORDS = 100_000
 """A transaction is over long before Kafka's time for one, a minute, is."""
@@ -89,8 +85,7 @@ def _publish(
     cluster.ensure_topic(positions, archive.partitions, {"cleanup.policy": "compact"})
     _begin(positions, state, cluster, settings)
     senders = [
-        _PartitionSender(job, topic, archive, partition, state, warehouse, settings)
-        for partition in range(archive.partitions)
+        _PartitionSender(job, topic, archive, partition, state, warehouse) for partition in range(archive.partitions)
     ]
     with ThreadPoolExecutor(settings.parallel_transfers) as pool:
         sent = list(pool.map(lambda sender: sender.run(cluster), senders))
@@ -101,8 +96,8 @@ def _begin(positions: str, state: TopicState, cluster: Cluster, settings: Settin
     """Makes sure that the topic is the one that was begun with; the first time, that it is nobody else's."""
     if _has_begun(positions, state, cluster):
         return
-    with kafka_errors(client_properties(settings)["bootstrap.servers"], topic=positions):
-        producer = transactional_producer(client_properties(settings), f"hindstream-{positions}-begin")
+    with cluster.errors(topic=positions):
+        producer = transactional_producer(cluster.properties, f"hindstream-{positions}-begin")
         if _has_begun(positions, state, cluster):  # what somebody was about to say when he was killed is said now
             return
         if state.begins != state.ends and not settings.publish_onto_records:
@@ -110,7 +105,7 @@ def _begin(positions: str, state: TopicState, cluster: Cluster, settings: Settin
             step = "publish to another topic, or set publish_onto_records=true to add to it"
             raise ConfigurationError(what, topic=state.name, next_step=step)
         with transaction(producer):
-            produce(producer, positions, 0, Outgoing(Begun.KEY, Begun(state.origin).encode()))
+            produce(producer, positions, 0, Outgoing(Begun.KEY, Begun(topic=state.origin).encode()))
 
 
 def _has_begun(positions: str, state: TopicState, cluster: Cluster) -> bool:
@@ -133,25 +128,21 @@ class _PartitionSender:
         partition: int,
         state: TopicState,
         warehouse: Storage,
-        settings: Settings,
     ) -> None:
         self._topic = topic
         self._archive = archive
         self._partition = partition
         self._state = state
         self._warehouse = warehouse
-        self._settings = settings
         self._positions = positions_topic(job, topic.name)
         self._place = {"topic": topic.name, "partition": partition}
         self._rollback = archive.last_transaction(ROLLBACKS) or 0
-        self._servers = client_properties(settings)["bootstrap.servers"]
 
     def run(self, cluster: Cluster) -> int:
         """Sends what is missing, and says how many records that is."""
         end = self._archive.end_offsets()[self._partition]
-        with kafka_errors(self._servers, **self._place):
-            transactional_id = f"hindstream-{self._positions}-{self._partition}"
-            producer = transactional_producer(client_properties(self._settings), transactional_id)
+        with cluster.errors(**self._place):
+            producer = transactional_producer(cluster.properties, f"hindstream-{self._positions}-{self._partition}")
             start = self._start(cluster)
             if start > end:
                 what = f"records up to offset {start - 1} were published, and the sink's archive ends before {end}"
@@ -191,7 +182,7 @@ class _PartitionSender:
             records["timestamp"].cast(pa.int64()).to_pylist(),
             ([(header["key"], header["value"]) for header in of or ()] for of in records["headers"].to_pylist()),
         )
-        position = PublishedPosition(records["offset"][-1].as_py() + 1, self._rollback)
+        position = PublishedPosition(offset=records["offset"][-1].as_py() + 1, rollback=self._rollback)
         with transaction(producer):
             for target, *record in zip(*columns, strict=True):
                 produce(producer, self._topic.name, target, Outgoing(*record))

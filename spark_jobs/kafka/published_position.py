@@ -19,23 +19,25 @@ its name in another cluster, or that is created after it.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from statelib.errors import ConfigurationError, CorruptedDataError
 
 FORMAT_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(BaseModel):
     """A value of the topic."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     KEY: ClassVar[bytes]
 
     def encode(self) -> bytes:
         """The record's value."""
-        return json.dumps({"format": FORMAT_VERSION, **asdict(self)}, sort_keys=True, separators=(",", ":")).encode()
+        said = {"format": FORMAT_VERSION, **self.model_dump()}
+        return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, value: bytes, **place: object) -> Self:
@@ -50,27 +52,17 @@ class _Value:
             CorruptedDataError: It is none.
         """
         try:
-            found: dict[str, Any] = json.loads(value)
+            found: Any = json.loads(value)
             version = found.pop("format")
             if version == FORMAT_VERSION:
-                decoded = cls(**found)
-                if decoded.is_sound:
-                    return decoded
-        except (ValueError, TypeError, KeyError, AttributeError):
-            version = FORMAT_VERSION
-        if version == FORMAT_VERSION:
+                return cls.model_validate(found)
+        except (ValueError, TypeError, KeyError, AttributeError, ValidationError) as error:
             step = "let nobody else write to that topic, or publish to a new one"
-            raise CorruptedDataError("a published position cannot be read", **place, next_step=step)
+            raise CorruptedDataError("a published position cannot be read", **place, next_step=step) from error
         what = f"a published position has format {version}, this Hindstream knows {FORMAT_VERSION}"
         raise ConfigurationError(what, **place, next_step="install the newer Hindstream that wrote it")
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether its fields have the types that they must."""
-        raise NotImplementedError
 
-
-@dataclass(frozen=True, slots=True)
 class PublishedPosition(_Value):
     """See the module."""
 
@@ -78,23 +70,12 @@ class PublishedPosition(_Value):
     offset: int
     rollback: int
 
-    @property
-    def is_sound(self) -> bool:
-        """See `_Value`."""
-        return type(self.offset) is int and type(self.rollback) is int
 
-
-@dataclass(frozen=True, slots=True)
 class Begun(_Value):
     """See the module."""
 
     KEY: ClassVar[bytes] = b"begun"
     topic: str
-
-    @property
-    def is_sound(self) -> bool:
-        """See `_Value`."""
-        return isinstance(self.topic, str)
 
 
 def positions_topic(job: str, topic: str) -> str:

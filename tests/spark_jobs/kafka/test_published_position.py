@@ -12,8 +12,8 @@ BEGUN = b'{"format":1,"topic":"cluster/topic"}'
 def test_golden_bytes():
     assert PublishedPosition(offset=117, rollback=3).encode() == POSITION
     assert PublishedPosition.decode(POSITION) == PublishedPosition(offset=117, rollback=3)
-    assert Begun("cluster/topic").encode() == BEGUN
-    assert Begun.decode(BEGUN) == Begun("cluster/topic")
+    assert Begun(topic="cluster/topic").encode() == BEGUN
+    assert Begun.decode(BEGUN) == Begun(topic="cluster/topic")
     assert (PublishedPosition.KEY, Begun.KEY) == (b"position", b"begun")
 
 
