@@ -110,6 +110,12 @@ def archive(
     run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
 
 
+Stopped = Annotated[
+    bool,
+    typer.Option("--stopped", help="The application is at rest, where its group does not tell (protocol streams)."),
+]
+
+
 @app.command()
 def handover(
     what: Annotated[
@@ -122,6 +128,7 @@ def handover(
     replace: Annotated[
         bool, typer.Option("--replace", help="Delete changelog topics that are there, with all that they hold.")
     ] = False,
+    stopped: Stopped = False,
 ) -> None:
     """Hand a job's state over to a Kafka Streams application: changelogs, and the offsets where its group goes on.
 
@@ -131,7 +138,30 @@ def handover(
     from statelib.handover import load_handover  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
-    run_handover(load_handover(what), given, commit=commit, replace=replace)
+    run_handover(load_handover(what), given, commit=commit, replace=replace, stopped=stopped)
+
+
+@app.command()
+def takeover(
+    job: JobReference,
+    handover: Annotated[
+        str | None, typer.Option(help="Of which application: FILE.py:NAME. None: `handover` beside the job.")
+    ] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Make a job go on where a Kafka Streams application has stopped: of its changelogs, and its group's offsets.
+
+    Example: hindstream takeover jobs/flights.py:job --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.takeover import run_takeover  # noqa: PLC0415
+    from statelib.handover import load_handover  # noqa: PLC0415
+    from statelib.job import load_job  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    run_takeover(load_job(job), load_handover(handover or job.partition(":")[0]), given, stopped=stopped)
 
 
 @app.command()

@@ -36,12 +36,11 @@ class RunDocuments:
 
     @property
     def status(self) -> str:
-        """``committed``, ``quarantined``, what a rollback did, or the phase that comes next."""
+        """``committed``, ``quarantined``, what a rollback or a takeover did, or the phase that comes next."""
         if self.taken_back_by is not None:
             return f"rolled back by {self.taken_back_by}"
-        if self.plan.rolled_back_to is not None:
-            what = "rebuilt from" if self.plan.rebuilds else "rollback to"
-            return f"{what} {self.plan.rolled_back_to}" + ("" if self.commit is not None else ", not done")
+        if self.plan.instead_of_replay is not None:
+            return self.plan.instead_of_replay + ("" if self.commit is not None else ", not done")
         if self.commit is not None:
             return "committed"
         if self.audit is not None:

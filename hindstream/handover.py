@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from statelib.handover import Handover
 
 
-def run_handover(handover: Handover, settings: Settings, *, commit: int | None, replace: bool) -> None:
+def run_handover(handover: Handover, settings: Settings, *, commit: int | None, replace: bool, stopped: bool) -> None:
     """Hands over, and prints what. Raises as `spark_jobs.kafka.handover.hand_over` does."""
-    done = hand_over(handover, settings, commit=commit, replace=replace)
+    done = hand_over(handover, settings, commit=commit, replace=replace, stopped=stopped)
     console = standard_output()
     stores = Table("store", "changelog", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     stores.add_column("records", justify="right")

@@ -190,14 +190,8 @@ def _files(commit: Commit) -> dict[str, int]:
 def _remark(commit: Commit, taken_back_by: int | None, *, is_head: bool) -> str:
     parts: Iterable[str] = (
         "head" if is_head else "",
-        _came_again(commit),
+        commit.instead_of_replay or "",
         f"rolled back by {taken_back_by}" if taken_back_by is not None else "",
         "sealed" if commit.end_of_input == "seal" else "",
     )
     return ", ".join(filter(None, parts))
-
-
-def _came_again(commit: Commit) -> str:
-    if commit.rolled_back_to is None:
-        return ""
-    return ("rebuilt from" if commit.rebuilds else "rollback to") + f" {commit.rolled_back_to}"

@@ -44,11 +44,11 @@ def find_replay(warehouse: Storage, job: str, run_id: str | None) -> Plan:
     """As `find_plan`, of a run that replays something.
 
     Raises:
-        ConfigurationError: There is no such run, or it is a rollback.
+        ConfigurationError: There is no such run, or it is a rollback, or takes over from an application.
     """
     plan = find_plan(warehouse, job, run_id)
-    if plan.rolled_back_to is not None:
-        what = f"the run is a rollback to commit {plan.rolled_back_to}, or a rebuild of it: it replays nothing"
+    if plan.instead_of_replay is not None:
+        what = f"the run replays nothing: {plan.instead_of_replay}"
         raise ConfigurationError(what, job=job, run=plan.run_id, next_step="plan the next run: hindstream plan")
     return plan
 

@@ -8,7 +8,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 2: ``end_of_input`` and the ledgers' ``dropped``;
 * 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed;
 * 4: ``semantics`` and ``evolution``, and the description of a topology; state files named by their run (``run_id``);
-  rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``.
+  rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``;
+* 5: ``taken_over``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
 

@@ -24,7 +24,7 @@ _TIMES = ("stream_time", "store_time")
 
 @dataclass(frozen=True)
 class Handover:
-    """A job's state for a live application.
+    """What a job and a live application have in common, to hand state over from either to the other.
 
     ::
 
@@ -40,7 +40,8 @@ class Handover:
         formats: By store, how the application writes its keys and values; others are as Kafka's own serdes write them.
         stores: By store, what the application calls it, where that is another name.
         topics: By source topic of the job, what it is called in Kafka, where that is another name.
-        leave_out: Stores that the application does not have, or begins empty.
+        changelogs: By store, its changelog topic, where that is not ``<application id>-<store>-changelog``.
+        leave_out: Stores that the other one does not have, or begins empty.
         copies_only: Whether the archives that were replayed have to be copies that know their topics (``hindstream
             archive``). False: they have Kafka's own offsets all the same, which nobody can check.
     """
@@ -50,6 +51,7 @@ class Handover:
     formats: Mapping[str, StoreFormat] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
+    changelogs: Mapping[str, str] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
     copies_only: bool = True
 
@@ -59,7 +61,7 @@ class Handover:
 
     def changelog(self, store: str) -> str:
         """The changelog topic of a store."""
-        return f"{self.application_id}-{self.stores.get(store, store)}-changelog"
+        return self.changelogs.get(store) or f"{self.application_id}-{self.stores.get(store, store)}-changelog"
 
     def kafka_topic(self, topic: str) -> str:
         """A source topic of the job in Kafka."""
@@ -71,7 +73,7 @@ class Handover:
         Raises:
             ConfigurationError: There is no such store.
         """
-        for name in (*self.formats, *self.stores, *self.leave_out):
+        for name in (*self.formats, *self.stores, *self.changelogs, *self.leave_out):
             if name not in names:
                 step = f"name one of: {', '.join(sorted(names))}"
                 raise ConfigurationError("the job has no such store", job=self.job, store=name, next_step=step)

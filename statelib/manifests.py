@@ -128,6 +128,20 @@ class Evolution(Data):
     changes: tuple[str, ...]
 
 
+class TakenOver(Data):
+    """A live application whose state becomes the job's: see `statelib.commits.taken_over`.
+
+    Attributes:
+        application_id: The application's.
+        changelogs: By store and partition, the offset before which its changelog is read.
+        times: The stream time that the application has noted, by ``<topic>/<partition>`` of the job's sources.
+    """
+
+    application_id: str
+    changelogs: dict[str, dict[int, int]]
+    times: dict[str, int]
+
+
 class Plan(Document):
     """What a run will do, fixed before it starts; a run that is resumed reads it back."""
 
@@ -147,11 +161,17 @@ class Plan(Document):
     created_at_ms: int
     rolled_back_to: int | None = Field(default=None, description="the run is a rollback to this commit, not a replay")
     begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
+    taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
 
     @property
     def rebuilds(self) -> bool:
         """Whether it makes the state of the commit before it anew (`statelib.task.rebuilt_head`): a rollback to it."""
         return self.rolled_back_to == self.commit - 1
+
+    @property
+    def instead_of_replay(self) -> str | None:
+        """What the run does instead; None: it replays."""
+        return _instead_of_replay(self)
 
     @property
     def records(self) -> int:
@@ -318,11 +338,17 @@ class Commit(Document):
         default=None,
         description="a rollback: state and positions are those of this commit, the records of those after it are gone",
     )
+    taken_over: TakenOver | None = Field(default=None, description="state and positions are those of an application")
 
     @property
     def rebuilds(self) -> bool:
         """See `Plan.rebuilds`."""
         return self.rolled_back_to == self.commit - 1
+
+    @property
+    def instead_of_replay(self) -> str | None:
+        """See `Plan.instead_of_replay`."""
+        return _instead_of_replay(self)
 
     def source_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to replay, by source topic and partition."""
@@ -334,6 +360,14 @@ class Commit(Document):
                 if topic in names:
                     offsets.setdefault(topic, {})[int(partition)] = offset
         return offsets
+
+
+def _instead_of_replay(of: Plan | Commit) -> str | None:
+    if of.taken_over is not None:
+        return f"taken over from {of.taken_over.application_id}"
+    if of.rolled_back_to is None:
+        return None
+    return ("rebuilt from" if of.rebuilds else "rollback to") + f" {of.rolled_back_to}"
 
 
 class Maintenance(Document):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
@@ -21,7 +20,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from spark_jobs.kafka.errors import REFUSED, kafka_errors
+from spark_jobs.kafka.offset_metadata import metadata_of, partition_time_ms
 from spark_jobs.kafka.properties import client_properties
+from spark_jobs.kafka.reading import QUIET, messages
 from statelib.errors import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.05
 _SECONDS = 60.0
-_QUIET = {"log_level": 2}
-"""librdkafka's own log has only what is critical: what goes wrong is in its errors too."""
-
 _MOVING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 """A partition's leader is being chosen."""
 
@@ -61,6 +59,19 @@ class TopicState:
     ends: Mapping[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group has committed for a partition.
+
+    Attributes:
+        offset: Where it goes on.
+        partition_time_ms: The stream time that a Kafka Streams application has noted with it; None: none.
+    """
+
+    offset: int
+    partition_time_ms: int | None
+
+
 class Cluster:
     """A cluster's administration.
 
@@ -78,7 +89,7 @@ class Cluster:
         self.properties: Mapping[str, str] = client_properties(settings)
         self._heard: list[KafkaError] = []
         with self.errors():
-            listening: dict[str, Any] = {**self.properties, **_QUIET, "error_cb": self._heard.append}
+            listening: dict[str, Any] = {**self.properties, **QUIET, "error_cb": self._heard.append}
             self._admin = AdminClient(listening)
 
     def errors(self, **place: object) -> AbstractContextManager[None]:
@@ -178,39 +189,38 @@ class Cluster:
 
     def messages(self, name: str, partition: int) -> Iterator[Message]:
         """All committed records of a partition, up to where no transaction is open. Raises as `topic` does."""
-        at = self._offsets(name, [partition], OffsetSpec.earliest())[partition]
-        if at >= self._offsets(name, [partition], OffsetSpec.latest())[partition]:
+        if self._offsets(name, [partition], OffsetSpec.latest())[partition] == 0:
             return
-        reading = {"group.id": "hindstream", "enable.auto.commit": False, "enable.partition.eof": True}
-        consumer = Consumer({**self.properties, **_QUIET, **reading, "isolation.level": "read_committed"})
-        with self.errors(topic=name, partition=partition), closing(consumer):
-            consumer.assign([TopicPartition(name, partition, at)])
-            while True:
-                message = consumer.poll(_SECONDS)
-                if message is None:
-                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its name
-                if (error := message.error()) is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
-                    return
-                else:
-                    raise KafkaException(error)
+        with self.errors(topic=name, partition=partition):
+            yield from messages(self.properties, name, partition)
 
-    def check_stopped(self, group: str) -> None:
-        """Checks that no member of a consumer group is at work.
+    def check_stopped(self, group: str, *, assumed: bool = False) -> None:
+        """Checks that no member of a group is at work.
+
+        The client knows classic and consumer groups. One of the protocol ``streams`` (KIP-1071) is not there for it,
+        but for what it has committed.
+
+        Args:
+            group: The group.
+            assumed: Whether a group that the client does not know is taken to be at rest.
 
         Raises:
-            ConfigurationError: One is.
+            ConfigurationError: One is, or nobody can tell.
             RetryableError: The cluster did not answer.
         """
         with self.errors(group=group):
             try:
                 found = self._answer(self._admin.describe_consumer_groups([group])[group])
             except KafkaException as error:
-                if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                    return
-                raise
-        if found.members or found.state not in {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}:
+                if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise
+                found = None
+        if found is None or found.state == ConsumerGroupState.DEAD:
+            if not assumed and self.committed(group):
+                what = "nobody can tell whether the application is at work: its group is of the protocol streams"
+                step = "stop all its instances, and give --stopped"
+                raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
+        elif found.members or found.state != ConsumerGroupState.EMPTY:
             what = f"the application is at work: its group is {found.state.name}, with {len(found.members)} members"
             step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
             raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
@@ -234,10 +244,17 @@ class Cluster:
 
     def group_offsets(self, group: str) -> dict[tuple[str, int], int]:
         """Where a group goes on, by topic and partition. Raises as `topic` does."""
+        return {place: committed.offset for place, committed in self.committed(group).items()}
+
+    def committed(self, group: str) -> dict[tuple[str, int], Committed]:
+        """What a group has committed, by topic and partition. Raises as `topic` does."""
         with self.errors(group=group):
             asked = ConsumerGroupTopicPartitions(group)
             answer = self._answer(self._admin.list_consumer_group_offsets([asked])[group])
-        return {(place.topic, place.partition): place.offset for place in answer.topic_partitions}
+        return {
+            (place.topic, place.partition): Committed(place.offset, partition_time_ms(metadata_of(place)))
+            for place in answer.topic_partitions
+        }
 
     def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> bool:
         """False: there is one of the name."""

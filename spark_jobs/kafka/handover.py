@@ -25,7 +25,7 @@ from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -65,7 +65,7 @@ class HandedOver:
 
 
 def hand_over(
-    handover: Handover, settings: Settings, *, commit: int | None = None, replace: bool = False
+    handover: Handover, settings: Settings, *, commit: int | None = None, replace: bool = False, stopped: bool = False
 ) -> HandedOver:
     """Exports the changelogs of all stores, verifies them, and sets the group's offsets.
 
@@ -74,6 +74,7 @@ def hand_over(
         settings: See `Settings`.
         commit: The job's commit; None: the newest.
         replace: Whether changelog topics that are there are deleted first, with all that they hold.
+        stopped: Whether the application is taken to be at rest where nobody can tell: see `Cluster.check_stopped`.
 
     Raises:
         ConfigurationError: The application runs; a topic is not as the job's; a changelog topic is there; a store
@@ -96,12 +97,13 @@ def hand_over(
             exporter_of(store.described, handover.format(store.name))
         warehouse = open_warehouse(settings)
         made = CommitLog(warehouse, handover.job).read(state.commit)
-        cluster.check_stopped(handover.application_id)
+        cluster.check_stopped(handover.application_id, assumed=stopped)
         offsets = _offsets(handover, made, cluster, warehouse)
+        _check_changelogs([store.name for store in stores], handover, made)
         exports = [_StoreExport(handover, store, cluster) for store in stores]
         positions = {task_id: task.position for task_id, task in made.tasks.items()}
         handed = tuple(export.run(positions, replace=replace) for export in exports)
-        cluster.check_stopped(handover.application_id)
+        cluster.check_stopped(handover.application_id, assumed=stopped)
         cluster.set_group_offsets(handover.application_id, offsets)
         return HandedOver(state.commit, handover.application_id, handed, offsets)
 
@@ -111,6 +113,16 @@ def _check_restored(store: StoreSnapshot) -> None:
         what = "Kafka Streams loses what it restores of the records that wait for a table, and lets none wait any more"
         step = "run the job until no record waits, and name the store in Handover(leave_out=...)"
         raise ConfigurationError(what, store=store.name, next_step=step)
+
+
+def _check_changelogs(stores: Sequence[str], handover: Handover, commit: Commit) -> None:
+    """Makes sure that no source would be taken for a changelog, and with ``replace`` be deleted."""
+    sources = {handover.kafka_topic(source.topic) for source in commit.sources}
+    for store in stores:
+        if (changelog := handover.changelog(store)) in sources:
+            what = "the store's changelog is a source topic, of which the application restores it itself"
+            step = "name the store in Handover(leave_out=...)"
+            raise ConfigurationError(what, store=store, topic=changelog, next_step=step)
 
 
 def _offsets(handover: Handover, commit: Commit, cluster: Cluster, warehouse: Storage) -> dict[tuple[str, int], int]:

@@ -2,7 +2,7 @@
 
 from statelib.changelog.export import export_changelog
 from statelib.changelog.formats import StoreFormat
-from statelib.changelog.import_records import import_changelog
+from statelib.changelog.import_records import Imported, import_changelog
 from statelib.changelog.rebuild import changelog_records, rebuild
 
-__all__ = ["StoreFormat", "changelog_records", "export_changelog", "import_changelog", "rebuild"]
+__all__ = ["Imported", "StoreFormat", "changelog_records", "export_changelog", "import_changelog", "rebuild"]

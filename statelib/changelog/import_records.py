@@ -8,7 +8,7 @@ deduplications.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -44,6 +44,22 @@ _SESSION = np.dtype([("end", ">i8"), ("start", ">i8")])
 _WORD = np.dtype(">i8")
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A store that was made of an application's changelog.
+
+    Attributes:
+        records: How many it had.
+        clocks: Those that the node that writes the store must go on with, as far as the changelog tells: of windows and
+            sessions ``store_time`` and ``stream_time``, of a side of a stream-stream join ``left`` or ``right``; and
+            where arrivals are counted ``arrivals``, since the application counts anew with each start, and the job does
+            not. (The application restores the stores' clocks, and forgets stream time.)
+    """
+
+    records: int
+    clocks: Mapping[str, int]
+
+
 def import_changelog(
     store: StoreDescription,
     schema: pa.Schema,
@@ -54,7 +70,7 @@ def import_changelog(
     clock_ms: int = NO_TIMESTAMP,
     clocks: Mapping[str, int] | None = None,
     semantics: Semantics = "kip",
-) -> int:
+) -> Imported:
     """Writes what a live application's changelog holds into a store that is empty.
 
     Args:
@@ -67,12 +83,11 @@ def import_changelog(
         form: How the application writes keys and values.
         clock_ms: Of windows, sessions and deduplications: the clock that the store goes by; `NO_TIMESTAMP`: that of
             the newest window or session, as after a restore of Kafka's.
-        clocks: Those of the node that writes the store. In the buffer of a stream-table join and in a stream-stream
-            join ``arrivals`` must go on from `ARRIVALS`: the application counts anew with each start, the job does not.
+        clocks: Those of the node that writes the store.
         semantics: Those of the job.
 
     Returns:
-        How many records there were.
+        How many records there were, and the clocks that the node must go on with.
 
     Raises:
         ConfigurationError: A store of this kind cannot be made of Kafka's records; or keys or values have no bytes of
@@ -80,24 +95,35 @@ def import_changelog(
         InputError: Bytes are not what the declared serde writes, or a record has another form.
         CorruptedDataError: A key is too short for a store of this kind.
     """
-    described = Described(store, schema, {}, semantics)
+    importer = importer_of(store, schema, form, semantics=semantics)
+    ours = (_imported(importer, batch) for batch in records)
+    arrivals = {"arrivals": ARRIVALS} if store.kind in _COUNTED else {}
+    begun = {**(clocks or {}), **arrivals}
+    count = restore(store, schema, ours, backend, clock_ms=clock_ms, clocks=begun, semantics=semantics)
+    return Imported(count, {**arrivals, **importer.clocks})
+
+
+def importer_of(
+    store: StoreDescription, schema: pa.Schema, form: StoreFormat = AS_KAFKA, *, semantics: Semantics = "kip"
+) -> Importer:
+    """What makes a store's own records of an application's. Arguments and errors as of `import_changelog`."""
     made = _IMPORTERS.get(store.kind)
     if made is None:
         raise ConfigurationError(
             f"a {store.kind} store cannot be made of what Kafka Streams logs", store=store.name, next_step=_WAY_OUT
         )
-    importer = made(described, form)
-    ours = (_imported(importer, batch) for batch in records)
-    begun = {**(clocks or {}), "arrivals": ARRIVALS} if store.kind in _COUNTED else clocks
-    return restore(store, schema, ours, backend, clock_ms=clock_ms, clocks=begun, semantics=semantics)
+    return made(Described(store, schema, {}, semantics), form)
 
 
 _COUNTED = ("join-buffer", "join-window")
 _WAY_OUT = "begin the job early enough for what this store holds to be replayed, and let it begin empty"
 
 
-class _Importer(Protocol):
+class Importer(Protocol):
     """Of one store."""
+
+    clocks: dict[str, int]
+    """See `Imported`: what the records so far tell."""
 
     def keys(self, raws: Column) -> pa.Array:
         """Keys as our changelog has them."""
@@ -106,7 +132,7 @@ class _Importer(Protocol):
         """Values, where null stays null, and timestamps (int64 ms) as our changelog has them."""
 
 
-def _imported(importer: _Importer, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _imported(importer: Importer, batch: pa.RecordBatch) -> pa.RecordBatch:
     keys, (values, timestamp) = importer.keys(batch.column("key")), importer.values(batch)
     return pa.RecordBatch.from_arrays([keys, values.cast(pa.binary()), timestamp], ["key", "value", "timestamp"])
 
@@ -115,17 +141,23 @@ class _Pairs:
     """Keys and values that the application's serdes write."""
 
     def __init__(self, described: Described, form: StoreFormat, *, aggregates: bool = True) -> None:
+        self.clocks: dict[str, int] = {}
         self._name = described.name
         self._keys = LiveKeys(described, form.key)
         self._values = LiveValues(described, form, aggregates=aggregates)
 
     def keys(self, raws: Column) -> pa.Array:
-        """See `_Importer`."""
+        """See `Importer`."""
         return self._keys.read(raws)
 
     def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `_Importer`."""
+        """See `Importer`."""
         return self._values.read(batch.column("value")), batch.column("timestamp")
+
+    def _advance(self, clock: str, times: np.ndarray[tuple[int], Any]) -> None:
+        """Takes up some times (ms)."""
+        if len(times):
+            self.clocks[clock] = max(self.clocks.get(clock, NO_TIMESTAMP), int(times.max()))
 
 
 class _Suffixed(_Pairs):
@@ -134,13 +166,17 @@ class _Suffixed(_Pairs):
     _suffix: np.dtype[Any]
 
     def keys(self, raws: Column) -> pa.Array:
-        """See `_Importer`."""
+        """See `Importer`."""
         plain, suffixes = split_tail(raws, self._suffix, self._name)
         self._check_suffixes(suffixes)
+        self._told(suffixes)
         return joined(self._keys.read(plain), packed(suffixes))
 
     def _check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         """Refuses those that are not of such a store."""
+
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        """Takes up what they tell of the clocks."""
 
 
 class _Windows(_Suffixed):
@@ -154,11 +190,24 @@ class _Windows(_Suffixed):
                 "a window has a sequence number: the application's store retains duplicates, ours does not"
             )
 
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        self._advance("store_time", suffixes["start"])
+
+    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+        """See `Importer`; a window has the timestamp of the newest record that it has taken up."""
+        values, timestamp = super().values(batch)
+        self._advance("stream_time", timestamp.to_numpy()[np.asarray(batch.column("value").is_valid())])
+        return values, timestamp
+
 
 class _Sessions(_Suffixed):
-    """Sessions."""
+    """Sessions: the newest record that was taken up is the end of one."""
 
     _suffix = _SESSION
+
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        for clock in ("store_time", "stream_time"):
+            self._advance(clock, suffixes["end"])
 
 
 class _JoinWindow(_Suffixed):
@@ -168,6 +217,10 @@ class _JoinWindow(_Suffixed):
 
     def __init__(self, described: Described, form: StoreFormat) -> None:
         super().__init__(described, form, aggregates=False)
+        self._side = str(described.settings["side"])
+
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        self._advance(self._side, suffixes["start"])
 
 
 class _Buffered(_Pairs):
@@ -178,7 +231,7 @@ class _Buffered(_Pairs):
         self._own = serde_for(self._values.type)
 
     def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `_Importer`."""
+        """See `Importer`."""
         there = np.flatnonzero(np.asarray(batch.column("value").is_valid()))
         buffered = decode(batch.column("value").take(pa.array(there)).to_pylist(), self._name)
         parts = {name: self._own_bytes(getattr(buffered, name)) for name in ("prior", "old", "new")}
@@ -202,14 +255,14 @@ class _Suppression(_Buffered):
         self._suffix = np.dtype((_WORD, (words,))) if words else None
 
     def keys(self, raws: Column) -> pa.Array:
-        """See `_Importer`."""
+        """See `Importer`."""
         if self._suffix is None:
             return self._keys.read(raws)
         plain, words = split_tail(raws, self._suffix, self._name)
         return joined(self._keys.read(plain), packed(words))
 
     def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `_Importer`; refuses the bytes of old versions of Kafka Streams."""
+        """See `Importer`; refuses the bytes of old versions of Kafka Streams."""
         name, version = VERSION_HEADER
         for value, headers in zip(batch.column("value"), batch.column("headers").to_pylist(), strict=True):
             if value.is_valid and {"key": name, "value": version} not in (headers or []):
@@ -225,13 +278,13 @@ class _JoinBuffer(_Buffered):
     """What waits for a table."""
 
     def keys(self, raws: Column) -> pa.Array:
-        """See `_Importer`."""
+        """See `Importer`."""
         heads, rest = split_head(raws, BUFFER_HEAD, self._name)
         plain, tails = split_tail(rest, BUFFER_TAIL, self._name)
         return joined(packed(heads), self._keys.read(plain), packed(tails))
 
 
-_IMPORTERS: dict[str, Callable[[Described, StoreFormat], _Importer]] = {
+_IMPORTERS: dict[str, Callable[[Described, StoreFormat], Importer]] = {
     "key-value": _Pairs,
     "versioned": _Pairs,
     "window": _Windows,

@@ -46,6 +46,7 @@ class RestoringSuppression:
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `statelib.changelog.restore`."""
+        self._has_run = True
         last = last_of_each(keys)
         raw_keys, kept = keys.take(pa.array(last)), values.take(pa.array(last))
         plain, start, end = self._split(raw_keys)

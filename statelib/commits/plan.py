@@ -128,7 +128,7 @@ def plan(
             return NothingToDo(job.name, "replayed-further", number)
     with fenced(warehouse, job.name, number + 1):
         archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
-        sources = _source_topics(archives)
+        sources = source_topics(archives)
         if head is not None:
             _check_sources(job, head, sources)
             check_rollbacks(warehouse, head, sources)
@@ -152,7 +152,7 @@ def plan(
         migrates = evolution is not None and bool(evolution.migrations)
         if not new_records and not migrates and (head is None or end_of_input == "hold"):
             return NothingToDo(job.name, "no-new-records", number)
-        return _settle(
+        return settle_plan(
             warehouse,
             Plan(
                 job=job.name,
@@ -216,7 +216,8 @@ def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | No
     )
 
 
-def _source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ...]:
+def source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ...]:
+    """What the archives of a job's sources are, by topic."""
     return tuple(
         SourceTopic(
             topic=topic,
@@ -331,7 +332,7 @@ def _tasks(
     )
 
 
-def _settle(warehouse: Storage, wanted: Plan) -> Plan:
+def settle_plan(warehouse: Storage, wanted: Plan) -> Plan:
     """The plan that stands for ``wanted``: the open try if it is the same, else the next try, stored here."""
     runs = Runs(warehouse, wanted.job)
     tries = list(runs.attempts(wanted.commit))

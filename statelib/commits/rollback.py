@@ -174,6 +174,7 @@ def commit_again(
             "created_at_ms": now_ms,
             "rolled_back_to": target.commit,
             "evolution": None,
+            "taken_over": None,
         }
     )
     step("rollback.before-create")
@@ -254,6 +255,7 @@ def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> 
                 "rolled_back_to": target.commit,
                 "begun_anew": None,
                 "evolution": None,
+                "taken_over": None,
             }
         )
         step("rollback.before-plan")

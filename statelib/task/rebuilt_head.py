@@ -7,32 +7,25 @@ given again it ends as if it had not been. Tasks whose files are whole keep them
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.changelog import rebuild
 from statelib.changelog.rebuild import logged_stores
-from statelib.checkpoint import Checkpoints
-from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.hold import check_free
-from statelib.commits.layout import CommitLog, JobLayout, changelog_topic
-from statelib.commits.leftovers import attempt_name
+from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.commits.publish import publish
 from statelib.commits.rollback import check_no_replay_open, commit_again, open_replay, plan_again
 from statelib.commits.verify import Damage, damaged_states
 from statelib.errors import ConfigurationError
-from statelib.manifests import CommittedTask
 from statelib.storage import Storage
-from statelib.stores.backend import WriteBatch
-from statelib.stores.rocksdb import RocksDbBackend
-from statelib.task.state import POSITION_FAMILY, POSITION_KEY
+from statelib.task.made_state import make_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.manifests import Commit, Plan, StateManifest
+    from statelib.manifests import Commit, CommittedTask, Plan, TaskPosition
+    from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings
 
 
@@ -79,35 +72,15 @@ class TaskRebuild:
             CorruptedDataError: A changelog is damaged, or does not go as far as the commit.
             RetryableError: The disk is full, or the warehouse does not answer.
         """
-        settings, head, task_id = self.settings, self.head, self.task_id
-        warehouse = Storage(settings.warehouse, settings.storage_options)
-        local, position = Path(settings.state_dir), head.tasks[task_id].position
-        directory = local / "attempts" / head.job / attempt_name(head.job, self.plan.run_id, task_id, attempt)
-        checkpoints = Checkpoints(
-            warehouse,
-            JobLayout(head.job).state(task_id),
-            local / "cache" / head.job / task_id,
-            at_once=settings.parallel_transfers,
-        )
-        with local_errors("make a working directory for the state", directory):
-            shutil.rmtree(directory, ignore_errors=True)
-            directory.mkdir(parents=True)
-        try:
-            families = [family for store in logged_stores(warehouse, head, task_id) for family in store.families]
-            backend = RocksDbBackend(
-                directory / "db", memory_bytes=settings.memory_budget_bytes, families=[POSITION_FAMILY, *families]
-            )
-            try:
-                rebuild(warehouse, head, task_id, backend)
-                write = WriteBatch()
-                write.put(POSITION_FAMILY, POSITION_KEY, position.encode())
-                backend.write(write)
-                state = _saved(backend, directory / "snapshot", checkpoints, self.plan)
-            finally:
-                backend.close()
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-        return CommittedTask(state=state, position=position)
+        head, task_id = self.head, self.task_id
+        warehouse = Storage(self.settings.warehouse, self.settings.storage_options)
+
+        def fill(backend: Backend) -> TaskPosition:
+            rebuild(warehouse, head, task_id, backend)
+            return head.tasks[task_id].position
+
+        stores = logged_stores(warehouse, head, task_id)
+        return make_state(self.settings, self.plan, task_id, stores, fill, attempt=attempt)
 
 
 def preview_rebuild(warehouse: Storage, job: str, *, everything: bool = False, at_once: int = 4) -> RebuildPreview:
@@ -207,9 +180,3 @@ def _ends(warehouse: Storage, head: Commit, task_id: str) -> dict[str, int]:
         store.name: offsets[f"{changelog_topic(head.job, store.name)}/{partition}"]
         for store in logged_stores(warehouse, head, task_id)
     }
-
-
-def _saved(backend: RocksDbBackend, snapshot: Path, checkpoints: Checkpoints, plan: Plan) -> StateManifest:
-    backend.flush()
-    backend.checkpoint(snapshot)
-    return checkpoints.save(snapshot, None, run_id=plan.run_id)

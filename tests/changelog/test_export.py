@@ -102,7 +102,7 @@ def came_back(
 ) -> MemoryBackend:
     described, backend = store.described, MemoryBackend()
     clocks = commit.tasks[f"{described.store.sub_topology}_{partition}"].position.clocks.get(described.store.node, {})
-    count = import_changelog(
+    imported = import_changelog(
         described.store,
         described.schema,
         batches,
@@ -112,7 +112,7 @@ def came_back(
         clocks=clocks,
         semantics=described.semantics,
     )
-    assert count == sum(map(len, batches))
+    assert imported.records == sum(map(len, batches))
     return backend
 
 

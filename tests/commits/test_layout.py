@@ -26,6 +26,7 @@ from statelib.manifests import (
     StateFile,
     StateManifest,
     StoreDescription,
+    TakenOver,
     TaskPosition,
     TopologyDescription,
 )
@@ -118,8 +119,8 @@ def test_damaged_documents_are_told_from_newer_ones():
     storage.put(path, b"[]")
     with pytest.raises(CorruptedDataError, match="not a JSON object"):
         log.read(1)
-    storage.put(path, a_commit(1).model_copy(update={"format_version": 5}).encode())
-    with pytest.raises(ConfigurationError, match=r"format version 5.*install the newer"):
+    storage.put(path, a_commit(1).model_copy(update={"format_version": 6}).encode())
+    with pytest.raises(ConfigurationError, match=r"format version 6.*install the newer"):
         log.read(1)
 
 
@@ -147,6 +148,13 @@ def test_commit_bytes():
     """What an older Hindstream has written stays readable: these bytes never change for a version."""
     end = b' "sinks": [],\n "sources": [],\n "tasks": {},\n "until_ms": null\n}\n'
     assert a_commit(3).encode() == (
+        b'{\n "checksum": "1ed217f406adb8f4e38f27acb81ab7713e0eacdb9b65ccaab41fb20781e4b6a2",\n'
+        b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "evolution": null,\n "fingerprint": "f",\n'
+        b' "format_version": 5,\n "job": "j",\n "rolled_back_to": null,\n "run_id": "00000003-1",\n'
+        b' "semantics": null,\n "sinks": [],\n "sources": [],\n "taken_over": null,\n "tasks": {},\n'
+        b' "until_ms": null\n}\n'
+    )
+    fourth = (
         b'{\n "checksum": "e978c193f5326426a5cd0687c1382eedd17954947ebde8646ea724e848609a51",\n'
         b' "commit": 3,\n "created_at_ms": 3,\n "end_of_input": "hold",\n "evolution": null,\n "fingerprint": "f",\n'
         b' "format_version": 4,\n "job": "j",\n "rolled_back_to": null,\n "run_id": "00000003-1",\n'
@@ -163,7 +171,7 @@ def test_commit_bytes():
         b' "format_version": 2,\n' + rest
     )
     first = b'{\n "commit": 3,\n "created_at_ms": 3,\n "fingerprint": "f",\n "format_version": 1,\n' + rest
-    for version, written in ((1, first), (2, second), (3, third)):
+    for version, written in ((1, first), (2, second), (3, third), (4, fourth)):
         commit = Commit.decode(written, file="c")
         assert commit == a_commit(3).model_copy(update={"format_version": version})
         assert Commit.decode(commit.encode(), file="c") == commit
@@ -198,20 +206,20 @@ def test_document_bytes():
         tasks=(PlannedTask(task_id="0_0", sub_topology=0, partition=0, sources=(source,)),), sink_partitions={"s": 2},
     )  # fmt: skip
     assert b"".join(plan.encode().split()) == (
-        b'{"begun_anew":null,"checksum":"b20bff86975ff3e923ad19dd4ed14c5ac569be5da59d0ed7e8dc4c6aabd06721",'
-        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","format_version":4,'
+        b'{"begun_anew":null,"checksum":"ebd93d812a9897bac89a487a7c364777abbebcdd0bb55709297092ad2a3c906c",'
+        b'"commit":1,"created_at_ms":8,"end_of_input":"hold","evolution":null,"fingerprint":"f","format_version":5,'
         b'"job":"j","rolled_back_to":null,"run_id":"00000001-1","semantics":null,'
-        b'"sink_partitions":{"s":2},"sources":[],"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
+        b'"sink_partitions":{"s":2},"sources":[],"taken_over":null,"tasks":[{"partition":0,"sources":[{"end_offset":9,"partition":0,'
         b'"records":5,"start_offset":3,"topic":"t"}],"sub_topology":0,"task_id":"0_0"}],"until_ms":7}'
     )
     audit = Audit(run_id="00000001-1", success=True, checks=(), data_docs=None, seconds=0.5)
     assert b"".join(audit.encode().split()) == (
-        b'{"checks":[],"checksum":"232dc3db19b42e0787c2017ba2cb8f34292822c1e79074effa344195124923a6",'
-        b'"data_docs":null,"format_version":4,"run_id":"00000001-1","seconds":0.5,"success":true}'
+        b'{"checks":[],"checksum":"6daaa5a3e62e53861b1cca882b17624d9069830708d7598b8aef8c7a156cc6b6",'
+        b'"data_docs":null,"format_version":5,"run_id":"00000001-1","seconds":0.5,"success":true}'
     )
     assert b"".join(Maintenance(oldest_restorable=4, cleaned_through=3, swept_through=5).encode().split()) == (
-        b'{"checksum":"fa8bdda117c4dfde352b223b00c589af69c3305f586ce7ac661027b7890d4f79",'
-        b'"cleaned_through":3,"format_version":4,"oldest_restorable":4,"swept_through":5}'
+        b'{"checksum":"3c9b31b4fc308fb62715c87268d6b2649cfb3c16ed12503b53491c8d6af9fad2",'
+        b'"cleaned_through":3,"format_version":5,"oldest_restorable":4,"swept_through":5}'
     )
     file = StateFile(name="7.sst", sha256="ab", size_bytes=3, run_id="00000001-1")
     assert json.loads(file.model_dump_json()) == {
@@ -219,8 +227,8 @@ def test_document_bytes():
     }  # fmt: skip
     notice = Rollback(topic="t", job="j", commit=5, rolled_back_to=2, end_offsets={0: 7})
     assert b"".join(notice.encode().split()) == (
-        b'{"checksum":"2b015dee79f93588113925ca9a0c53298ebda053a4870a1b1100393dcd386f0c",'
-        b'"commit":5,"end_offsets":{"0":7},"format_version":4,"job":"j","rolled_back_to":2,"topic":"t"}'
+        b'{"checksum":"6a9f33ca55dfaf09a92e35a51095154a1606bf80764c500da5126dc81389c8bf",'
+        b'"commit":5,"end_offsets":{"0":7},"format_version":5,"job":"j","rolled_back_to":2,"topic":"t"}'
     )
     small = ArchiveFile(
         path="partition=0/00-a.parquet", partition=0, rows=1, size_bytes=2, first_offset=3, last_offset=3,
@@ -234,16 +242,16 @@ def test_document_bytes():
         b'"null_values":null,"partition":0,"path":"partition=0/00-a.parquet","rows":1,"sha256":null,"size_bytes":2}'
     )
     assert b"".join(rewrite.encode().split()) == (
-        b'{"checksum":"acb70d887842b7f2f5ee028f2baab42fd2471b3489f7ccb4476c30bccddaf741","cleaned":{"2":7},"created_at_ms":9,"files":['
+        b'{"checksum":"c5e6c8dca822f15d381f6cdf83e7a8e808943279f9e6b525f829dc08b75b8d38","cleaned":{"2":7},"created_at_ms":9,"files":['
         + file_json
-        + b'],"format_version":4,"job":"j","replaced":['
+        + b'],"format_version":5,"job":"j","replaced":['
         + file_json
         + b","
         + file_json
         + b'],"rewrite":4,"topic":"t"}'
     )
     assert b"".join(Rewriting(looked_through=8, reclaimed={"t": 3}).encode().split()) == (
-        b'{"checksum":"2fe47b74336182db498048ccc7db40881118a651675d12cc01e1e1e1948c6c64","format_version":4,"looked_through":8,'
+        b'{"checksum":"599e11833eb476a57491c0b97bbd4889ca4875d32475b5307ccca2ec9e4eb04e","format_version":5,"looked_through":8,'
         b'"reclaimed":{"t":3}}'
     )
     node = NodeDescription(name="N", sub_topology=0, parents=("A",), settings={"node": "processor"})
@@ -253,8 +261,8 @@ def test_document_bytes():
     )  # fmt: skip
     topology = TopologyDescription(fingerprint="f", nodes=(node,), stores=(store,))
     assert b"".join(topology.encode().split()) == (
-        b'{"checksum":"054ed7847e84dfb6503bf1f56759a91958d322de599eeb64fc6922cbafb577f4",'
-        b'"fingerprint":"f","format_version":4,'
+        b'{"checksum":"7d62f2795416785bf9fb912ed71acf1dacbff2aa0af6697369e69b10710bd085",'
+        b'"fingerprint":"f","format_version":5,'
         b'"nodes":[{"name":"N","parents":["A"],"settings":{"node":"processor"},"sub_topology":0}],'
         b'"stores":[{"arrow_schema":"AA==","families":["s","s.by-start"],"kind":"window","name":"s","node":"N",'
         b'"settings":{"retention_ms":7},"sub_topology":0}]}'
@@ -267,6 +275,11 @@ def test_document_bytes():
         b'"nodes":{"N":"M"}}'
     )
     assert written in b"".join(changed.encode().split())
+    taken = TakenOver(application_id="a", changelogs={"s": {0: 7}}, times={"t/0": 9})
+    begun = plan.model_copy(update={"taken_over": taken})
+    assert Plan.decode(begun.encode(), file="p") == begun
+    written = b'"taken_over":{"application_id":"a","changelogs":{"s":{"0":7}},"times":{"t/0":9}}'
+    assert written in b"".join(begun.encode().split())
     storage, log = log_of(0)
     log.advise_head(12)
     assert storage.get(log.layout.head_hint) == b'{"commit": 12}\n'

@@ -29,9 +29,7 @@ def warehouse(tmp_path):
 def test_a_rollback_is_the_newest_run_and_replays_nothing(warehouse):
     rollback(warehouse, "counting", 1, now_ms=3)
     assert find_plan(warehouse, "counting", None).run_id == "00000003-1"
-    with pytest.raises(
-        ConfigurationError, match=r"a rollback to commit 1, or a rebuild of it: it replays nothing.*hindstream plan"
-    ):
+    with pytest.raises(ConfigurationError, match=r"the run replays nothing: rollback to 1.*hindstream plan"):
         find_replay(warehouse, "counting", None)
     assert find_replay(warehouse, "counting", "00000002-1").commit == 2
     planned = plan(toy.job(), warehouse, now_ms=1)

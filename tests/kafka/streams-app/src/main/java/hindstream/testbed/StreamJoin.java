@@ -9,11 +9,13 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.ValueJoiner;
 
 /**
- * Outer join of two streams within a window: topics "asks" and "bids" (strings) give "pairs": "ask+bid".
+ * Join of two streams within a window: topics "asks" and "bids" (strings) give "pairs": "ask+bid".
  *
- * <p>Settings: topology.window.size.ms (ten seconds), topology.window.grace.ms (five seconds).
+ * <p>Settings: topology.window.size.ms (ten seconds), topology.window.grace.ms (five seconds),
+ * topology.join.inner (else it is an outer one).
  */
 final class StreamJoin {
   private StreamJoin() {}
@@ -25,11 +27,13 @@ final class StreamJoin {
         builder.stream(settings.topic("asks"), Consumed.with(String(), String()).withName("asks"));
     KStream<String, String> bids =
         builder.stream(settings.topic("bids"), Consumed.with(String(), String()).withName("bids"));
-    asks.outerJoin(
-            bids,
-            (ask, bid) -> ask + "+" + bid,
-            JoinWindows.ofTimeDifferenceAndGrace(size, grace),
-            StreamJoined.with(String(), String(), String()).withName("pair").withStoreName("pair"))
+    ValueJoiner<String, String, String> joiner = (ask, bid) -> ask + "+" + bid;
+    JoinWindows windows = JoinWindows.ofTimeDifferenceAndGrace(size, grace);
+    StreamJoined<String, String, String> joined =
+        StreamJoined.with(String(), String(), String()).withName("pair").withStoreName("pair");
+    (settings.has("topology.join.inner")
+            ? asks.join(bids, joiner, windows, joined)
+            : asks.outerJoin(bids, joiner, windows, joined))
         .to(settings.topic("pairs"), Produced.with(String(), String()).withName("pairs"));
   }
 }
