@@ -132,6 +132,9 @@ def test_what_cannot_be_handed_over(broker: Broker, unique: str, tmp_path: Path,
         hand_over(Handover("windows", unique, topics={"amounts": other}), settings)
     with pytest.raises(ConfigurationError, match="Unknown topic"):
         hand_over(Handover("windows", unique, topics={"amounts": "nowhere"}), settings)
+    source = Handover("windows", unique, topics=topics, changelogs={"count-store": topics["amounts"]})
+    with pytest.raises(ConfigurationError, match="the store's changelog is a source topic"):
+        hand_over(source, settings, replace=True)
     handover = Handover("windows", unique, topics=topics, leave_out=("final-counts-store", "final-sums-store"))
     taken = cluster.create_topic(f"{unique}-sum-store-changelog", PARTITIONS)
     with pytest.raises(ConfigurationError, match="there is such a topic already") as caught:

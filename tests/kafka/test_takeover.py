@@ -6,7 +6,7 @@ Together they make what an application makes that does both parts without a stop
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from hindstream.takeover import run_takeover
 from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.takeover import take_over
@@ -94,6 +95,7 @@ class Case:
         semantics: Of the job.
         at_once: Whether the topics are filled before the application starts, which then takes up both by time.
         compared: Makes of a sink's records what has to be equal.
+        changelogs: Source topics that are changelogs, by store.
     """
 
     app: str
@@ -107,6 +109,7 @@ class Case:
     semantics: str = "kafka-4.3"
     at_once: bool = False
     compared: Callable[[Made], object] = list
+    changelogs: Mapping[str, str] = field(default_factory=dict)
 
 
 def sessions() -> StreamsBuilder:
@@ -218,7 +221,23 @@ def repartition_case() -> Case:
     )
 
 
-CASES = [windows_case, sessions_case, versioned_case, join_case, repartition_case]
+def optimized_case() -> Case:
+    """The table's changelog is its source topic, up to where the application stands."""
+    chance = CHANCE()
+    return Case(
+        "plain-table",
+        partial(priced, "prices-store"),
+        {"prices": STRING, "orders": STRING},
+        {"priced": (STRING, STRING)},
+        {"prices": prices(chance, 300, 1_000_000, 1_200_000), "orders": [("key-1", "x", 1_000)]},
+        {"prices": prices(chance, 100, 1_200_001, 1_230_000), "orders": orders(chance, 1_240_000)},
+        ("prices-store",),
+        (("topology.optimization", "all"),),
+        changelogs={"prices-store": "prices"},
+    )
+
+
+CASES = [windows_case, sessions_case, versioned_case, join_case, repartition_case, optimized_case]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -240,7 +259,9 @@ class Bed:
         self.warehouse = Storage(str(folder / "warehouse"))
         sinks = tuple(KafkaTopic(f"{self.live}-{n}", *of, archive=n) for n, of in case.sinks.items())
         self.job = Job("job", case.builder().build(), kafka_sinks=sinks)
-        self.handover = Handover("job", self.live, topics={n: f"{self.live}-{n}" for n in case.sources})
+        changelogs = {store: f"{self.live}-{topic}" for store, topic in case.changelogs.items()}
+        topics = {topic: f"{self.live}-{topic}" for topic in case.sources}
+        self.handover = Handover("job", self.live, topics=topics, changelogs=changelogs)
         for prefix in self.prefixes.values():
             for topic in (*case.sources, *case.sinks):
                 broker.cluster.create_topic(f"{prefix}-{topic}", PARTITIONS)
@@ -371,7 +392,9 @@ def test_stopped_anywhere_the_job_is_held_until_it_is_given_again(
     assert {store: bed.shown(store) for store in bed.case.dumped} == stores
 
 
-def test_an_application_that_moves_meanwhile(broker: Broker, unique: str, tmp_path: Path, spark: SparkSession) -> None:
+def test_an_application_that_moves_meanwhile(
+    broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     bed = Bed(repartition_case(), broker, unique, tmp_path)
     bed.run_app("stops", bed.case.first)
     bed.archive()
@@ -385,7 +408,10 @@ def test_an_application_that_moves_meanwhile(broker: Broker, unique: str, tmp_pa
         take_over(bed.job, bed.handover, bed.settings)
     assert CommitLog(bed.warehouse, "job").head() is None
     bed.archive()
-    take_over(bed.job, bed.handover, bed.settings)
+    run_takeover(bed.job, bed.handover, bed.settings, stopped=False)
+    said = capsys.readouterr().out
+    assert f"{bed.live}-totals-store-changelog"[:40] in said
+    assert said.rstrip().endswith("commit 1.")
     assert {store: bed.shown(store) for store in bed.case.dumped} == moved[0]
 
 
