@@ -208,9 +208,9 @@ class _Application:
         """Makes sure that nothing is under way between the application's own sub-topologies."""
         prefix, suffix = f"{self._handover.application_id}-", "-repartition"
         besides = {self._handover.kafka_topic(topic) for topic in self._job.topology.source_topics}
-        mentioned = {topic for topic, _ in committed if topic.startswith(prefix)}
-        named = {name for name in self._cluster.topic_names() if name.startswith(prefix) and name.endswith(suffix)}
-        for name in sorted((mentioned | named) - besides):
+        mentioned = {topic for topic, _ in committed}
+        own = {name for name in self._cluster.topic_names() if name.startswith(prefix)} - besides
+        for name in sorted(name for name in own if name in mentioned or name.endswith(suffix)):
             unread = _unread(self._cluster.topic(name), committed)
             if unread:
                 what = f"the application has not read {unread} records of its own"

@@ -15,7 +15,7 @@ from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.plan import source_topics
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.topologies import settle_topology
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
+from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
 from statelib.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
 from statelib.steps import step
 
@@ -79,13 +79,15 @@ def plan_taking_over(
         describe: Describes the job's topology, given the archives of its sources.
 
     Raises:
-        ConfigurationError: A source has no archive, or that does not reach from before the application's offset to it;
-            or a sink's archive is somebody else's.
+        ConfigurationError: A source has no archive, or that does not go as far as the application has come; a
+            changelog has other partitions than the job has tasks; or a sink's archive is somebody else's.
+        InputError: An archive begins behind where the application stands.
     """
     archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
     for topic, offsets in reached.offsets.items():
         _check_reached(archives[topic], offsets)
     counts = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
+    _check_changelogs(job, counts, reached)
     settle_topology(
         warehouse,
         job.name,
@@ -124,17 +126,33 @@ def plan_taking_over(
     )
 
 
+def _check_changelogs(job: JobDefinition, tasks: Mapping[int, int], reached: Reached) -> None:
+    """Makes sure that each task finds its share of each store: the partition of the changelog that has its number."""
+    for sub in job.topology.sub_topologies:
+        for store in sub.stores:
+            found = reached.changelogs.get(store.name)
+            if found is not None and sorted(found) != list(range(tasks[sub.index])):
+                what = f"the changelog has {len(found)} partitions, and the job {tasks[sub.index]} tasks with the store"
+                step = "give the repartition topic before it as many partitions as the application's has"
+                raise ConfigurationError(what, job=job.name, store=store.name, next_step=step)
+
+
 def _check_reached(archive: TopicArchive, offsets: Mapping[int, int]) -> None:
     """Makes sure that the job can go on from some offsets."""
     if sorted(offsets) != list(range(archive.partitions)):
         what = f"the topic has {len(offsets)} partitions in Kafka, and {archive.partitions} in its archive"
         step = "archive the topic as it is now, under another name"
         raise ConfigurationError(what, topic=archive.topic, file=archive.uri, next_step=step)
-    for partition, end in archive.end_offsets().items():
-        if end < offsets[partition]:
-            what = f"the archive ends at offset {end}, and the application has come to {offsets[partition]}"
-            step = "archive what is missing: hindstream archive"
-            raise ConfigurationError(what, topic=archive.topic, partition=partition, file=archive.uri, next_step=step)
+    for partition, (begin, end) in archive.spans().items():
+        offset = offsets[partition]
+        place = {"topic": archive.topic, "partition": partition, "file": archive.uri}
+        if end < offset:
+            what = f"the archive ends at offset {end}, and the application has come to {offset}"
+            raise ConfigurationError(what, **place, next_step="archive what is missing: hindstream archive")
+        if offset < begin:
+            what = f"the application has come to offset {offset}, and the archive begins at {begin}"
+            step = "let the application read what Kafka still has, or begin the job anew from there"
+            raise InputError(what, **place, next_step=step)
 
 
 def _positions(sub: SubTopology, partition: int, reached: Reached) -> tuple[SourceRange, ...]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
+    from statelib.topics.version import TopicVersion
 
 FORMAT_VERSION = 1
 
@@ -86,7 +87,7 @@ class KafkaCopy:
 
     def position(self, partition: int) -> int | None:
         """The next offset to copy; None: the partition has not been begun."""
-        return self.archive.last_transaction(f"{_POSITION}/{partition}")
+        return copied_to(self.archive, partition)
 
     def quarantine_position(self, partition: int) -> int | None:
         """The offset from which on undecodable records are not in quarantine yet; None: none of them is.
@@ -105,7 +106,7 @@ class KafkaCopy:
             found.append(
                 CopiedPartition(
                     partition,
-                    begin=self.archive.last_transaction(f"{_BEGIN}/{partition}") or 0,
+                    begin=copied_from(self.archive, partition) or 0,
                     position=position,
                     read=_rows(self.archive, partition, position),
                     quarantined=_rows(self.quarantine, partition, position),
@@ -163,6 +164,16 @@ class KafkaCopy:
                 lost = self.archive.last_transaction(f"{_LOST}/{partition}") or 0
                 also.append((f"{_LOST}/{partition}", lost + copied.lost))
         self.archive.append_at(files, moves, also=also, time_ms=time_ms)
+
+
+def copied_from(archive: TopicVersion, partition: int) -> int | None:
+    """The first offset that was there when a copy began; None: the archive is no copy, or has not begun there."""
+    return archive.last_transaction(f"{_BEGIN}/{partition}")
+
+
+def copied_to(archive: TopicVersion, partition: int) -> int | None:
+    """The next offset to copy; None as of `copied_from`."""
+    return archive.last_transaction(f"{_POSITION}/{partition}")
 
 
 def set_aside(

@@ -76,7 +76,7 @@ def plan_slice(
     elif end_offsets is not None:
         ends = _checked_ends(archive, starts, end_offsets)
     else:
-        ends = {p: max(starts[p], end) for p, end in archive.end_offsets().items()}
+        ends = {p: max(starts[p], end) for p, (_, end) in archive.spans().items()}
     return [
         SourceSlice(archive.topic, p, starts[p], ends[p], _count(archive, p, starts[p], ends[p]))
         for p in range(archive.partitions)
@@ -89,8 +89,9 @@ def cut_at(archive: TopicArchive, until_ms: int) -> dict[int, int]:
     Raises:
         InputError: A file of the archive is damaged.
     """
-    ends = archive.end_offsets()
-    return {partition: _cut_partition(archive, partition, until_ms, end) for partition, end in ends.items()}
+    return {
+        partition: _cut_partition(archive, partition, until_ms, end) for partition, (_, end) in archive.spans().items()
+    }
 
 
 def _cut_partition(archive: TopicArchive, partition: int, until_ms: int, end_offset: int) -> int:
@@ -115,7 +116,8 @@ def _first_at_or_after(archive: TopicArchive, file: ArchiveFile, until_ms: int) 
 
 def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnLost) -> dict[int, int]:
     """Where the slice starts, after checking that the archive still has what comes then."""
-    first, end = archive.start_offsets(), archive.end_offsets()
+    spans = archive.spans()
+    first, end = ({partition: span[n] for partition, span in spans.items()} for n in (0, 1))
     if given is None:
         return first
     if sorted(given) != list(range(archive.partitions)):
@@ -138,7 +140,7 @@ def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnL
 
 
 def _checked_ends(archive: TopicArchive, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
-    last = archive.end_offsets()
+    last = {partition: end for partition, (_, end) in archive.spans().items()}
     if sorted(ends) != list(range(archive.partitions)):
         what = f"a slice that ends at offsets needs one for each of the topic's {archive.partitions} partitions"
         raise ConfigurationError(what, topic=archive.topic, setting="end_offsets")

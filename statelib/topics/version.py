@@ -19,6 +19,7 @@ import pyarrow as pa
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage import Storage
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog
+from statelib.topics.kafka_copy import copied_from, copied_to
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 
@@ -135,6 +136,19 @@ class TopicVersion:
     def end_offsets(self) -> dict[int, int]:
         """By partition, the offset after the last one that the archive holds; where it holds none, 0."""
         return {partition: self._files.end_offset(partition) for partition in range(self.partitions)}
+
+    def spans(self) -> dict[int, tuple[int, int]]:
+        """By partition, the offsets that the archive speaks for: from its first record to behind its last one.
+
+        A copy of a Kafka topic speaks for all from where it began to where it has come: what Kafka gives to no reader
+        leaves holes, also there.
+        """
+        found = {}
+        for partition, end in self.end_offsets().items():
+            begin = copied_from(self, partition)
+            first = self._files.start_offset(partition) if begin is None else begin
+            found[partition] = (first, max(end, copied_to(self, partition) or 0))
+        return found
 
     @property
     def rows(self) -> int:

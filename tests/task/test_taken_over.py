@@ -15,6 +15,7 @@ from statelib import BufferConfig, Materialized, Suppressed, TimeWindows, export
 from statelib.changelog import StoreFormat
 from statelib.changelog.import_records import importer_of
 from statelib.commits import Retention, maintain, rollback
+from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog
 from statelib.commits.plan import settle_plan
 from statelib.commits.taken_over import (
@@ -24,10 +25,11 @@ from statelib.commits.taken_over import (
     plan_taking_over,
     taken_over_by,
 )
-from statelib.errors import ConfigurationError, FencedError
+from statelib.errors import ConfigurationError, FencedError, InputError
 from statelib.schema_text import decode_schema
 from statelib.steps import observed
 from statelib.task.taken_over import TaskTakeover
+from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from tests.changelog.test_export import form_of, shares
 from tests.changelog.test_rebuild import (
     MINUTE,
@@ -239,6 +241,22 @@ def test_an_archive_that_does_not_reach_the_application(tmp_path: Path, live: Li
     other.archive("sales", SALES, TYPES, partitions=3)
     with pytest.raises(ConfigurationError, match="2 partitions in Kafka, and 3 in its archive"):
         taken_over(other, live.exported)
+
+
+def test_changelogs_of_other_partitions(pipeline: Pipeline, live: Live) -> None:
+    """A task would find nothing, or not all of it."""
+    for ends in ({0: 1}, {0: 1, 1: 1, 2: 1}):
+        other = replace(live.exported.reached, changelogs=dict.fromkeys(live.exported.reached.changelogs, ends))
+        with pytest.raises(ConfigurationError, match=f"the changelog has {len(ends)} partitions, and the job 2 tasks"):
+            taken_over(pipeline, replace(live.exported, reached=other))
+
+
+def test_an_archive_that_begins_later(tmp_path: Path, pipeline: Pipeline, live: Live) -> None:
+    archive = open_archive(pipeline.warehouse, "sales")
+    ranges = {p: CopiedRange(end + 9, end + 10) for p, end in archive.end_offsets().items()}
+    KafkaCopy(archive).advance([], ranges, origin="cluster/topic")
+    with pytest.raises(InputError, match="has come to offset .*, and the archive begins at"):
+        taken_over(pipeline, live.exported)
 
 
 @pytest.mark.parametrize("build", [first_of_each_key, streams_outer_joined], ids=lambda build: build.__name__)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
+from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from statelib.topics.slices import SourceSlice, cut_at, plan_slice
 from statelib.topics.writer import FileLimits
 from tests.reference.slices import cut
@@ -126,3 +127,26 @@ def test_what_the_archive_cannot_give(tmp_path):
         plan_slice(archive, {0: 12, 1: 0}, on_lost="accept")
     with pytest.raises(ConfigurationError, match="2 partitions now, the job has positions in 3"):
         plan_slice(archive, {0: 7, 1: 0, 2: 0})
+
+
+def test_a_copy_speaks_for_its_holes(tmp_path):
+    """Before the first record, behind the last one, and where there is none: markers, and what was compacted."""
+    archive = TopicArchive.create(str(tmp_path / "flights"), SCHEMA, 2, topic="flights")
+
+    def copied(partition, offsets, ranges):
+        with archive.writer(partition, attempt=f"a{offsets[0]}") as writer:
+            writer.write(topic_records(offsets, offsets))
+        KafkaCopy(archive.refresh()).advance(writer.close(), ranges, origin="cluster/topic")
+        return archive.refresh()
+
+    first = copied(0, [6, 8], {0: CopiedRange(5, 20), 1: CopiedRange(7, 9)})
+    assert plan_slice(first) == [SourceSlice("flights", 0, 5, 20, 2), SourceSlice("flights", 1, 7, 9, 0)]
+    assert cut_at(first, 8) == {0: 8, 1: 9}
+    assert cut_at(first, 9) == {0: 20, 1: 9}
+    second = copied(1, [600], {1: CopiedRange(9, 601)})
+    later = plan_slice(second, {0: 20, 1: 9})
+    assert later == [SourceSlice("flights", 0, 20, 20, 0), SourceSlice("flights", 1, 9, 601, 1)]
+    with pytest.raises(InputError, match="the job needs offset 4, but the topic archive starts at 5"):
+        plan_slice(second, {0: 4, 1: 9})
+    with pytest.raises(InputError, match="the topic archive ends at offset 601, but the job has replayed up to 602"):
+        plan_slice(second, {0: 20, 1: 602})
