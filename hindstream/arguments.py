@@ -11,6 +11,10 @@ from statelib.errors import ConfigurationError
 if TYPE_CHECKING:
     from statelib.config import Settings
 
+Stopped = Annotated[
+    bool,
+    typer.Option("--stopped", help="The application is at rest, where its group does not tell (protocol streams)."),
+]
 JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
 Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]

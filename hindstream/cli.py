@@ -18,6 +18,7 @@ from hindstream.arguments import (
     JobReference,
     RunId,
     Seal,
+    Stopped,
     Until,
     Warehouse,
     given_settings,
@@ -108,12 +109,6 @@ def archive(
     from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
     run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
-
-
-Stopped = Annotated[
-    bool,
-    typer.Option("--stopped", help="The application is at rest, where its group does not tell (protocol streams)."),
-]
 
 
 @app.command()

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindstream.arguments import Assignments, JobName, JobReference, Warehouse, given_settings, job_name
+from hindstream.arguments import (
+    Assignments,
+    JobName,
+    JobReference,
+    Stopped,
+    Warehouse,
+    given_settings,
+    job_name,
+)
+
+if TYPE_CHECKING:
+    from spark_jobs.kafka.live_migration import LiveStore
 
 migrate = typer.Typer(
     name="migrate",
@@ -88,3 +100,114 @@ def migrate_rollback(
     loaded = load_job(job)
     head = take_back(loaded, given_settings(settings, warehouse=warehouse), store)
     typer.echo(f"{loaded.name}: commit {head.commit} is the head.")
+
+
+live = typer.Typer(
+    name="live",
+    help="Make the store of a live Kafka Streams application versioned: KIP-889's procedure.\n\n"
+    "Stop the application, prepare, start it with its new store, stop it, verify, start it.\n\n"
+    "Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+migrate.add_typer(live)
+
+Application = Annotated[str, typer.Argument(metavar="APPLICATION", help="Its application.id.")]
+Store = Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")]
+Retention = Annotated[str, typer.Option(help="Of the versioned store: 7d, 36h, 90min or ISO 8601.")]
+StateDir = Annotated[Path, typer.Option(help="The application's state.dir on this host.")]
+ChangelogTopic = Annotated[str | None, typer.Option("--changelog", help="Its changelog, where that is another topic.")]
+
+
+@live.command("plan")
+def live_plan(
+    application: Application,
+    store: Store,
+    history_retention: Retention,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    settings: Assignments = None,
+) -> None:
+    """Show what the changelog still has, and what would be done; nothing is changed, the application may run.
+
+    Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.migrate_live import print_plan  # noqa: PLC0415
+
+    print_plan(_live(application, store, history_retention, state_dir, changelog), given_settings(settings))
+
+
+@live.command("prepare")
+def live_prepare(
+    application: Application,
+    store: Store,
+    history_retention: Retention,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Delete the store's local state on this host, and set min.compaction.lag.ms; on each host of the application.
+
+    Example: hindstream migrate live prepare rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.migrate_live import run_prepare  # noqa: PLC0415
+
+    run_prepare(
+        _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
+    )
+
+
+@live.command("verify")
+def live_verify(
+    application: Application,
+    store: Store,
+    history_retention: Retention,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Compare the latest values that this host has restored with the changelog. Exit code 74 if any differs.
+
+    Example: hindstream migrate live verify rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.migrate_live import run_verify  # noqa: PLC0415
+
+    run_verify(
+        _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
+    )
+
+
+@live.command("rollback")
+def live_rollback(
+    application: Application,
+    store: Store,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    former_lag: Annotated[int | None, typer.Option(help="min.compaction.lag.ms as it was; none: the broker's.")] = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Delete the store's local state on this host, and set min.compaction.lag.ms back.
+
+    Example: hindstream migrate live rollback rates-app rates --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.migrate_live import run_rollback  # noqa: PLC0415
+
+    of = _live(application, store, "0s", state_dir, changelog, stopped=stopped)
+    run_rollback(of, given_settings(settings), former_lag)
+
+
+def _live(
+    application: str, store: str, retention: str, state_dir: Path, changelog: str | None, *, stopped: bool = False
+) -> LiveStore:
+    from spark_jobs.kafka.live_migration import LiveStore  # noqa: PLC0415
+    from statelib.config import time_span_ms  # noqa: PLC0415
+
+    topic = changelog or f"{application}-{store}-changelog"
+    retention_ms = time_span_ms(retention, "--history-retention")
+    return LiveStore(application, store, state_dir, retention_ms, topic, stopped)

@@ -17,7 +17,15 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from spark_jobs.kafka.errors import REFUSED, kafka_errors
 from spark_jobs.kafka.offset_metadata import metadata_of, partition_time_ms
@@ -140,6 +148,15 @@ class Cluster:
         with self.errors(topic=name):
             entries = self._answer(self._admin.describe_configs([resource])[resource])
         return {entry.name: entry.value for entry in entries.values()}
+
+    def set_topic_config(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Changes some of a topic's configuration, and leaves the rest; None: what the broker gives. As `topic`."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        for key, value in config.items():
+            how = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+            resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=how))
+        with self.errors(topic=name):
+            self._answer(self._admin.incremental_alter_configs([resource])[resource])
 
     def ensure_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Creates a topic, with the cluster's replication, if there is none of the name.

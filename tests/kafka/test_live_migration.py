@@ -1,0 +1,164 @@
+"""The table of a real application becomes versioned, by KIP-889's steps, and plain again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hindstream.migrate_live import print_plan, run_prepare, run_rollback, run_verify
+from spark_jobs.kafka.cluster import Cluster
+from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
+from statelib.config import load_settings
+from statelib.errors import ConfigurationError, CorruptedDataError
+from tests.kafka.cluster import Message
+from tests.kafka.streams_app import StreamsApp
+from tests.kafka.test_exported_changelogs import KEYS, RETENTION_MS, in_order, prices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from statelib.config import Settings
+    from tests.kafka.broker import Broker
+    from tests.kafka.test_exported_changelogs import Rows
+
+pytestmark = pytest.mark.slow
+
+PARTITIONS = 2
+DAY_MS = 86_400_000
+
+
+class Bed:
+    """An application that can have either store."""
+
+    def __init__(self, broker: Broker, unique: str, folder: Path) -> None:
+        self.broker, self.id, self.folder = broker, unique, folder
+        self.settings: Settings = load_settings({"kafka": broker.settings}, environ={})
+        self.cluster = Cluster(self.settings)
+        self.store = LiveStore(unique, "prices-store", folder / "app", RETENTION_MS, f"{unique}-prices-store-changelog")
+        for topic in ("prices", "orders", "priced"):
+            broker.cluster.create_topic(f"{unique}-{topic}", PARTITIONS)
+
+    def app(self, topology: str) -> StreamsApp:
+        settings = {"topology.history.retention.ms": str(RETENTION_MS)}
+        return StreamsApp(
+            topology, self.broker, self.id, self.folder / "app", topic_prefix=f"{self.id}-", settings=settings
+        )
+
+    def produce(self, rows: Rows) -> None:
+        messages = [Message(key.encode(), value and value.encode(), ts) for key, value, ts in rows]
+        self.broker.cluster.produce(f"{self.id}-prices", messages)
+
+    @property
+    def lag(self) -> str:
+        return self.broker.cluster.config(self.store.changelog)["min.compaction.lag.ms"]
+
+    @property
+    def tasks(self) -> set[str]:
+        return {path.parent.parent.name for path in (self.folder / "app").glob("*/*/rocksdb/prices-store")}
+
+
+def in_time(rows: Rows) -> Rows:
+    return sorted(rows, key=lambda row: row[2])
+
+
+def latest_of(rows: Rows) -> list[dict[str, Any]]:
+    """Each key's latest value, if the rows are in order of time."""
+    latest = {key: {"key": key, "value": value, "timestamp_ms": ts} for key, value, ts in rows}
+    return in_order([row for row in latest.values() if row["value"] is not None])
+
+
+def test_a_plain_table_becomes_versioned_and_plain_again(
+    broker: Broker, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bed, chance = Bed(broker, unique, tmp_path), random.Random(16)
+    first = in_time(prices(chance, 300, 1_000_000, 1_100_000))
+    later = in_time(prices(chance, 100, 1_100_001, 1_130_000))
+    with bed.app("plain-table") as app:
+        bed.produce(first)
+        app.catch_up()
+        for refused in (prepare, verify):
+            with pytest.raises(ConfigurationError, match="the application is at work"):
+                refused(bed.cluster, bed.store)
+        with pytest.raises(ConfigurationError, match="an instance of the application is at work in this directory"):
+            bed.store.directory.check_free()
+        assert preview(bed.cluster, bed.store).tasks == (0, 1)
+    assert (bed.lag, len(bed.tasks)) == ("0", PARTITIONS)
+    print_plan(bed.store, bed.settings)
+    run_prepare(bed.store, bed.settings)
+    run_prepare(bed.store, bed.settings)  # changes nothing more
+    assert (bed.lag, bed.tasks) == (str(RETENTION_MS + DAY_MS), set())
+    with pytest.raises(ConfigurationError, match="this host has nothing of the store"):
+        verify(bed.cluster, bed.store)
+    said = capsys.readouterr().out
+    assert "Partitions of the store on this host, whose tasks' local state is deleted: 0, 1." in said
+    assert "min.compaction.lag.ms was 0 (0 ms), and is 86460000 (1.0 d)." in said
+
+    with bed.app("versioned-join") as app:
+        app.catch_up()
+        restored = app.versions("prices-store", *KEYS)
+        newest = {row["key"]: row for row in restored if row["valid_to_ms"] is None}
+        assert in_order([{k: row[k] for k in ("key", "value", "timestamp_ms")} for row in newest.values()]) == [
+            row for row in latest_of(first) if row["key"] in newest
+        ]
+        assert len(restored) > len(newest), "the history that the changelog had"
+    files = set((tmp_path / "app").rglob("*"))
+    run_verify(bed.store, bed.settings)
+    assert set((tmp_path / "app").rglob("*")) == files, "nothing is left in the application's directory"
+    assert "0 differ." in capsys.readouterr().out
+    with bed.app("versioned-join") as app:
+        bed.produce(later)
+        app.catch_up()
+    compared = verify(bed.cluster, bed.store)
+    assert sum(found.equal for _, found in compared) == len(latest_of([*first, *later]))
+    assert sum(history.records for history, _ in compared) == len(first) + len(later)
+
+    run_rollback(bed.store, bed.settings, None)
+    assert (bed.lag, bed.tasks) == ("0", set())
+    with bed.app("plain-table") as app:
+        app.catch_up()
+        assert in_order(app.dump("prices-store")) == latest_of([*first, *later])
+
+
+def test_what_differs_is_told(broker: Broker, unique: str, tmp_path: Path) -> None:
+    bed = Bed(broker, unique, tmp_path)
+    with bed.app("versioned-join") as app:
+        bed.produce([("key-1", "1", 1_000), ("key-2", "2", 1_000), ("key-3", "3", 1_000)])
+        app.catch_up()
+    run_verify(bed.store, bed.settings)
+    changed = [Message(b"key-1", b"other", 2_000), Message(b"key-2", None, 2_000), Message(b"key-9", b"new", 2_000)]
+    broker.cluster.produce(bed.store.changelog, changed)
+    compared = verify(bed.cluster, bed.store)
+    different = {key for _, found in compared for key in found.different}
+    assert different == {key.encode().hex() for key in ("key-1", "key-2", "key-9")}
+    with pytest.raises(CorruptedDataError, match="latest values are not those of the changelog"):
+        run_verify(bed.store, bed.settings)
+
+
+def test_what_the_changelog_has_lost_and_what_comes_too_late(broker: Broker, unique: str, tmp_path: Path) -> None:
+    """The broker compacts what is older than the lag; a versioned store refuses what is older than its retention."""
+    bed = Bed(broker, unique, tmp_path)
+    with bed.app("plain-table") as app:
+        bed.produce([("key-1", f"{n}", 1_000 + n) for n in range(50)])
+        bed.produce([("key-1", "last", 2_000)])
+        app.catch_up()
+    broker.compact(bed.store.changelog)
+    with bed.app("plain-table") as app:
+        bed.produce([("key-1", "now", 900_000), ("key-1", "long ago", 900_000 - RETENTION_MS - 1)])
+        app.catch_up()
+    found = [history for history in preview(bed.cluster, bed.store).histories if history.records]
+    (history,) = found
+    assert history.absent > 0
+    assert history.complete_from_ms is None or history.complete_from_ms < 900_000
+    assert (history.too_late, history.keys, history.newest_ms) == ({b"key-1"}, 1, 900_000)
+
+
+def test_what_is_no_changelog_of_a_table(broker: Broker, unique: str, tmp_path: Path) -> None:
+    bed = Bed(broker, unique, tmp_path)
+    other = replace(bed.store, changelog=f"{unique}-orders")
+    with pytest.raises(ConfigurationError, match="it is no changelog of a table"):
+        preview(bed.cluster, other)
+    with pytest.raises(ConfigurationError, match="Unknown topic"):
+        prepare(bed.cluster, replace(bed.store, changelog="nowhere"))
