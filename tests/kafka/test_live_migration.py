@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
-from hindstream.migrate_live import print_plan, run_prepare, run_rollback, run_verify
+from hindstream.cli import app
+from hindstream.migrate_live import run_verify
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
 from statelib.config import load_settings
 from statelib.errors import ConfigurationError, CorruptedDataError
+from tests.docs.blocks import RUNBOOKS
 from tests.kafka.cluster import Message
 from tests.kafka.streams_app import StreamsApp
 from tests.kafka.test_exported_changelogs import KEYS, RETENTION_MS, in_order, prices
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+RUNBOOK = RUNBOOKS / "migrating-a-live-store.md"
 PARTITIONS = 2
 DAY_MS = 86_400_000
 
@@ -51,6 +55,24 @@ class Bed:
         messages = [Message(key.encode(), value and value.encode(), ts) for key, value, ts in rows]
         self.broker.cluster.produce(f"{self.id}-prices", messages)
 
+    def typed(self, verb: str) -> str:
+        """What the runbook's command prints, given for this application."""
+        (line,) = {
+            line.strip() for line in RUNBOOK.read_text().splitlines() if f"hindstream migrate live {verb} " in line
+        }
+        ours = {
+            "rates-app": self.id,
+            "rates": "prices-store",
+            "7d": f"{RETENTION_MS // 60_000}min",
+            "/var/lib/kafka-streams": str(self.folder / "app"),
+        }
+        words = [ours.get(word, word) for word in line.split()[1:]]
+        for name, value in self.broker.settings.items():
+            words += ["--set", f"kafka.{name}={value}"]
+        result = CliRunner().invoke(app, words, obj={}, catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.output
+
     @property
     def lag(self) -> str:
         return self.broker.cluster.config(self.store.changelog)["min.compaction.lag.ms"]
@@ -70,15 +92,13 @@ def latest_of(rows: Rows) -> list[dict[str, Any]]:
     return in_order([row for row in latest.values() if row["value"] is not None])
 
 
-def test_a_plain_table_becomes_versioned_and_plain_again(
-    broker: Broker, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plain_table_becomes_versioned_and_plain_again(broker: Broker, unique: str, tmp_path: Path) -> None:
     bed, chance = Bed(broker, unique, tmp_path), random.Random(16)
     first = in_time(prices(chance, 300, 1_000_000, 1_100_000))
     later = in_time(prices(chance, 100, 1_100_001, 1_130_000))
-    with bed.app("plain-table") as app:
+    with bed.app("plain-table") as live:
         bed.produce(first)
-        app.catch_up()
+        live.catch_up()
         for refused in (prepare, verify):
             with pytest.raises(ConfigurationError, match="the application is at work"):
                 refused(bed.cluster, bed.store)
@@ -86,47 +106,44 @@ def test_a_plain_table_becomes_versioned_and_plain_again(
             bed.store.directory.check_free()
         assert preview(bed.cluster, bed.store).tasks == (0, 1)
     assert (bed.lag, len(bed.tasks)) == ("0", PARTITIONS)
-    print_plan(bed.store, bed.settings)
-    run_prepare(bed.store, bed.settings)
-    run_prepare(bed.store, bed.settings)  # changes nothing more
+    said = bed.typed("plan")
+    assert "Partitions of the store on this host, whose tasks' local state is deleted: 0, 1." in said
+    assert "min.compaction.lag.ms was 0 (0 ms), and is 86460000 (1.0 d)." in bed.typed("prepare")
+    assert "Local state deleted, of tasks: there was none." in bed.typed("prepare")
     assert (bed.lag, bed.tasks) == (str(RETENTION_MS + DAY_MS), set())
     with pytest.raises(ConfigurationError, match="this host has nothing of the store"):
         verify(bed.cluster, bed.store)
-    said = capsys.readouterr().out
-    assert "Partitions of the store on this host, whose tasks' local state is deleted: 0, 1." in said
-    assert "min.compaction.lag.ms was 0 (0 ms), and is 86460000 (1.0 d)." in said
 
-    with bed.app("versioned-join") as app:
-        app.catch_up()
-        restored = app.versions("prices-store", *KEYS)
+    with bed.app("versioned-join") as live:
+        live.catch_up()
+        restored = live.versions("prices-store", *KEYS)
         newest = {row["key"]: row for row in restored if row["valid_to_ms"] is None}
         assert in_order([{k: row[k] for k in ("key", "value", "timestamp_ms")} for row in newest.values()]) == [
             row for row in latest_of(first) if row["key"] in newest
         ]
         assert len(restored) > len(newest), "the history that the changelog had"
     files = set((tmp_path / "app").rglob("*"))
-    run_verify(bed.store, bed.settings)
+    assert "0 differ." in bed.typed("verify")
     assert set((tmp_path / "app").rglob("*")) == files, "nothing is left in the application's directory"
-    assert "0 differ." in capsys.readouterr().out
-    with bed.app("versioned-join") as app:
+    with bed.app("versioned-join") as live:
         bed.produce(later)
-        app.catch_up()
+        live.catch_up()
     compared = verify(bed.cluster, bed.store)
     assert sum(found.equal for _, found in compared) == len(latest_of([*first, *later]))
     assert sum(history.records for history, _ in compared) == len(first) + len(later)
 
-    run_rollback(bed.store, bed.settings, None)
+    assert "min.compaction.lag.ms was 86460000 (1.0 d), and is 0 (0 ms)." in bed.typed("rollback")
     assert (bed.lag, bed.tasks) == ("0", set())
-    with bed.app("plain-table") as app:
-        app.catch_up()
-        assert in_order(app.dump("prices-store")) == latest_of([*first, *later])
+    with bed.app("plain-table") as live:
+        live.catch_up()
+        assert in_order(live.dump("prices-store")) == latest_of([*first, *later])
 
 
 def test_what_differs_is_told(broker: Broker, unique: str, tmp_path: Path) -> None:
     bed = Bed(broker, unique, tmp_path)
-    with bed.app("versioned-join") as app:
+    with bed.app("versioned-join") as live:
         bed.produce([("key-1", "1", 1_000), ("key-2", "2", 1_000), ("key-3", "3", 1_000)])
-        app.catch_up()
+        live.catch_up()
     run_verify(bed.store, bed.settings)
     changed = [Message(b"key-1", b"other", 2_000), Message(b"key-2", None, 2_000), Message(b"key-9", b"new", 2_000)]
     broker.cluster.produce(bed.store.changelog, changed)
@@ -140,14 +157,14 @@ def test_what_differs_is_told(broker: Broker, unique: str, tmp_path: Path) -> No
 def test_what_the_changelog_has_lost_and_what_comes_too_late(broker: Broker, unique: str, tmp_path: Path) -> None:
     """The broker compacts what is older than the lag; a versioned store refuses what is older than its retention."""
     bed = Bed(broker, unique, tmp_path)
-    with bed.app("plain-table") as app:
+    with bed.app("plain-table") as live:
         bed.produce([("key-1", f"{n}", 1_000 + n) for n in range(50)])
         bed.produce([("key-1", "last", 2_000)])
-        app.catch_up()
+        live.catch_up()
     broker.compact(bed.store.changelog)
-    with bed.app("plain-table") as app:
+    with bed.app("plain-table") as live:
         bed.produce([("key-1", "now", 900_000), ("key-1", "long ago", 900_000 - RETENTION_MS - 1)])
-        app.catch_up()
+        live.catch_up()
     found = [history for history in preview(bed.cluster, bed.store).histories if history.records]
     (history,) = found
     assert history.absent > 0
