@@ -51,9 +51,9 @@ class Handover:
     formats: Mapping[str, StoreFormat] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
-    changelogs: Mapping[str, str] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
     copies_only: bool = True
+    changelogs: Mapping[str, str] = field(default_factory=dict)
 
     def format(self, store: str) -> StoreFormat:
         """How a store's keys and values are written."""

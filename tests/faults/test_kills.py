@@ -26,6 +26,7 @@ from tests.commits.test_changelog_lag import STEPS as LAG
 from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
+from tests.task.test_taken_over import TAKE_OVER
 
 FIRST_SLICE_ONLY = ["plan.topology-described", "publish.before-create-archive"]
 SECOND_SLICE = [
@@ -150,7 +151,7 @@ def test_every_step_in_the_code_is_killed_at():
     package = Path(__file__).parents[2] / "statelib"
     code = [module.read_text() for folder in ("commits", "checkpoint") for module in (package / folder).glob("*.py")]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
-    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *LAG, *COMPACTION}
+    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *LAG, *COMPACTION, *TAKE_OVER}
 
 
 @pytest.mark.parametrize(

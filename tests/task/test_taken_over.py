@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from statelib.manifests import Commit
 
 STOP = 6 * MINUTE
+TAKE_OVER = ("take-over.before-create", "take-over.created")
 UNTOLD = ("arrivals", "buffer_time")
 """Clocks that no changelog tells: records are counted anew, and which have waited for a table is not known."""
 
@@ -192,7 +193,7 @@ def test_killed_at_every_step_and_given_again(pipeline: Pipeline, live: Live, tm
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload([__name__])
     steps = ["plan.topology-described", "plan.created", "checkpoint.before-upload", "checkpoint.uploaded"]
-    for step in (*steps, "take-over.before-create", "take-over.created", None):
+    for step in (*steps, *TAKE_OVER, None):
         arguments = (tmp_path / "ours", live.exported, None if step is None else (step, 1))
         process = processes.Process(target=taken_over_in_another_process, args=arguments)
         process.start()
