@@ -23,9 +23,9 @@ from spark_jobs.kafka.sending import Outgoing, produce, transaction, transaction
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
 from statelib.errors import ConfigurationError
-from statelib.manifests import ROLLBACKS
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
+from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.errors import ConfigurationError
-from statelib.manifests import Maintenance
 from statelib.steps import step
+from statelib.upkeep import Maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import CommitLog, JobLayout
 from statelib.commits.maintain import open_run_after
 from statelib.errors import ConfigurationError
-from statelib.manifests import Hold
 from statelib.steps import step
+from statelib.upkeep import Hold
 
 if TYPE_CHECKING:
     from statelib.storage import Storage

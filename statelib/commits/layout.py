@@ -15,7 +15,7 @@
     jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
     jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting`
-    topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.manifests.Rollback`
+    topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.upkeep.Rollback`
     topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewrites`
 
 A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could

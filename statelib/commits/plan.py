@@ -28,9 +28,10 @@ from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import ROLLBACKS, Plan, PlannedTask, SourceRange, SourceTopic
+from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.steps import step
 from statelib.topics.slices import plan_slice
+from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -19,11 +19,11 @@ import pyarrow as pa
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.errors import CorruptedDataError
-from statelib.manifests import ROLLBACKS, Rollback
 from statelib.steps import step
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import read_footer
 from statelib.topics.schema import topic_schema
+from statelib.upkeep import ROLLBACKS, Rollback
 
 if TYPE_CHECKING:
     from statelib.manifests import Commit

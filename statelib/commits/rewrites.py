@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import rewrite_path
 from statelib.errors import CorruptedDataError
-from statelib.manifests import REWRITES, Rewrite
 from statelib.steps import step
 from statelib.topics.version import CLEANED
+from statelib.upkeep import REWRITES, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,11 +26,11 @@ from statelib.commits.compaction import ChangelogUse, wanted_cleaning
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.rewrites import RewriteLog, rewrite_name, rewrite_of
 from statelib.errors import ConfigurationError
-from statelib.manifests import REWRITES, Rewrite, Rewriting
 from statelib.steps import step
 from statelib.topics.rewriting import merge
 from statelib.topics.tiers import mergeable
 from statelib.topics.writer import FileLimits
+from statelib.upkeep import REWRITES, Rewrite, Rewriting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,13 +15,9 @@ from statelib.manifests import (
     Commit,
     CommittedTask,
     Evolution,
-    Maintenance,
     NodeDescription,
     Plan,
     PlannedTask,
-    Rewrite,
-    Rewriting,
-    Rollback,
     SourceRange,
     StateFile,
     StateManifest,
@@ -32,6 +28,7 @@ from statelib.manifests import (
 )
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
+from statelib.upkeep import Maintenance, Rewrite, Rewriting, Rollback
 
 
 def a_commit(n: int) -> Commit:

@@ -24,9 +24,9 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import rewrite_path
 from statelib.commits.rewriting import read_rewriting
 from statelib.errors import ConfigurationError
-from statelib.manifests import Rewrite
 from statelib.steps import observed
 from statelib.storage import Storage
+from statelib.upkeep import Rewrite
 from tests.commits import toy
 from tests.commits.test_verify import harm
 from tests.commits.toy import DAY

@@ -1,0 +1,104 @@
+"""Documents beside those of runs (`statelib.manifests`): of maintenance, rollbacks, rewritten files and holds."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from statelib.documents import Document
+from statelib.topics.files import ArchiveFile
+
+
+class Maintenance(Document):
+    """What maintenance has done for a job: the one document that is overwritten. Losing it costs work.
+
+    Attributes:
+        oldest_restorable: The oldest commit to keep when state files were swept last. (Up to version 3 this alone said
+            which states had expired; now see `statelib.commits.expiry`.)
+        cleaned_through: Leftovers of runs up to this commit's are gone, and nobody looks for them again.
+        swept_through: State files have been swept with this commit as the head.
+    """
+
+    kind: ClassVar[str] = "maintenance record"
+    way_out: ClassVar[str] = (
+        "restore the file from a copy of the warehouse, or delete it: maintenance then looks at all commits once more"
+    )
+    oldest_restorable: int = 1
+    cleaned_through: int = 0
+    swept_through: int = 0
+
+
+class Rollback(Document):
+    """What a topic's readers are told when records are taken back that its writer had published.
+
+    It is there before the records go. The archive's application transaction `ROLLBACKS` is the number of the last one.
+
+    Attributes:
+        topic: The topic.
+        job: The job that writes it.
+        commit: The number of the commit that took the records back.
+        rolled_back_to: The commit at which the topic now ends.
+        end_offsets: Where it ended then, by partition; without an entry: at 0.
+    """
+
+    kind: ClassVar[str] = "rollback notice"
+    topic: str
+    job: str
+    commit: int
+    rolled_back_to: int
+    end_offsets: dict[int, int]
+
+
+ROLLBACKS = "hindstream.rollbacks"
+"""The application whose transaction in a sink's archive is the number of the last commit that took records back."""
+
+
+class Rewrite(Document):
+    """Files of a topic that are put in the place of others: see `statelib.commits.rewrites`.
+
+    Attributes:
+        topic: The topic.
+        job: The job that writes it.
+        rewrite: Its number; a topic's first is 1.
+        replaced: The files that leave, as the topic's log described them.
+        files: Those that come.
+        cleaned: Of a changelog that is compacted, by partition, the offset before which of each key one record is left.
+        created_at_ms: When that was.
+    """
+
+    kind: ClassVar[str] = "rewrite of files"
+    topic: str
+    job: str
+    rewrite: int
+    replaced: tuple[ArchiveFile, ...]
+    files: tuple[ArchiveFile, ...]
+    cleaned: dict[int, int] = Field(default_factory=dict)
+    created_at_ms: int
+
+
+REWRITES = "hindstream.rewrites"
+"""The application whose transaction in a sink's archive is the number of the last rewrite of its files."""
+
+
+class Rewriting(Document):
+    """How far the files of the topics that a job writes have been looked at. Overwritten; losing it costs work.
+
+    Attributes:
+        looked_through: The oldest restorable commit when they were looked at last.
+        reclaimed: By topic, the rewrite up to which the files that were replaced are deleted.
+    """
+
+    kind: ClassVar[str] = "record of rewrites"
+    way_out: ClassVar[str] = "delete it: maintenance then looks at all files once more"
+    looked_through: int = 0
+    reclaimed: dict[str, int] = Field(default_factory=dict)
+
+
+class Hold(Document):
+    """Who holds a job, so that nobody else plans a run of it: see `statelib.commits.hold`."""
+
+    kind: ClassVar[str] = "hold"
+    holder: str = Field(description="a name that the holder chose, and by which it goes on")
+    reason: str
+    since_ms: int
