@@ -132,7 +132,7 @@ def live_plan(
 
     Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
     """
-    from hindstream.migrate_live import print_plan  # noqa: PLC0415
+    from hindstream.live_migration import print_plan  # noqa: PLC0415
 
     print_plan(_live(application, store, history_retention, state_dir, changelog), given_settings(settings))
 
@@ -152,7 +152,7 @@ def live_prepare(
 
     Example: hindstream migrate live prepare rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
     """
-    from hindstream.migrate_live import run_prepare  # noqa: PLC0415
+    from hindstream.live_migration import run_prepare  # noqa: PLC0415
 
     run_prepare(
         _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
@@ -174,7 +174,7 @@ def live_verify(
 
     Example: hindstream migrate live verify rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
     """
-    from hindstream.migrate_live import run_verify  # noqa: PLC0415
+    from hindstream.live_migration import run_verify  # noqa: PLC0415
 
     run_verify(
         _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
@@ -196,7 +196,7 @@ def live_rollback(
 
     Example: hindstream migrate live rollback rates-app rates --state-dir /var/lib/kafka-streams
     """
-    from hindstream.migrate_live import run_rollback  # noqa: PLC0415
+    from hindstream.live_migration import run_rollback  # noqa: PLC0415
 
     of = _live(application, store, "0s", state_dir, changelog, stopped=stopped)
     run_rollback(of, given_settings(settings), former_lag)

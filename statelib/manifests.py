@@ -129,7 +129,7 @@ class Evolution(Data):
 
 
 class TakenOver(Data):
-    """A live application whose state becomes the job's: see `statelib.commits.taken_over`.
+    """A live application whose state becomes the job's: see `statelib.commits.takeover`.
 
     Attributes:
         application_id: The application's.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from statelib.commits.fencing import fenced
 from statelib.commits.layout import CommitLog, Runs
 from statelib.commits.stage import lost_files, read_staged
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
+from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.manifests import Commit, CommittedTask
 from statelib.steps import step
 
@@ -42,16 +42,10 @@ def commit(warehouse: Storage, plan: Plan, *, now_ms: int) -> Commit:
         with fenced(warehouse, plan.job, plan.commit):  # else what a later maintenance has removed would seem damage
             new = _build(warehouse, plan, now_ms)
         step("commit.before-create")
-        standing = new if log.create(new) else log.read(plan.commit)
+        standing = log.claim(new)
         step("commit.created")
-    if standing.run_id != plan.run_id:
-        raise FencedError(
-            f"run {standing.run_id} has made commit {plan.commit} of job {plan.job} before this run, {plan.run_id};"
-            " its result stands and nothing of this one becomes visible",
-            job=plan.job,
-            file=warehouse.uri(log.layout.commit(plan.commit)),
-            next_step="nothing has to be mended; why there were two: docs/runbooks/two-drivers.md",
-        )
+    else:
+        log.check_own(standing, plan.run_id)
     log.advise_head(standing.commit)
     step("commit.advised")
     return standing

@@ -29,7 +29,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.errors import CorruptedDataError
+from statelib.errors import CorruptedDataError, FencedError
 from statelib.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 
 if TYPE_CHECKING:
@@ -285,6 +285,31 @@ class CommitLog:
         for directory in (self.layout.run(commit.run_id), f"{self.layout.root}/state", *sorted(sinks)):
             self._storage.sync(directory)
         return self._storage.put_if_absent(self.layout.commit(commit.commit), commit.encode())
+
+    def claim(self, new: Commit) -> Commit:
+        """Makes ``new`` true, or finds that its run has done so already: a write may land and be told as failed.
+
+        Raises:
+            FencedError: The number is another run's.
+        """
+        standing = new if self.create(new) else self.read(new.commit)
+        self.check_own(standing, new.run_id)
+        return standing
+
+    def check_own(self, standing: Commit, run: str) -> None:
+        """Makes sure that a commit is that of a run.
+
+        Raises:
+            FencedError: It is another run's.
+        """
+        if standing.run_id != run:
+            raise FencedError(
+                f"run {standing.run_id} has made commit {standing.commit} of job {self.job} before this run, {run};"
+                " its result stands and nothing of this one becomes visible",
+                job=self.job,
+                file=self._storage.uri(self.layout.commit(standing.commit)),
+                next_step="nothing has to be mended; why there were two: docs/runbooks/two-drivers.md",
+            )
 
     def advise_head(self, n: int) -> None:
         """Leaves the hint that ``n`` is the head; correctness never rests on it."""

@@ -21,7 +21,7 @@ from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
 from statelib.documents import FORMAT_VERSION
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.steps import step
 
 if TYPE_CHECKING:
@@ -178,19 +178,11 @@ def commit_again(
         }
     )
     step("rollback.before-create")
-    if not log.create(new):
-        standing = log.read(plan.commit)
-        if standing.run_id != plan.run_id:
-            raise FencedError(
-                f"run {standing.run_id} has made commit {plan.commit} before this one, which has changed nothing",
-                job=target.job,
-                next_step="look at what there is now, and give the command again: hindstream state",
-            )
-        new = standing
+    standing = log.claim(new)
     step("rollback.created")
-    log.advise_head(new.commit)
+    log.advise_head(standing.commit)
     publish(warehouse, target.job)
-    return new
+    return standing
 
 
 def check_published(warehouse: Storage, head: Commit) -> None:

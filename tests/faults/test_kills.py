@@ -26,7 +26,7 @@ from tests.commits.test_changelog_lag import STEPS as LAG
 from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
-from tests.task.test_taken_over import TAKE_OVER
+from tests.task.test_takeover import TAKE_OVER
 
 FIRST_SLICE_ONLY = ["plan.topology-described", "publish.before-create-archive"]
 SECOND_SLICE = [

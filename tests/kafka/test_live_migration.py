@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hindstream.cli import app
-from hindstream.migrate_live import run_verify
+from hindstream.live_migration import run_verify
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
 from statelib.config import load_settings

@@ -180,7 +180,7 @@ def test_somebody_else_was_quicker(pipeline: Pipeline, undisturbed: Any) -> None
             overtaken.append(name)
             pipeline.run(None)
 
-    with observed(overtake), pytest.raises(FencedError, match="has made commit 3 before this one"):
+    with observed(overtake), pytest.raises(FencedError, match=r"has made commit 3 of job .* before this run"):
         rebuilt(pipeline, everything=True)
     assert (pipeline.state(), published(pipeline)) == undisturbed[1:]
 

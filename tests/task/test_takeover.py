@@ -18,7 +18,7 @@ from statelib.commits import Retention, maintain, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog
 from statelib.commits.plan import settle_plan
-from statelib.commits.taken_over import (
+from statelib.commits.takeover import (
     Reached,
     commit_taken_over,
     described_topology,
@@ -28,7 +28,7 @@ from statelib.commits.taken_over import (
 from statelib.errors import ConfigurationError, FencedError, InputError
 from statelib.schema_text import decode_schema
 from statelib.steps import observed
-from statelib.task.taken_over import TaskTakeover
+from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from tests.changelog.test_export import form_of, shares
 from tests.changelog.test_rebuild import (
@@ -226,7 +226,7 @@ def test_the_same_plan_goes_on_unless_the_application_has(pipeline: Pipeline, li
 
 
 def test_somebody_else_was_quicker(pipeline: Pipeline, live: Live) -> None:
-    with pytest.raises(FencedError, match="has made commit 1 before this one"):
+    with pytest.raises(FencedError, match="has made commit 1 of job job before this run"):
         taken_over(pipeline, live.exported, before_commit=lambda: pipeline.run(None))
     assert head_of(pipeline).taken_over is None
     with pytest.raises(ConfigurationError, match="the job has commits already"):

@@ -15,7 +15,7 @@ from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.plan import source_topics
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.topologies import settle_topology
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
+from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
 from statelib.steps import step
 
@@ -214,15 +214,10 @@ def commit_taken_over(warehouse: Storage, plan: Plan, tasks: Mapping[str, Commit
         taken_over=plan.taken_over,
     )
     step("take-over.before-create")
-    if not log.create(new):
-        standing = log.read(plan.commit)
-        if standing.run_id != plan.run_id:
-            what = f"run {standing.run_id} has made commit {plan.commit} before this one, which has changed nothing"
-            raise FencedError(what, job=plan.job, next_step="look at what there is now: hindstream state")
-        new = standing
+    standing = log.claim(new)
     step("take-over.created")
-    log.advise_head(new.commit)
-    return new
+    log.advise_head(standing.commit)
+    return standing
 
 
 def described_topology(warehouse: Storage, plan: Plan) -> TopologyDescription:

@@ -1,4 +1,4 @@
-"""Makes a task's state of a live application's changelogs: see `statelib.commits.taken_over`."""
+"""Makes a task's state of a live application's changelogs: see `statelib.commits.takeover`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.import_records import import_changelog
-from statelib.commits.taken_over import begun_position
+from statelib.commits.takeover import begun_position
 from statelib.schema_text import decode_schema
 from statelib.task.made_state import make_state
 
@@ -38,7 +38,7 @@ class TaskTakeover:
 
     Attributes:
         settings: Where to work, and in how much memory.
-        plan: See `statelib.commits.taken_over.plan_taking_over`.
+        plan: See `statelib.commits.takeover.plan_taking_over`.
         planned: The task.
         described: The topology.
         changelogs: By store, what reads a partition of its changelog up to an offset, as `import_changelog` takes it;
