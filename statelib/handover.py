@@ -79,6 +79,15 @@ class Handover:
                 raise ConfigurationError("the job has no such store", job=self.job, store=name, next_step=step)
 
 
+@dataclass(frozen=True, slots=True)
+class StoreChangelog:
+    """What carries a store from either to the other: its changelog topic, and how many records that had."""
+
+    store: str
+    changelog: str
+    records: int
+
+
 def changelog_config(store: StoreDescription, behind_ms: int) -> dict[str, str]:
     """How Kafka Streams configures the changelog topic of a store (``InternalTopicConfig`` and its kin).
 

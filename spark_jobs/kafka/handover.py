@@ -20,7 +20,7 @@ from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.handover import behind_ms, changelog_config
+from statelib.handover import StoreChangelog, behind_ms, changelog_config
 from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
@@ -39,15 +39,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class HandedStore:
-    """A store, its changelog topic, and how many records that got."""
-
-    store: str
-    changelog: str
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
 class HandedOver:
     """What was handed over.
 
@@ -60,7 +51,7 @@ class HandedOver:
 
     commit: int
     group: str
-    stores: tuple[HandedStore, ...]
+    stores: tuple[StoreChangelog, ...]
     offsets: Mapping[tuple[str, int], int]
 
 
@@ -157,7 +148,7 @@ class _StoreExport:
         self._changelog = handover.changelog(store.name)
         self._cluster = cluster
 
-    def run(self, positions: Mapping[str, TaskPosition], *, replace: bool) -> HandedStore:
+    def run(self, positions: Mapping[str, TaskPosition], *, replace: bool) -> StoreChangelog:
         """Makes the topic, fills it, and compares what it holds then."""
         if replace:
             self._cluster.delete_topic(self._changelog)
@@ -172,7 +163,7 @@ class _StoreExport:
             raise CorruptedDataError(what, topic=self._changelog, next_step=step)
         records = sum(one.records for one in written.values())
         _log.info("%s: %d records in %s", self._store.name, records, self._changelog)
-        return HandedStore(self._store.name, self._changelog, records)
+        return StoreChangelog(self._store.name, self._changelog, records)
 
     def _written(self) -> dict[int, _Digest]:
         """Sends all records, and gives by partition what they are."""

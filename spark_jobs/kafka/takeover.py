@@ -24,7 +24,7 @@ from statelib.changelog.import_records import importer_of
 from statelib.commits.archives import open_archive
 from statelib.commits.hold import read_hold, release_hold, take_hold
 from statelib.commits.plan import settle_plan
-from statelib.commits.taken_over import (
+from statelib.commits.takeover import (
     Reached,
     commit_taken_over,
     described_topology,
@@ -32,9 +32,10 @@ from statelib.commits.taken_over import (
     taken_over_by,
 )
 from statelib.errors import ConfigurationError, RetryableError
+from statelib.handover import StoreChangelog
 from statelib.manifests import CommittedTask
 from statelib.schema_text import decode_schema
-from statelib.task.taken_over import TaskTakeover
+from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
@@ -51,15 +52,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class TakenStore:
-    """A store, the changelog that it was made of, and how many records that had."""
-
-    store: str
-    changelog: str
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
 class TookOver:
     """What was taken over.
 
@@ -69,7 +61,7 @@ class TookOver:
     """
 
     commit: Commit
-    stores: tuple[TakenStore, ...]
+    stores: tuple[StoreChangelog, ...]
 
 
 class _Made(BaseModel):
@@ -100,7 +92,7 @@ def take_over(job: Job, handover: Handover, settings: Settings, *, stopped: bool
         raise ConfigurationError("the hand-over is of another job", job=job.name, next_step=step)
     warehouse, holder = open_warehouse(settings), f"takeover-{handover.application_id}"
     done = taken_over_by(warehouse, job.name, handover.application_id)
-    stores: tuple[TakenStore, ...] = ()
+    stores: tuple[StoreChangelog, ...] = ()
     if done is None:
         application = _Application(job, handover, Cluster(settings), warehouse, stopped=stopped)
         reached = application.reached()
@@ -123,7 +115,7 @@ def take_over(job: Job, handover: Handover, settings: Settings, *, stopped: bool
         tasks = {task_id: of.task for task_id, of in made.items()}
         done = commit_taken_over(warehouse, plan, tasks, now_ms=now_ms())
         stores = tuple(
-            TakenStore(name, handover.changelog(name), sum(of.records.get(name, 0) for of in made.values()))
+            StoreChangelog(name, handover.changelog(name), sum(of.records.get(name, 0) for of in made.values()))
             for name in taken
         )
     standing = read_hold(warehouse, job.name)
