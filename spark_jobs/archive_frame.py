@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from spark_jobs.arrow_batches import arrow_batches
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, run_action
 from statelib.commits.archives import open_archive_if_present
@@ -123,7 +124,8 @@ def _written(
     ordered = placed.repartitionById(partitions, "partition").sortWithinPartitions("timestamp", *_extra(order_by))
     writer = _Write(storage, schema, starts, f"load.{uuid.uuid4().hex[:8]}", errors)
     collect = ordered.mapInArrow(writer, "written binary").collect
-    rows = run_action(spark, collect, errors, name=f"load {topic}", tasks=partitions, place={"topic": topic})
+    with arrow_batches(spark):
+        rows = run_action(spark, collect, errors, name=f"load {topic}", tasks=partitions, place={"topic": topic})
     return [file for row in rows for file in pickle.loads(row.written)]  # noqa: S301 - from our own workers
 
 

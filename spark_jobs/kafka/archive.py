@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from spark_jobs.arrow_batches import arrow_batches, records_for
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
 from spark_jobs.kafka.source import ensure_connector, kafka_frame
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from statelib.topics.kafka_copy import CopiedPartition
 
 _log = logging.getLogger(__name__)
+
+_LONGEST_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +173,22 @@ class _TopicArchiver:
         frame = kafka_frame(spark, self._topic.name, there, self._settings)
         name, tasks = f"archive {self._topic.name}", frame.rdd.getNumPartitions()
         rows = frame.mapInArrow(copier, "written binary")
-        collected = run_action(spark, rows.collect, errors, name=name, tasks=tasks, place={"topic": self._topic.name})
+        with arrow_batches(spark, records_for(self._longest_bytes())):
+            collected = run_action(
+                spark, rows.collect, errors, name=name, tasks=tasks, place={"topic": self._topic.name}
+            )
         parts = [pickle.loads(row.written) for row in collected]  # noqa: S301 - from our own workers
         return Written(
             tuple(file for part in parts for file in part.files),
             tuple(file for part in parts for file in part.quarantined),
         )
+
+    def _longest_bytes(self) -> int:
+        """What a batch of records of the topic may take; Kafka's default where its configuration may not be read."""
+        try:
+            return int(self._cluster.topic_config(self._topic.name)["max.message.bytes"])
+        except ConfigurationError:
+            return _LONGEST_BYTES
 
     def _with_lost(self, ranges: Mapping[int, CopiedRange], written: Written) -> dict[int, CopiedRange]:
         """The ranges, with what Kafka has deleted before Spark came to it, which then went on behind that.
