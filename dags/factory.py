@@ -11,6 +11,8 @@ the last commit ended, whatever that was. So runs need no ``depends_on_past``: a
 one, a run whose slice has been replayed already, and one that is asked out of order, says so and does nothing, and of
 two runs at once one commits and the other is told. The parameter ``end_of_input`` may seal the job with a run.
 
+With ``archive`` a run begins by copying what has come to the job's topics in Kafka since the last one.
+
 `migration_dag` makes the DAG that migrates a job's stores (`dags.migration`).
 
 Nothing but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in it, or
@@ -20,6 +22,7 @@ Airflow passes it over.)
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,6 +43,8 @@ __all__ = ["PHASES", "migration_dag", "replay_dag"]
 PHASES = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
 """The tasks of a DAG, in order."""
 
+_log = logging.getLogger(__name__)
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -49,8 +54,10 @@ def replay_dag(
     dag_id: str | None = None,
     schedule: Any = None,
     start_date: datetime = _EPOCH,
+    end_date: datetime | None = None,
     end_of_input: Literal["hold", "seal"] = "hold",
     tags: tuple[str, ...] = ("hindstream",),
+    archive: str | None = None,
     storage_conn_id: str | None = None,
     **settings: object,
 ) -> DAG:
@@ -62,9 +69,13 @@ def replay_dag(
         schedule: A cron expression, whose intervals are the slices; or anything else that Airflow takes; None: runs are
             asked for.
         start_date: Airflow makes no runs before it.
+        end_date: Nor after it; None: for ever. (Unpaused, a DAG with a schedule and no end gets a run for the newest
+            interval at once, beside any backfill.)
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
             ``hold`` what is still open for the next one, or ``seal`` it, after which the job has no next one.
         tags: For Airflow's pages.
+        archive: The topics of Kafka that a run copies first (``hindstream archive``), as ``job`` names the job; None:
+            the archives are filled by somebody else.
         storage_conn_id: The Airflow connection with the object store's credentials, asked for when a task runs; None:
             they are in the environment of Airflow's workers.
         settings: Settings of `statelib.config.Settings` that go before environment and file.
@@ -82,21 +93,42 @@ def replay_dag(
         title="End of the input",
         description="hold: open windows wait for the next slice; seal: they are let go, and the job is at its end",
     )
+    phases = PHASES if archive is None else ("archive", *PHASES)
     with DAG(
         dag_id or re.sub(r"[^\w.-]+", "-", job).strip("-"),
         schedule=timetable,
         start_date=start_date,
+        end_date=end_date,
         catchup=False,
         max_active_runs=1,
         params={"until": until, "end_of_input": end},
         tags=list(tags),
-        doc_md=f"Replays `{job}`, a slice a run: {' → '.join(PHASES)}.",
+        doc_md=f"Replays `{job}`, a slice a run: {' → '.join(phases)}.",
         default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
     ) as dag:
         runner = Runner(job, settings, storage_conn_id)
+        first = [] if archive is None else [_archive_task(runner, archive)]
         run_id = _plan_task(runner)
-        chain(run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
+        chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
     return dag
+
+
+def _archive_task(runner: Runner, topics: str) -> Any:
+    @task(task_id="archive", do_xcom_push=False)
+    def archive() -> None:
+        """Copies all that Kafka has, whatever the slice: it ends by event time, and records come out of order."""
+
+        def copy(_: Job, settings: Settings) -> None:
+            from spark_jobs.kafka.archive import archive as archive_topics  # noqa: PLC0415
+            from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
+
+            for copied in archive_topics(load_kafka_topics(topics), settings):
+                offsets = sum(found.end - found.start for found in copied.ranges.values())
+                _log.info("%s: %d offsets were copied", copied.topic, offsets)
+
+        runner.call(copy, until=None)
+
+    return archive()
 
 
 def _plan_task(runner: Runner) -> Any:

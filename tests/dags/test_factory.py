@@ -13,7 +13,9 @@ import pytest
 
 pytestmark = pytest.mark.airflow
 
-DAG_FILE = Path(__file__).parents[2] / "dags" / "flight_delays.py"
+ROOT = Path(__file__).parents[2]
+DAG_FILE = ROOT / "dags" / "flight_delays.py"
+STACK_DAG_FILE = ROOT / "docker" / "dags" / "flight_delays.py"
 PARSE = """
 import json, sys
 from datetime import UTC, datetime
@@ -26,6 +28,7 @@ sealed = replay_dag("a.b:job", end_of_input="seal")
 migration = migration_dag("a.b:job", stores=["s", "t"], warehouse="w")
 bag = DagBag(dag_folder=sys.argv[1])
 dag = bag.dags["flight-delays"]
+stack = DagBag(dag_folder=sys.argv[2])
 print(json.dumps({
     "errors": {str(file): error for file, error in bag.import_errors.items()},
     "tasks": dag.task_ids,
@@ -45,6 +48,12 @@ print(json.dumps({
         "roll_back": migration.get_task("roll_back").trigger_rule,
         "approve": type(migration.get_task("approve")).__name__,
     },
+    "stack": {
+        "errors": list(stack.import_errors.values()),
+        "tasks": stack.dags["flight-delays"].task_ids,
+        "archive": sorted(stack.dags["flight-delays"].get_task("archive").downstream_task_ids),
+        "end": str(stack.dags["flight-delays"].end_date),
+    },
     "heavy": [name for name in ("pyspark", "great_expectations", "numba", "pyarrow") if name in sys.modules],
 }))
 """
@@ -57,7 +66,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "0",
     }
-    command = [sys.executable, "-c", PARSE, str(DAG_FILE)]
+    command = [sys.executable, "-c", PARSE, str(DAG_FILE), str(STACK_DAG_FILE)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
@@ -80,6 +89,19 @@ def test_one_run_at_a_time_over_real_intervals(parsed: dict[str, object]) -> Non
     assert parsed["catchup"] is False
     assert parsed["timetable"] == "CronDataIntervalTimetable"
     assert parsed["until"] is None
+
+
+def test_a_run_may_begin_with_a_copy_from_kafka(parsed: dict[str, object]) -> None:
+    stack = parsed["stack"]
+    assert isinstance(stack, dict)
+    assert (stack["errors"], stack["archive"]) == ([], ["plan"])
+    assert stack["tasks"][:2] == ["archive", "plan"]
+
+
+def test_a_dag_may_end(parsed: dict[str, object]) -> None:
+    stack = parsed["stack"]
+    assert isinstance(stack, dict)
+    assert stack["end"].startswith("2014-01-01")
 
 
 def test_a_run_seals_only_if_it_is_asked_to(parsed: dict[str, object]) -> None:
