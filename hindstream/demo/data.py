@@ -46,7 +46,7 @@ LONGEST_REDELIVERY_MS = 6 * 3_600_000
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 _TIME = pa.timestamp("ms", "UTC")
-_FLIGHT_FIELDS = {
+FLIGHT_FIELDS = {
     "flight_id": pa.string(),
     "carrier": pa.string(),
     "flight": pa.int32(),
@@ -59,7 +59,10 @@ _FLIGHT_FIELDS = {
 }
 """Of the value; delays and air time in minutes, distance in miles. No ``dep_delay``: the flight was cancelled."""
 
-_WEATHER_FIELDS = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib")
+WEATHER_FIELDS = dict.fromkeys(
+    ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib"), pa.float64()
+)
+"""Of the value."""
 
 
 def flights() -> pa.Table:
@@ -71,7 +74,7 @@ def flights() -> pa.Table:
     rows, delivered = _with_redelivery(departed)
     order = rows[np.lexsort((rows, scheduled[rows], delivered))]
     columns = {**{name: table[name] for name in table.column_names}, "flight_id": _flight_ids(table, scheduled)}
-    value = _struct({name: columns[name].cast(type_) for name, type_ in _FLIGHT_FIELDS.items()})
+    value = _struct({name: columns[name].cast(type_) for name, type_ in FLIGHT_FIELDS.items()})
     records = _records(table["origin"], value, scheduled)
     return records.take(pa.array(order))
 
@@ -80,7 +83,7 @@ def weather() -> pa.Table:
     """The records of ``weather`` in the order of delivery: columns ``key``, ``value``, ``timestamp``."""
     table = _read_csv("weather.csv")
     observed = _milliseconds(table["time_hour"])
-    value = _struct({name: table[name].cast(pa.float64()) for name in _WEATHER_FIELDS})
+    value = _struct({name: table[name].cast(type_) for name, type_ in WEATHER_FIELDS.items()})
     records = pa.concat_tables(
         [
             _records(table["origin"], value, observed),

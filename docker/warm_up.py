@@ -1,0 +1,17 @@
+"""What would else be done when it is first needed: Spark's connector to Kafka fetched, kernels compiled."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from hindstream.demo.run import run_demo
+from spark_jobs.kafka.source import ensure_connector
+from spark_jobs.session import spark_session
+from statelib.config import load_settings
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        run_demo("demo")
+        ensure_connector(spark_session(load_settings({})))
