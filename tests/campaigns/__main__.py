@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.campaigns
+from tests.campaigns import stack
 from tests.faults.campaign import runner
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "properties": properties,
     "invariance": invariance,
     "faults": runner.main,
+    "stack": stack.main,
 }
 
 
