@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
         raise
     finally:
         compose.run("down", "--volumes")
-    print(f"different: {', '.join(wrong)}" if wrong else f"equal: {months} months")
+    print(f"different: {', '.join(wrong)}" if wrong else f"equal, through month {months}")
     return 1 if wrong else 0
 
 
