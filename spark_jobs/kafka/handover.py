@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.sending import Outgoing, produce, record_of, sending
+from spark_jobs.kafka.sending import Outgoing, outgoing, produce, record_of, sending
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
@@ -25,9 +25,7 @@ from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Mapping, Sequence
 
     from statelib.config import Settings
     from statelib.handover import Handover
@@ -172,7 +170,7 @@ class _StoreExport:
         with errors, sending(self._cluster.properties) as producer:
             for partition, digest in written.items():
                 for batch in export_changelog(self._store, partition, self._form):
-                    for record in _records(batch):
+                    for record in outgoing(*(batch[name] for name in ("key", "value", "timestamp", "headers"))):
                         digest.add(record)
                         produce(producer, self._changelog, partition, record)
         return written
@@ -199,10 +197,3 @@ class _Digest:
         said = repr((self.sha256, record.key, record.value, timestamp, record.headers))
         self.records += 1
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
-
-
-def _records(batch: pa.RecordBatch) -> Iterator[Outgoing]:
-    headers = ([(h["key"], h["value"]) for h in of or ()] for of in batch["headers"].to_pylist())
-    columns = (batch["key"].to_pylist(), batch["value"].to_pylist(), batch["timestamp"].to_pylist(), headers)
-    for key, value, timestamp, listed in zip(*columns, strict=True):
-        yield Outgoing(key, value, timestamp, listed)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.published_position import Begun, PublishedPosition, positions_topic
-from spark_jobs.kafka.sending import Outgoing, produce, transaction, transactional_producer
+from spark_jobs.kafka.sending import Outgoing, outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
 from statelib.errors import ConfigurationError
@@ -175,17 +175,12 @@ class _PartitionSender:
     def _send(self, producer: Producer, records: pa.RecordBatch) -> int:
         """Sends some records and the position after them, in a transaction."""
         keys, values = self._topic.key.serialize(records["key"]), self._topic.value.serialize(records["value"])
-        columns = (
-            self._targets(records["key"], keys).tolist(),
-            keys.to_pylist(),
-            values.to_pylist(),
-            records["timestamp"].cast(pa.int64()).to_pylist(),
-            ([(header["key"], header["value"]) for header in of or ()] for of in records["headers"].to_pylist()),
-        )
+        targets = self._targets(records["key"], keys).tolist()
+        sent = outgoing(keys, values, records["timestamp"], records["headers"])
         position = PublishedPosition(offset=records["offset"][-1].as_py() + 1, rollback=self._rollback)
         with transaction(producer):
-            for target, *record in zip(*columns, strict=True):
-                produce(producer, self._topic.name, target, Outgoing(*record))
+            for target, record in zip(targets, sent, strict=True):
+                produce(producer, self._topic.name, target, record)
             produce(producer, self._positions, self._partition, Outgoing(position.KEY, position.encode()))
         return int(records.num_rows)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 
 from statelib.errors import InputError, RetryableError
@@ -28,6 +30,23 @@ class Outgoing:
     value: bytes | None
     timestamp_ms: int | None = None
     headers: Sequence[tuple[str, bytes | None]] = field(default_factory=list)
+
+
+def outgoing(
+    keys: pa.Array, values: pa.Array, timestamps: pa.Array, headers: pa.Array | None = None
+) -> Iterator[Outgoing]:
+    """Records of columns, as an archive or a changelog has them.
+
+    Args:
+        keys: Serialised: binary; null: without a key.
+        values: The same; null: a tombstone.
+        timestamps: int64 or timestamp[ms], ms since 1970; null: the time of day.
+        headers: Lists of structs of ``key`` (string) and ``value`` (binary); null: none. None: no record has any.
+    """
+    listed = repeat(None, len(keys)) if headers is None else headers.to_pylist()
+    pairs = ([(header["key"], header["value"]) for header in of or ()] for of in listed)
+    columns = (keys.to_pylist(), values.to_pylist(), timestamps.cast(pa.int64()).to_pylist(), pairs)
+    yield from starmap(Outgoing, zip(*columns, strict=True))
 
 
 def record_of(message: Message) -> Outgoing:
