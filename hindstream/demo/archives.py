@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from hindstream.demo import FLIGHTS, WEATHER, data
+from hindstream.demo import data
 from statelib.commits import topic_path
 from statelib.commits.archives import open_archive_if_present
 from statelib.topics.append import append
@@ -14,12 +14,9 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
-
     from statelib.storage import Storage
 
 _APPLICATION = "hindstream-demo"
-_TOPICS: dict[str, Callable[[], pa.Table]] = {FLIGHTS: data.flights, WEATHER: data.weather}
 
 
 def prepare_topics(warehouse: Storage, *, announce: Callable[[str], object]) -> int:
@@ -38,7 +35,7 @@ def prepare_topics(warehouse: Storage, *, announce: Callable[[str], object]) -> 
         ConfigurationError: The data is not installed, or a topic of that name has another shape.
     """
     archived = 0
-    for topic, records in _TOPICS.items():
+    for topic, records in data.RECORDS.items():
         if _is_there(warehouse, topic):
             continue
         announce(f"archiving the topic {topic}")

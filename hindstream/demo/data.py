@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from hindstream.demo import FLIGHTS, WEATHER
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ def weather() -> pa.Table:
         ]
     )
     return records.sort_by([("timestamp", "ascending"), ("key", "ascending")])
+
+
+RECORDS = {FLIGHTS: flights, WEATHER: weather}
+"""What makes the records of each topic."""
 
 
 def _with_redelivery(departed: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,6 +1,6 @@
 """The demo in Kafka: its topics there, and its answer published there.
 
-`docker-compose.yml` runs it so. Offsets, timestamps and partitions are those of ``hindstream demo``, hence all results.
+`docker-compose.yml` runs it so. Partitions, order and timestamps are those of ``hindstream demo``, hence all results.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import pyarrow as pa
 from hindstream.demo import DELAYS, FLIGHTS, WEATHER, data
 from hindstream.demo.job import HOUR, job
 from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.sending import Outgoing, produce, transaction, transactional_producer
+from spark_jobs.kafka.sending import outgoing, produce, transaction, transactional_producer
 from statelib import AvroSerde, JsonSerde, KafkaTopic, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from statelib import Job
     from statelib.config import Settings
     from statelib.serdes.schema_source import SchemaSource
@@ -43,8 +41,6 @@ _DELAYS_SCHEMA = """
   ]
 }
 """
-
-_RECORDS: dict[str, Callable[[], pa.Table]] = {FLIGHTS: data.flights, WEATHER: data.weather}
 
 
 def topics() -> tuple[KafkaTopic, ...]:
@@ -86,21 +82,17 @@ def send_topics(settings: Settings) -> dict[str, int]:
 
 def _send(topic: KafkaTopic, cluster: Cluster) -> int:
     cluster.ensure_topic(topic.name, data.PARTITIONS, _FOR_EVER)
-    if any(next(cluster.messages(topic.name, partition), None) for partition in range(data.PARTITIONS)):
+    first = (next(cluster.messages(topic.name, partition), None) for partition in range(data.PARTITIONS))
+    if any(message is not None for message in first):
         return 0
-    records = _RECORDS[topic.name]().combine_chunks()
+    records = data.RECORDS[topic.name]()
     key, value = (records[name].combine_chunks() for name in ("key", "value"))
     keys, values = topic.key.serialize(key), topic.value.serialize(value)
-    columns = (
-        partition_for(keys, data.PARTITIONS).tolist(),
-        keys.to_pylist(),
-        values.to_pylist(),
-        records["timestamp"].cast(pa.int64()).to_pylist(),
-    )
+    partitions = partition_for(keys, data.PARTITIONS).tolist()
     properties = {**cluster.properties, "transaction.timeout.ms": str(_TRANSACTION_SECONDS * 1000)}
     with cluster.errors(topic=topic.name):
         producer = transactional_producer(properties, f"hindstream-demo-{topic.name}")
         with transaction(producer):
-            for partition, *record in zip(*columns, strict=True):
-                produce(producer, topic.name, partition, Outgoing(*record))
+            for partition, record in zip(partitions, outgoing(keys, values, records["timestamp"]), strict=True):
+                produce(producer, topic.name, partition, record)
     return len(keys)

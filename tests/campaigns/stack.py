@@ -14,18 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from hindstream.demo import DELAYS, FLIGHTS, NAME, WEATHER
 from hindstream.demo.archives import prepare_topics
-from hindstream.demo.in_kafka import published_job
-from spark_jobs.kafka.registry import SchemaRegistry
 from statelib.commits import published_through
-from statelib.commits.archives import open_archive
 from statelib.storage import Storage
 from tests.conftest import ROOT
-from tests.demo.replay import equal_bytes, replay
+from tests.demo.replay import equal_bytes, published, replay
 from tests.kafka.cluster import Cluster
+from tests.kafka.demo_in_kafka import differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,28 +105,10 @@ def _differences(warehouse: Storage, months: int) -> list[str]:
         replay(expected, int(end.timestamp() * 1000), Path(folder) / "state")
         wrong = []
         for topic in (FLIGHTS, WEATHER, DELAYS):
-            wanted = _records(expected, topic)
-            found = {p: table.slice(0, wanted[p].num_rows) for p, table in _records(warehouse, topic).items()}
+            wanted = published(expected, topic)
+            found = {p: table.slice(0, wanted[p].num_rows) for p, table in published(warehouse, topic).items()}
             wrong += [] if equal_bytes(found, wanted) else [topic]
-        return wrong + _differences_in_kafka(_records(expected, DELAYS))
-
-
-def _differences_in_kafka(wanted: dict[int, pa.Table]) -> list[str]:
-    (sink,) = published_job(SchemaRegistry(_REGISTRY)).kafka_sinks
-    records = Cluster({"bootstrap.servers": _BROKER}).read(DELAYS)
-    wrong = []
-    for partition, table in wanted.items():
-        found = [record for record in records if record.partition == partition][: table.num_rows]
-        for serde, name in ((sink.key, "key"), (sink.value, "value")):
-            read = serde.deserialize(pa.array([getattr(record, name) for record in found], pa.binary()))
-            if read.to_pylist() != table[name].to_pylist():
-                wrong.append(f"{DELAYS} in Kafka, {name}s of partition {partition}")
-    return wrong
-
-
-def _records(warehouse: Storage, topic: str) -> dict[int, pa.Table]:
-    archive = open_archive(warehouse, topic)
-    return {p: archive.reader(p).read_all().combine_chunks() for p in range(archive.partitions)}
+        return wrong + differences(Cluster({"bootstrap.servers": _BROKER}), _REGISTRY, published(expected))
 
 
 def _succeeds(*command: str) -> bool:

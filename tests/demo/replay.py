@@ -34,9 +34,9 @@ def replay(warehouse: Storage, until_ms: int | None, state_dir: Path, **settings
     return staged
 
 
-def published(warehouse: Storage) -> dict[int, pa.Table]:
-    """All records of ``delays-by-hour`` by partition: offsets, timestamps, keys, values."""
-    archive = open_archive(warehouse, DELAYS)
+def published(warehouse: Storage, topic: str = DELAYS) -> dict[int, pa.Table]:
+    """All records of a topic's archive by partition: offsets, timestamps, keys, values."""
+    archive = open_archive(warehouse, topic)
     return {p: archive.reader(p).read_all().combine_chunks() for p in range(archive.partitions)}
 
 

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from dags.embedded import backfill
-from hindstream.demo.in_kafka import send_topics
+from hindstream.demo.in_kafka import published_job, send_topics
 from hindstream.demo.run import MONTH_ENDS_MS
+from spark_jobs.kafka.registry import SchemaRegistry
 from statelib.config import load_settings
 from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.kafka.cluster import Cluster
 
 JOB_FILE = ROOT / "docker" / "jobs" / "flight_delays.py"
 
@@ -35,6 +44,20 @@ def main(folder: Path, bootstrap_servers: str) -> None:
         settings=settings | {"archive": f"{JOB_FILE}:topics"},
     )
     print(run.run_id, run.states["archive"])
+
+
+def differences(cluster: Cluster, registry: str, wanted: Mapping[int, pa.Table]) -> list[str]:
+    """What in Kafka is not as in the sink's archive; Kafka may have more."""
+    (sink,) = published_job(SchemaRegistry(registry)).kafka_sinks
+    records = cluster.read(sink.name)
+    wrong = []
+    for partition, table in wanted.items():
+        found = [record for record in records if record.partition == partition][: table.num_rows]
+        for serde, name in ((sink.key, "key"), (sink.value, "value")):
+            read = serde.deserialize(pa.array([getattr(record, name) for record in found], pa.binary()))
+            if read.to_pylist() != table[name].to_pylist():
+                wrong.append(f"{sink.name} in Kafka, {name}s of partition {partition}")
+    return wrong
 
 
 if __name__ == "__main__":
