@@ -1,8 +1,9 @@
 """A driver that gets no more memory and no more threads from some step on, or a few MB only.
 
-Python, numpy and Arrow say so, which becomes a clean error. Code of others does what it does: RocksDB and delta-rs end
-the process, and a thread of delta-rs that could not be started may be waited for without end, which an alarm ends here.
-(What a host does by itself, the kernel's `SIGKILL`, is in ``kill``.) However it ends, the next driver goes on.
+Python, numpy and Arrow say so, which becomes a clean error. Code of others does what it does: RocksDB, delta-rs and the
+dynamic linker end the process, and a thread of delta-rs that could not be started may be waited for without end, which
+an alarm ends here. (What a host does by itself, the kernel's `SIGKILL`, is in ``kill``.) However it ends, the next
+driver goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LONGEST_SECONDS = 60
+_ENDED_BY_THE_LINKER = 127
+"""What glibc's dynamic linker ends a process with where a library that is loaded late gets no memory."""
+
+_ENDED_BY_OTHERS = {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGALRM, _ENDED_BY_THE_LINKER}
 _LEFT_BYTES = (0, 1 << 20, 4 << 20, 16 << 20)
 
 
@@ -46,7 +51,7 @@ def _run(case: Case, folder: Path, made: Path) -> Outcome:
 
     ended = Child(folder, limited).run()
     clean = isinstance(ended.error, RetryableError) and ended.error.next_step
-    if ended.code not in {0, -signal.SIGABRT, -signal.SIGSEGV, -signal.SIGALRM} and not clean:
+    if ended.code not in {0, *_ENDED_BY_OTHERS} and not clean:
         return Outcome(wrong=f"from {step} on {left_bytes} bytes: it ends with {ended}")
     return run.recovered(f"from {step} on {left_bytes >> 20} MiB: {ended}")
 

@@ -8,6 +8,7 @@ supervisor alone: then the task sleeps, as one whom nobody looks after may, unti
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -72,6 +73,10 @@ def _prepare(folder: Path) -> Iterator[_Prepared]:
 
 def _steps(made: Path) -> dict[str, list[str]]:
     """What each task comes to when nothing happens."""
+    # It forks, which this process may be past: the preparations of other faults leave threads behind.
+    first = multiprocessing.get_context("forkserver").Process(target=spark.undisturbed, args=(made, "slice"))
+    first.start()
+    first.join()
     steps = {task: [AT_WORK] if task == "replay" else [] for task in _TASKS}
     for step in sorted(spark.undisturbed(made, "slice").steps):
         phase = step.partition(".")[0]
