@@ -23,6 +23,7 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
 from statelib.errors import ConfigurationError, InputError, RetryableError
 from statelib.serdes import serde_for
+from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for
 from statelib.topics.passed import delete_passed
@@ -98,7 +99,7 @@ def archive_frame(
     )
     try:
         added = archive.commit(files, app_id=app_id, app_version=1, modification_time_ms=now_ms())
-    except ConfigurationError as error:
+    except OffsetsTakenError as error:
         archive.storage.delete([file.path for file in files])
         what = "another writer added to the topic at the same time"
         raise RetryableError(what, topic=topic, load=load, next_step="load it again") from error

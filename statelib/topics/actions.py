@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from statelib.topics.version import TopicVersion
 
 
+class OffsetsTakenError(ConfigurationError):
+    """Files hold offsets that the topic has already: somebody else writes to it, and these files are not part of it."""
+
+
 def added(file: ArchiveFile, time_ms: int, *, is_data: bool = True) -> AddAction:
     """The file becomes part of the topic; ``is_data``: with records that the topic did not have."""
     partition = {"partition": str(file.partition)}
@@ -30,12 +34,12 @@ def check_follows(archive: TopicVersion, files: Sequence[ArchiveFile]) -> None:
     """Checks that in each partition the files come after what is there and after each other.
 
     Raises:
-        ConfigurationError: They do not.
+        OffsetsTakenError: They do not.
     """
     ends = archive.end_offsets()
     for file in sorted(files, key=lambda file: file.first_offset):
         if file.first_offset < ends[file.partition]:
-            raise ConfigurationError(
+            raise OffsetsTakenError(
                 f"the topic has offsets up to {ends[file.partition] - 1} already: somebody else writes to it",
                 topic=archive.topic,
                 partition=file.partition,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from statelib.errors import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
+from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.partitioner import partition_for
 from statelib.topics.writer import FileLimits
 
@@ -50,7 +51,7 @@ def append(
         False, and nothing has changed, if ``app_id`` has committed ``app_version`` or a later one already.
 
     Raises:
-        ConfigurationError: Columns do not fit the archive.
+        ConfigurationError: Columns do not fit the archive, or a file may not be written.
         RetryableError: Another writer was quicker, or the store did not answer.
     """
     newest = archive.refresh()
@@ -66,10 +67,10 @@ def append(
     except BaseException:
         _abort(writers)
         raise
-    # After an error of the store the commit may have landed after all: then the files must stay.
+    # After any other error the commit may have landed after all: then the files must stay.
     try:
         added = newest.commit(files, app_id=app_id, app_version=app_version, modification_time_ms=modification_time_ms)
-    except ConfigurationError as error:
+    except OffsetsTakenError as error:
         _abort(writers)
         what = "another writer appended to the topic at the same time"
         raise RetryableError(what, topic=newest.topic, next_step="run the same command again") from error

@@ -144,7 +144,8 @@ class TopicArchive(TopicVersion):
             ``app_version`` or a later one already, with other files.
 
         Raises:
-            ConfigurationError: A file holds offsets that the topic has already: somebody else writes to it.
+            OffsetsTakenError: A file holds offsets that the topic has already: somebody else writes to it.
+            ConfigurationError: A file may not be written; the commit may have landed.
             CorruptedDataError: A file is not there, or not as it was written.
             RetryableError: The store did not answer, or there are too many writers at once.
         """
@@ -175,7 +176,8 @@ class TopicArchive(TopicVersion):
             time_ms: What the log says of the files' age.
 
         Raises:
-            ConfigurationError: A file holds offsets that the topic has already: somebody else writes to it.
+            OffsetsTakenError: A file holds offsets that the topic has already: somebody else writes to it.
+            ConfigurationError: A file may not be written; the commit may have landed.
             CorruptedDataError: A file is not there, or not as it was written.
             FencedError: Somebody else has moved a position; nothing has changed.
             RetryableError: The store did not answer, or there are too many writers at once.

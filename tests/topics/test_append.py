@@ -15,6 +15,7 @@ from statelib.storage import Storage
 from statelib.topics import append as append_module
 from statelib.topics.append import append, distribute
 from statelib.topics.archive import TopicArchive
+from statelib.topics.delta_log import DeltaLog
 from statelib.topics.partitioner import partition_for
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import FileLimits, PartitionWriter
@@ -90,6 +91,22 @@ def test_another_writer_is_quicker(tmp_path, monkeypatch, same_transaction):
             append(archive, records, attempt="1", app_id="import", app_version=1)
     assert archive.refresh().rows == 10
     assert [entry.path for entry in archive.storage.list("partition=0")] == [f.path for f in archive.refresh().files(0)]
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("may not be written"), RetryableError("does not answer")])
+def test_the_files_of_a_commit_that_landed_stay(tmp_path, monkeypatch, error):
+    archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 1)
+
+    def fail(log, version):
+        raise error
+
+    real = DeltaLog.sync
+    monkeypatch.setattr(DeltaLog, "sync", fail)
+    with pytest.raises(type(error), match=error.what):
+        append(archive, without_offsets(range(10)), attempt="1", app_id="import", app_version=1)
+    monkeypatch.setattr(DeltaLog, "sync", real)
+    assert archive.refresh().reader(0).read_all().num_rows == 10
+    assert not append(archive, without_offsets(range(10)), attempt="2", app_id="import", app_version=1)
 
 
 @pytest.mark.parametrize(
