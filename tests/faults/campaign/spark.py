@@ -138,7 +138,7 @@ def compared(root: Path, verb: str, made: Path, note: str, injected: int = 1) ->
 
 def _kill_cases(made: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
     if quick:
-        return [("migrate/commit.created", 1), ("airflow/stage.created", 1)]
+        return [(("migrate/commit.created", "airflow/stage.created")[seed % 2], 1)]
     return [(f"{verb}/{step}", 1) for verb in _VERBS for step in sorted(undisturbed(made, verb).steps)]
 
 
