@@ -36,7 +36,7 @@ def counts(call: Call) -> bool:
 
 
 def _cases(made: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
-    moments = [(MOMENT, seed + number) for number in range(30 if quick else 1_000)]
+    moments = [(MOMENT, seed + number) for number in range(20 if quick else 1_000)]
     cases = []
     for name in subject.SCENARIOS:
         for step, often in sorted(scenario(made, name).steps.items()):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _cases(_: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
-    return [("cut", seed + number) for number in range(50 if quick else 500)]
+    return [("cut", seed + number) for number in range(30 if quick else 500)]
 
 
 def _run(case: Case, folder: Path, made: Path) -> Outcome:

@@ -42,7 +42,7 @@ def _prepare(folder: Path) -> Iterator[_Prepared]:
 
 
 def _cases(_: _Prepared, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
-    return [("job and verbs", seed + number) for number in range(8 if quick else 500)]
+    return [("job and verbs", seed + number) for number in range(5 if quick else 500)]
 
 
 def _run(case: Case, folder: Path, prepared: _Prepared) -> Outcome:
