@@ -78,7 +78,7 @@ def _assign_active(placing: Placing, tasks: Sequence[TaskId], before: _Before) -
         for task in _interleaved(its)[: max(room[owner] - len(placing.active[owner]), 0)]:
             placing.assign_active(owner, task)
             left.remove(task)
-    for task in _interleaved(left):
+    for task in sorted(left):
         with_room = (host for host in before.copies(task) if len(placing.active[host]) < room[host])
         if (found := next(with_room, None)) is not None:
             placing.assign_active(found, task)

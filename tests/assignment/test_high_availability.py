@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from statelib.assignment.high_availability import assign_highly_available
-from statelib.assignment.model import NOTHING_HELD, AssignmentConfig
+from statelib.assignment.model import NOTHING_HELD, AssignmentConfig, HostState
 from tests.assignment.hosts import host, seen, tasks
 
 FOUR = tasks("0_0 0_1 1_0 1_1")
@@ -48,6 +50,13 @@ def test_tasks_without_state_fill_up():
     hosts = [host(1, "0_0"), host(2)]
     assignment = assign_highly_available(hosts, FOUR[:3], FOUR[:1], CONFIG)
     assert seen(assignment) == {1: "0_0 1_0 |  | ", 2: "0_1 |  | "}
+
+
+def test_hosts_are_in_java_s_order_which_takes_the_first_bit_for_a_sign():
+    negative = UUID(int=1 << 127)
+    assignment = assign_highly_available([host(1), HostState(negative, 1)], FOUR[:1], FOUR[:1], CONFIG)
+    assert assignment.owners() == {FOUR[0]: negative}
+    assert list(assignment.hosts) == [negative, UUID(int=1)]
 
 
 def test_standbys_go_to_other_racks_first():

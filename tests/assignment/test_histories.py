@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib.assignment.high_availability import assign_highly_available
@@ -21,10 +21,23 @@ if TYPE_CHECKING:
 KINDS = ("join", "join", "lose", "restart", "wipe", "grow", "nothing")
 CONFIGS = st.builds(AssignmentConfig, st.integers(0, 2), st.integers(1, 4), st.integers(NEW_RECORDS, 3 * NEW_RECORDS))
 RACKS = st.sampled_from([None, "a", "b", "c"])
+JOINS = [Event("join")] * 4
+"""Then one in a rack of its own: histories in which a sticky assignor never came to rest."""
+
 EVENTS = st.builds(Event, st.sampled_from(KINDS), st.integers(0, 9), RACKS)
 
 
 @pytest.mark.parametrize("assign", [assign_highly_available, assign_sticky])
+@example(AssignmentConfig(2, 1, 25), [1, 1, 1], 1, 2, [Event("join", 0, "a"), Event("join"), Event("join")])
+@example(AssignmentConfig(2, 1, 10), [1, 4], 1, 2, [*JOINS, Event("join", 0, "a")])
+@example(AssignmentConfig(2, 1, 10), [2, 3], 1, 2, [*JOINS, Event("join", 0, "a")])
+@example(
+    AssignmentConfig(1, 1, 30),
+    [5, 7, 3],
+    1,
+    3,
+    [Event("grow"), Event("join"), *(Event("join", 0, rack) for rack in "baa"), Event("lose"), Event("join", 0, "a")],
+)
 @given(
     config=CONFIGS,
     partitions=st.lists(st.integers(1, 7), min_size=1, max_size=4),

@@ -52,6 +52,13 @@ def test_standbys_stay_and_are_on_other_hosts_and_racks():
     assert target(hosts, two, standbys=1) == {1: "0_0 |  | ", 2: "0_1 | 0_0 | ", 3: " | 0_1 | "}
 
 
+def test_standbys_leave_a_host_that_has_too_many():
+    hosts = [host(1, "0_0 0_1"), host(2, "1_0 1_1", {"0_0": 0, "0_1": 0}), host(3), host(4)]
+    four = target(hosts, standbys=1)
+    assert four[2] == "1_0 | 0_0 | ", "eight for four hosts"
+    assert sum(len(its.split("|")[1].split()) for its in four.values()) == 4
+
+
 def test_there_are_no_more_standbys_than_hosts():
     assert target([host(1, "0_0"), host(2)], tasks("0_0"), standbys=5) == {1: "0_0 |  | ", 2: " | 0_0 | "}
 
