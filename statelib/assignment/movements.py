@@ -92,20 +92,11 @@ class Movements:
         self._placing.unassign_active(target, task)
         if task in self._placing.standby[source]:  # they change places
             self._placing.unassign_standby(source, task)
-            if not (self._is_sticky and self._keep_standby(task, source)):
-                self._placing.assign_standby(target, task)
-        if task not in self._placing.standby[target] and self._may_learn():
+            self._placing.assign_standby(target, task)
+        elif self._may_learn():
             self._placing.assign_standby(target, task)
             self._placing.learning[target].add(task)
         self._placing.assign_active(source, task)
-
-    def _keep_standby(self, task: TaskId, source: int) -> bool:
-        """Leaves the standby where another caught-up copy is, so that the target has one to learn only."""
-        others = [host for host in self._caught_up(task) if host != source and not self._placing.holds(host, task)]
-        keeper = self._lightest(others)
-        if keeper is not None:
-            self._placing.assign_standby(keeper, task)
-        return keeper is not None
 
     def _move_standby(self, movement: _Movement) -> bool:
         _, task, target = movement

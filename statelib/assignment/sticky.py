@@ -63,11 +63,10 @@ class _Before:
 
 
 def _assign_active(placing: Placing, tasks: Sequence[TaskId], before: _Before) -> None:
-    shares = len(tasks) * placing.consumers
-    room, room_for_learned = shares // placing.consumers.sum(), -(-shares // placing.consumers.sum())
+    room = len(tasks) * placing.consumers // placing.consumers.sum()
     left = set(tasks)
     for learner, its_state in enumerate(placing.hosts):
-        for task in sorted(left & its_state.previous_learning)[: room_for_learned[learner]]:
+        for task in sorted(left & its_state.previous_learning)[: room[learner]]:
             placing.assign_active(learner, task)
             left.remove(task)
     owned: dict[int, list[TaskId]] = {}
