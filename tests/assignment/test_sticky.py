@@ -65,9 +65,9 @@ def test_there_are_no_more_standbys_than_hosts():
 
 def test_a_task_waits_with_its_owner_though_another_copy_is_less_loaded():
     config = AssignmentConfig(max_warmup_replicas=1, acceptable_recovery_lag=10)
-    hosts = [host(1, "0_0 1_0"), host(2, "0_1", {"0_0": 0, "1_0": 0}), host(3, "", {"1_0": 90}, learns="1_0")]
+    hosts = [host(1, "0_0 0_1"), host(2, "1_0", {"0_1": 5}, consumers=2), host(3, "", {"0_1": 90}, learns="0_1")]
     assignment = assign_sticky(hosts, tasks("0_0 0_1 1_0"), tasks("0_0 0_1 1_0"), config)
-    assert seen(assignment) == {1: "0_0 1_0 |  | ", 2: "0_1 |  | ", 3: " |  | 1_0"}
+    assert seen(assignment) == {1: "0_0 0_1 |  | ", 2: "1_0 |  | ", 3: " |  | 0_1"}
 
 
 def test_a_task_moves_once_its_learner_has_caught_up():
