@@ -86,14 +86,23 @@ class Cluster:
     # topics
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        """Creates a topic; its name."""
+        """Creates a topic; its name, once the broker knows it: the controller answers before."""
         topic = NewTopic(name, partitions, 1, config=dict(config or {}))
         self._admin.create_topics([topic], operation_timeout=_SECONDS)[name].result(_SECONDS)
+        self._await_topic(name, partitions)
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic; returns when it is gone."""
+        """Deletes a topic; returns when it is gone for the broker too."""
         self._admin.delete_topics([name], operation_timeout=_SECONDS)[name].result(_SECONDS)
+        self._await_topic(name, None)
+
+    def _await_topic(self, name: str, partitions: int | None) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while self.topics().get(name) != partitions:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the broker has {self.topics().get(name)} partitions of {name}, not {partitions}")
+            time.sleep(0.02)
 
     def topics(self) -> dict[str, int]:
         """All topics, and how many partitions each has."""
