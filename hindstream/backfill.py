@@ -15,6 +15,7 @@ from hindstream.progress import slice_progress
 from hindstream.slices import Every, slice_ends_ms
 from statelib.errors import ConfigurationError
 from statelib.job import load_job
+from statelib.local_dir import for_all_hosts
 
 if TYPE_CHECKING:
     from dags.embedded import SliceRun
@@ -60,7 +61,7 @@ def _given(settings: Settings) -> dict[str, object]:
     given = json.loads(settings.model_dump_json())
     of_a_slice = {"until", "end_of_input"}
     fixed = {name: given[name] for name in given if settings.origin(name) != "default" and name not in of_a_slice}
-    fixed["state_dir"] = str(settings.state_dir.absolute())
+    fixed["state_dir"] = for_all_hosts(settings.state_dir)
     if "://" not in settings.warehouse:
         fixed["warehouse"] = str(Path(settings.warehouse).absolute())
     return fixed

@@ -217,6 +217,23 @@ def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = No
 
 
 @app.command()
+def placement(
+    job: JobName,
+    run_id: RunId = None,
+    output: Annotated[Literal["table", "json"], typer.Option(help="How it is shown.")] = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show which host of a cluster runs which task and keeps which copies of state, their lags, and what moves why.
+
+    Example: hindstream placement flight-delays
+    """
+    from hindstream.placement import print_placement  # noqa: PLC0415
+
+    print_placement(job_name(job), run_id, given_settings(settings, warehouse=warehouse), output)
+
+
+@app.command()
 def describe(job: JobReference) -> None:
     """Show a job's topology as text, as Kafka Streams describes it; the job's report has it as a picture.
 

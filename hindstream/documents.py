@@ -11,11 +11,13 @@ from statelib.commits import CommitLog, Runs
 from statelib.commits.layout import parse_run_id, rolled_back
 from statelib.errors import ConfigurationError
 from statelib.metrics import Lateness, NodeMetrics
+from statelib.placement.documents import read_copies, read_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from statelib.manifests import Audit, Commit, Plan, Staged
+    from statelib.placement.documents import Copies, Placement
     from statelib.storage import Storage
 
 
@@ -28,6 +30,8 @@ class RunDocuments:
     audit: Audit | None
     commit: Commit | None
     taken_back_by: int | None = None
+    placement: Placement | None = None
+    copies: Copies | None = None
 
     @property
     def run_id(self) -> str:
@@ -156,7 +160,15 @@ def _load(storage: Storage, job: str, plan: Plan, taken_back: Mapping[int, int])
     if standing is not None and standing.run_id != plan.run_id:
         standing = None
     by = taken_back.get(plan.commit) if standing is not None else None
-    return RunDocuments(plan, runs.staged(plan.run_id), runs.audit(plan.run_id), standing, by)
+    return RunDocuments(
+        plan,
+        runs.staged(plan.run_id),
+        runs.audit(plan.run_id),
+        standing,
+        by,
+        read_placement(storage, job, plan.run_id),
+        read_copies(storage, job, plan.run_id),
+    )
 
 
 def add_ledgers(totals: dict[str, NodeMetrics], more: dict[str, NodeMetrics]) -> None:

@@ -104,7 +104,7 @@ def _opened(job: str, commit: int | None, settings: Settings) -> StateSnapshot:
         job,
         commit=commit,
         storage_options=settings.store_options,
-        state_dir=settings.state_dir,
+        state_dir=settings.local_state_dir,
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import time
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
 from py4j.protocol import Py4JError  # isort: skip
@@ -18,7 +19,8 @@ from spark_jobs.session import is_local, spark_session
 from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, InternalError
+from statelib.local_dir import for_all_hosts, local_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +32,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SETTLED_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Generic[T]):
+    """What was done in one slot for a task.
+
+    Attributes:
+        host: As Spark calls it.
+        executor_id: The executor's.
+        result: What came of it.
+    """
+
+    host: str
+    executor_id: str
+    result: T
+
+    @property
+    def executor(self) -> str:
+        """Name of the executor: ``<host>/<id>``."""
+        return f"{self.host}/{self.executor_id}"
 
 
 def clean_hosts(job: str, settings: Settings) -> list[tuple[str, LocalState]]:
@@ -45,7 +67,8 @@ def clean_hosts(job: str, settings: Settings) -> list[tuple[str, LocalState]]:
     head = CommitLog(open_warehouse(settings), job).head()
     if head is None:
         raise ConfigurationError("the job has no commits", job=job, next_step="check --warehouse and the job's name")
-    return on_every_host(settings, partial(clean_local_state, Path(settings.state_dir).absolute(), head))
+    state_dir = for_all_hosts(settings.state_dir)
+    return on_every_host(settings, lambda: clean_local_state(local_state_dir(state_dir), head))
 
 
 def on_every_host(settings: Settings, do: Callable[[], T]) -> list[tuple[str, T]]:
@@ -66,33 +89,89 @@ def on_every_host(settings: Settings, do: Callable[[], T]) -> list[tuple[str, T]
         HindstreamError: That of ``do`` in this process.
     """
     here = [(socket.gethostname(), do())]
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if is_local(settings.spark_master) and not submitted:
+    if not may_be_cluster(settings):
         return here
     context = spark_session(settings).sparkContext
-    return here if is_local(str(context.master)) else here + _in_every_slot(context, do)
+    if is_local(str(context.master)):
+        return here
+    return here + [(slot.host, slot.result) for slot in in_every_slot(context, settled_slots(context), do)]
 
 
-def _in_every_slot(context: SparkContext, do: Callable[[], T]) -> list[tuple[str, T]]:
-    def task(_: Iterable[int]) -> Iterator[tuple[str, T]]:
-        yield socket.gethostname(), do()
+def may_be_cluster(settings: Settings) -> bool:
+    """Whether Spark's tasks run on a cluster, as far as that can be told before Spark is started."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    return submitted or not is_local(settings.spark_master)
 
+
+def in_every_slot(context: SparkContext, slots: int, do: Callable[[], T]) -> list[Slot[T]]:
+    """Calls ``do`` in every slot for a task at once.
+
+    Args:
+        context: Of a cluster.
+        slots: How many there are; Spark waits until all are free.
+        do: Picklable.
+
+    Raises:
+        RetryableError: Spark has given up, for example because an executor was lost.
+    """
+
+    def task(_: Iterable[int]) -> Iterator[tuple[int, T]]:
+        found = TaskContext.get()
+        if found is None:
+            raise InternalError("a task runs outside Spark")
+        yield found.partitionId(), do()
+
+    group = f"hindstream-{uuid.uuid4().hex}"
+    context.setJobGroup(group, "asks every host")
     try:
-        slots = _slots(context)
-        return list(context.parallelize(range(slots), slots).barrier().mapPartitions(task).collect())
+        done = dict(context.parallelize(range(slots), slots).barrier().mapPartitions(task).collect())
+        executors = _executors(context, group)
     except (Py4JError, PySparkException) as error:
         raise spark_error(error) from error
+    finally:
+        context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
+    return [Slot(*executors[number], result) for number, result in sorted(done.items())]
 
 
-def _slots(context: SparkContext) -> int:
+def settled_slots(context: SparkContext) -> int:
     """How many tasks can run at once, when no more executors have come for a while."""
-    context.parallelize([0], 1).count()  # the first executor is there
-    scala = context._jsc.sc()  # noqa: SLF001 - PySpark has no public counterpart
-    profile = scala.resourceProfileManager().defaultResourceProfile()
-    slots, since = 0, time.monotonic()
+    slots, since = slots_now(context), time.monotonic()
     while time.monotonic() - since < _SETTLED_S:
-        now = int(scala.maxNumConcurrentTasks(profile))
+        now = slots_now(context)
         if now != slots:
             slots, since = now, time.monotonic()
         time.sleep(0.1)
     return slots
+
+
+def slots_now(context: SparkContext) -> int:
+    """How many tasks can run at once, as soon as there is an executor.
+
+    Raises:
+        RetryableError: Spark has given up.
+    """
+    scala = context._jsc.sc()  # noqa: SLF001 - PySpark has no public counterpart
+    profile = scala.resourceProfileManager().defaultResourceProfile()
+    try:
+        if not (slots := int(scala.maxNumConcurrentTasks(profile))):
+            context.parallelize([0], 1).count()  # waits for the first
+            slots = int(scala.maxNumConcurrentTasks(profile))
+    except (Py4JError, PySparkException) as error:
+        raise spark_error(error) from error
+    return slots
+
+
+def _executors(context: SparkContext, group: str) -> dict[int, tuple[str, str]]:
+    """Host and id of the executor that ran each partition of a job, by the successful attempt."""
+    scala = context._jsc.sc()  # noqa: SLF001 - Python's tasks are not told whose they are
+    scala.listenerBus().waitUntilEmpty()
+    found: dict[int, tuple[str, str]] = {}
+    for job in context.statusTracker().getJobIdsForGroup(group):
+        info = context.statusTracker().getJobInfo(job)
+        for stage in info.stageIds if info is not None else ():
+            last = scala.statusStore().lastStageAttempt(stage)
+            tasks = scala.statusStore().taskList(stage, last.attemptId(), last.numTasks())
+            for n in range(tasks.size()):
+                task = tasks.apply(n)
+                found[task.index()] = task.host(), task.executorId()
+    return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_jobs import standbys
 from spark_jobs.command import phase_main
 from spark_jobs.runs import file_policy, now_ms, open_warehouse, retention
 from statelib.checkpoint.scratch import remove_dead
@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained:  # noqa: ARG001
     """Expires old checkpoints, and what dead runs and, on this host, dead readers left behind; merges small files.
 
+    On a cluster, hosts that keep copies of tasks' state get the newest commit's (`spark_jobs.standbys`).
+
     Raises:
         HindstreamError: See `statelib.commits.maintain`.
     """
@@ -37,7 +39,8 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
         _log.info("%s: removed %d files (%d bytes)", job.name, done.deleted_files, done.deleted_bytes)
     if done.skipped:
         _log.info("%s: %s", job.name, done.skipped)
-    remove_dead(readers_folder(Path(settings.state_dir), job.name))
+    standbys.after_commit(job.name, settings)
+    remove_dead(readers_folder(settings.local_state_dir, job.name))
     return done
 
 

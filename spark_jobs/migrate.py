@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs import audit, commit, replay
@@ -216,7 +215,7 @@ def verify(job: str, settings: Settings, made: Commit) -> list[Verified]:
     warehouse = open_warehouse(settings)
     if made.evolution is None or not made.evolution.migrations:
         raise ConfigurationError("the commit has migrated no store", job=job, commit=made.commit)
-    state_dir = Path(settings.state_dir)
+    state_dir = settings.local_state_dir
     before = RestoredTasks(warehouse, CommitLog(warehouse, job).read(made.commit - 1), state_dir)
     now = RestoredTasks(warehouse, made, state_dir)
     found: list[Verified] = []

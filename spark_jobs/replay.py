@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from spark_jobs import standbys
 from spark_jobs.command import phase_main
-from spark_jobs.runs import find_replay, open_warehouse
+from spark_jobs.placement import place_run, restores
+from spark_jobs.runs import find_replay, now_ms, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import carry_user_code
 from spark_jobs.stage import run_stage
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from statelib.config import Settings
     from statelib.job import Job
     from statelib.manifests import TaskOutcome
+    from statelib.placement.documents import Placement
 
 _log = logging.getLogger(__name__)
 
@@ -46,18 +50,35 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     if (standing := read_staged(warehouse, plan)) is not None:
         _log.info("%s: run %s has been replayed already", job.name, plan.run_id)
         return standing
-    started = time.perf_counter()
+    started, began_at_ms = time.perf_counter(), now_ms()
     stages = stages_of(job, plan, warehouse, settings)
     spark = spark_session(settings)
     carry_user_code()
     outcomes: list[TaskOutcome] = []
     with fenced(warehouse, job.name, plan.commit):
+        with standbys.held():
+            placement = place_run(spark, job, plan, warehouse, settings)
         for sub in stages.sub_topologies:
             name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
-            outcomes += run_stage(spark, stages.works(sub, outcomes), name=name)
+            works = stages.works(sub, outcomes)
+            with standbys.held() if restores(placement, works) else nullcontext():
+                outcomes += run_stage(spark, works, name=name, placement=placement)
+    _tell_elsewhere(job, placement, outcomes)
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
-    return stage(warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds))
+    return stage(
+        warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
+    )
+
+
+def _tell_elsewhere(job: Job, placement: Placement | None, outcomes: Sequence[TaskOutcome]) -> None:
+    """Counts the tasks that Spark has run on other hosts than was asked for."""
+    owners = placement.owners() if placement else {}
+    elsewhere = [
+        task for task in outcomes if task.task_id in owners and task.process_id != owners[task.task_id].process_id
+    ]
+    if elsewhere:
+        _log.warning("%s: Spark has run %d tasks on other hosts than planned", job.name, len(elsewhere))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -23,6 +23,15 @@ _MAX_FAILURES = "spark.task.maxFailures"
 DEFAULT_MAX_FAILURES = 4
 """Spark's own."""
 
+_PLACEMENT_OPTIONS = {
+    # A task had better wait for the host that has its state. Only what asks for executors waits so long.
+    "spark.locality.wait.process": "10min",
+    # Copies of state get the slots that nobody else wants.
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": Path(__file__).with_name("fairscheduler.xml").as_uri(),
+    # An executor that was lost since slots were counted is not waited for at length.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+}
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -55,14 +64,14 @@ def spark_session(settings: Settings) -> SparkSession:
         if submitted:
             context = SparkContext.getOrCreate(conf)
         else:
-            log = spark_log(settings.state_dir)
+            log = spark_log(settings.local_state_dir)
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as output:
                 streams = {"stdout": output, "stderr": output}
                 gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, OSError) as error:
-        next_step = f"check the setting spark_master, and look at {spark_log(settings.state_dir)}"
+        next_step = f"check the setting spark_master, and look at {spark_log(settings.local_state_dir)}"
         raise ConfigurationError(
             f"Spark does not start: {error}", setting="spark_master", next_step=next_step
         ) from error
@@ -94,9 +103,11 @@ def _options(settings: Settings, *, submitted: bool) -> dict[str, str]:
         "spark.app.name": "hindstream",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.warehouse.dir": str(Path(settings.state_dir).absolute() / "spark-warehouse"),
+        "spark.sql.warehouse.dir": str(settings.local_state_dir / "spark-warehouse"),
         "spark.ui.showConsoleProgress": "false",
     }
+    if submitted or not is_local(settings.spark_master):
+        options |= _PLACEMENT_OPTIONS
     if not submitted:
         options |= _launch_options(settings)
     return options | dict(settings.spark_conf)

@@ -22,7 +22,7 @@ import traceback
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import AccumulatorParam, TaskContext, cloudpickle
@@ -30,10 +30,12 @@ from pyspark.errors import PySparkException
 
 from py4j.protocol import Py4JError  # isort: skip
 
+from spark_jobs.locations import executor_locations, placed_items
 from spark_jobs.progress import StageProgress
 from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors import HindstreamError, InternalError, RetryableError
 from statelib.exhausted import is_exhaustion, out_of_memory
+from statelib.local_dir import local_state_dir
 from statelib.user_code import is_user_file
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Work:
         job: The job's name.
         run_id: The run that it is for.
         task_id: The task.
-        state_dir: A local directory; where Spark runs locally its log is there.
+        state_dir: A local directory, see `statelib.local_dir`; where Spark runs locally its log is there.
         do: Does it, and gives what it has made. Its argument is unique among all attempts at all work.
     """
 
@@ -76,13 +78,20 @@ class _ErrorList(AccumulatorParam[list[bytes]]):
         return value1
 
 
-def run_works(spark: SparkSession, works: Sequence[Work], *, name: str) -> list[bytes]:
+def run_works(
+    spark: SparkSession,
+    works: Sequence[Work],
+    *,
+    name: str,
+    executors: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[bytes]:
     """Does all of ``works`` and waits for it.
 
     Args:
         spark: The session.
         works: One task's each; each becomes one Spark task, in this order.
         name: For Spark's and our own progress.
+        executors: By task, those that Spark is to prefer, as ``<host>/<id>``; none: it may run anywhere.
 
     Returns:
         What the winning attempts made, in the order of ``works``.
@@ -93,10 +102,13 @@ def run_works(spark: SparkSession, works: Sequence[Work], *, name: str) -> list[
     """
     if not works:
         return []
-    payloads = [(n, cloudpickle.dumps(work)) for n, work in enumerate(works)]  # type: ignore[no-untyped-call]
+    payloads = [
+        ((n, cloudpickle.dumps(work)), executor_locations(executors.get(work.task_id, ())))  # type: ignore[no-untyped-call]
+        for n, work in enumerate(works)
+    ]
     errors = TaskErrors(spark)
     attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8])
-    rows = spark.sparkContext.parallelize(payloads, len(payloads)).mapPartitions(attempt)
+    rows = placed_items(spark.sparkContext, payloads).mapPartitions(attempt)
     place = {"job": works[0].job, "run": works[0].run_id}
     results = run_action(spark, rows.collect, errors, name=name, tasks=len(works), place=place)
     return [made for _, made in sorted(results)]
@@ -227,7 +239,7 @@ def _task_context() -> TaskContext:
 def _unforeseen(error: Exception, work: Work) -> HindstreamError:
     """What the user can do about an error that nobody has foreseen: one of the system, or a defect of ours."""
     what = f"a task failed with {type(error).__name__}: {error}"
-    task, log = work.task_id, spark_log(Path(work.state_dir))
+    task, log = work.task_id, spark_log(local_state_dir(work.state_dir))
     if is_exhaustion(error):
         return out_of_memory(error, task=task)
     if isinstance(error, OSError):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.commits import CommitLog
+from statelib.local_dir import for_all_hosts
 from statelib.task import Stages, TaskSettings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def task_settings(warehouse: Storage, settings: Settings) -> TaskSettings:
     """What is the same for all tasks."""
     return TaskSettings(
         warehouse=warehouse.uri(""),
-        state_dir=str(Path(settings.state_dir).absolute()),
+        state_dir=for_all_hosts(settings.state_dir),
         storage_options=settings.store_options,
         memory_budget_bytes=settings.memory_budget_bytes,
         batch_records=settings.batch_records,

@@ -33,7 +33,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from statelib.assignment.model import AssignorName
 from statelib.errors import ConfigurationError
+from statelib.local_dir import local_state_dir
 from statelib.manifests import EndOfInput
 from statelib.setting_types import Address, Instant, KafkaProperties, Names, Options, StorageOptions, TimeSpan
 from statelib.storage_options import CREDENTIAL, RequestLimits
@@ -88,7 +90,10 @@ class Settings(BaseSettings):
     storage_retry_backoff_max_ms: int = Field(
         default=_LIMITS.retry_backoff_max_ms, ge=1, description="the longest pause between tries"
     )
-    state_dir: Path = Field(default=Path(".hindstream"), description="local scratch for working copies of state")
+    state_dir: Path = Field(
+        default=Path(".hindstream"),
+        description="local scratch for working copies of state; each host of a cluster replaces $NAME by its variable",
+    )
     memory_budget_bytes: ByteSize = Field(
         default=ByteSize(512 * 2**20), ge=2**20, description="of one task; past it state spills to disk"
     )
@@ -143,6 +148,33 @@ class Settings(BaseSettings):
     )
     spark_master: str = Field(default="local[*]", min_length=1, description="Spark's master URL")
     spark_conf: Options = Field(default={}, description="further configuration of Spark")
+    assignor: AssignorName = Field(
+        default="sticky",
+        description="which host of a cluster gets which task: where its state is, or as KIP-441 has it",
+    )
+    num_standby_replicas: int = Field(
+        default=0, ge=0, description="copies of each task's state that other hosts of a cluster keep"
+    )
+    max_warmup_replicas: int = Field(
+        default=2, ge=1, description="copies at a time that hosts of a cluster get of tasks that they are to run later"
+    )
+    acceptable_recovery_lag: ByteSize = Field(
+        default=ByteSize(64 * 2**20), description="bytes of a task's state that a host may lack and still get the task"
+    )
+    rack: str | None = Field(
+        default=None,
+        description="what may be lost at once with a host; each host of a cluster replaces $NAME by its variable",
+    )
+    wait_for_hosts: TimeSpan = Field(
+        default=timedelta(seconds=10),
+        ge=timedelta(0),
+        description="how long a run on a cluster waits for hosts that were there in the last one",
+    )
+    standby_updates: Literal["wait", "background"] = Field(
+        default="wait",
+        description="whether maintenance waits until standbys have the new commit, or the next slice of this process "
+        "begins meanwhile",
+    )
     audit_engine: Literal["auto", "pandas", "screened", "spark"] = Field(
         default="auto",
         description="what Great Expectations looks at: all rows in this process (pandas) or on Spark (spark), or those "
@@ -176,6 +208,15 @@ class Settings(BaseSettings):
     def keep_replaced_files_for_ms(self) -> int:
         """``keep_replaced_files_for`` in milliseconds."""
         return self.keep_replaced_files_for // timedelta(milliseconds=1)
+
+    @property
+    def local_state_dir(self) -> Path:
+        """``state_dir`` as this host has it, absolute.
+
+        Raises:
+            ConfigurationError: It names a variable that is not set here.
+        """
+        return local_state_dir(self.state_dir)
 
     @property
     def until_ms(self) -> int | None:

@@ -9,7 +9,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 3: ``checksum``. Documents of versions 1 and 2 have none, and damage in them may go unnoticed;
 * 4: ``semantics`` and ``evolution``, and the description of a topology; state files named by their run (``run_id``);
   rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``;
-* 5: ``taken_over``.
+* 5: ``taken_over``;
+* 6: placement: its documents, and ``process_id``, ``fetched_bytes`` and ``began_at_ms`` of staged results.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
 

@@ -19,6 +19,7 @@ same commit number gets the next try. A rollback is a run with a plan and a comm
 from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
+from uuid import UUID
 
 from pydantic import Field
 
@@ -256,7 +257,7 @@ class StoreSize(Data):
 class TaskOutcome(Data):
     """Everything that one attempt of a task made.
 
-    ``metrics`` and ``position`` are the same for every attempt; ``seconds`` (by phase) and ``peak_memory_bytes`` not.
+    ``metrics`` and ``position`` are the same for every attempt; ``seconds`` (by phase) and all below it are not.
     """
 
     task_id: str
@@ -270,6 +271,9 @@ class TaskOutcome(Data):
     seconds: dict[str, float]
     peak_memory_bytes: int
     host: str
+    process_id: UUID | None = Field(default=None, description="of the host, where hosts have one (statelib.placement)")
+    fetched_bytes: int = Field(default=0, description="of state, from the warehouse, before the task could process")
+    began_at_ms: int = Field(default=0, description="by the host's clock; 0: not known (before version 6)")
 
 
 class Staged(Document):
@@ -280,6 +284,7 @@ class Staged(Document):
     run_id: str
     tasks: tuple[TaskOutcome, ...]
     seconds: float
+    began_at_ms: int = Field(default=0, description="by the driver's clock; 0: not known (before version 6)")
 
 
 class AuditCheck(Data):

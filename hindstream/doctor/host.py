@@ -68,7 +68,7 @@ def check_packages() -> Iterator[Finding]:
 
 def check_state_dir(settings: Settings) -> Iterator[Finding]:
     """Whether state can be put on the local disk, and how much."""
-    folder = Path(settings.state_dir).absolute()
+    folder = settings.local_state_dir
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder) as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
@@ -81,7 +80,7 @@ def check_handover(handover: Handover, settings: Settings) -> Iterator[Finding]:
         settings.warehouse,
         handover.job,
         storage_options=settings.store_options,
-        state_dir=Path(settings.state_dir),
+        state_dir=settings.local_state_dir,
     ) as state:
         for store in state.stores:
             changelog = handover.changelog(store.name)

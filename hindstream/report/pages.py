@@ -10,6 +10,7 @@ from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
 from hindstream.report.flow import display_names, flow, losses, order
 from hindstream.report.measures import measure_rows, windows
+from hindstream.report.placement import host_rows, task_rows, waiting
 from hindstream.report.topology import topology_picture
 from statelib.metrics import LATENESS_BOUNDS_MS
 
@@ -42,6 +43,9 @@ def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
         "tasks": _task_times(run),
         "task_legend": list(zip(_PALETTE, TASK_PHASES, strict=True)),
         "data_docs": _link_to_docs(run),
+        "waiting": waiting(run),
+        "hosts": host_rows(run),
+        "placed": task_rows(run),
     }
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.kafka.cluster import Cluster
@@ -77,7 +76,7 @@ def hand_over(
         handover.job,
         commit=commit,
         storage_options=settings.store_options,
-        state_dir=Path(settings.state_dir),
+        state_dir=settings.local_state_dir,
     ) as state:
         handover.check_stores({store.name for store in state.stores})
         stores = [store for store in state.stores if store.name not in handover.leave_out]

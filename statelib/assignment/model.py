@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
+
+AssignorName = Literal["sticky", "high-availability"]
 
 RUNNING = -2
 """The lag of the task that a host has just run: there is nothing newer (Kafka's ``Task.LATEST_OFFSET``)."""

@@ -104,6 +104,39 @@ class FileCache:
         cached.unlink(missing_ok=True)
         return False
 
+    def place_copy(self, file: StateFile, target: Path) -> bool:
+        """As `place`, of a small file that the database may write to: it is copied, and always hashed."""
+        cached = self._folder / file.sha256
+        try:
+            shutil.copyfile(cached, target)
+        except FileNotFoundError:
+            return False
+        if sha256_of_file(target) == file.sha256:
+            return True
+        target.unlink()
+        cached.unlink(missing_ok=True)
+        return False
+
+    def keep_copy(self, path: Path, sha256: str) -> None:
+        """As `keep`, of a file that the database may write to."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        part = self._folder / f".{sha256}.{os.getpid()}-{threading.get_ident()}.part"
+        try:
+            with suppress(FileNotFoundError):  # other attempts clear the cache as well
+                shutil.copyfile(path, part)
+                part.replace(self._folder / sha256)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def has(self, file: StateFile) -> bool:
+        """Whether a file of that name and size is here; `place` tells whether it is good."""
+        found = identity(self._folder / file.sha256)
+        return found is not None and found.size_bytes == file.size_bytes
+
+    def drop(self, sha256: str) -> None:
+        """Removes a file, if it is here."""
+        (self._folder / sha256).unlink(missing_ok=True)
+
     def keep(self, path: Path, sha256: str) -> None:
         """Links a verified file into the cache, where this is possible; a cache on another disk stays empty."""
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,7 @@ from statelib.storage import ObjectNotFoundError
 from statelib.storage.digests import sha256_of_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from statelib.storage import Storage
@@ -67,8 +68,14 @@ class Checkpoints:
         self._storage = storage
         self._prefix = prefix
         self._at_once = at_once
+        self._fetched: list[int] = []
         with local_errors("look at the cache of state files", cache):
             self._cache = FileCache(cache)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """What has come from the warehouse so far."""
+        return sum(self._fetched)
 
     def save(self, directory: Path, previous: StateManifest | None, *, run_id: str) -> StateManifest:
         """Stores a checkpoint.
@@ -100,8 +107,7 @@ class Checkpoints:
             if known is None:
                 step("checkpoint.before-upload")
                 self._storage.upload(path, f"{self._prefix}/{file.stored_name}")
-            if path.suffix == _LINKED:
-                self._cache.keep(path, sha256)
+            self._keep(path, sha256)
             return file
 
         with local_errors("save the state", directory):
@@ -125,9 +131,7 @@ class Checkpoints:
         """
         if directory.exists():
             raise InternalError("the directory to restore to exists already", file=directory)
-        for file in manifest.files:
-            if "/" in file.name or file.name in {"", ".", ".."}:
-                raise CorruptedDataError(f"{file.name!r} cannot be a file of a checkpoint", file=self._uri(file))
+        self._check_names(manifest)
         partial = directory.with_name(f"{directory.name}.partial")
         with local_errors("restore the state", partial):
             shutil.rmtree(partial, ignore_errors=True)
@@ -142,6 +146,40 @@ class Checkpoints:
                 raise
         step("checkpoint.restored")
 
+    def fetch(self, manifest: StateManifest, scratch: Path, *, is_over: Callable[[], bool]) -> int:
+        """Brings what the cache lacks of a checkpoint here, so that `restore` need not, and makes no directory of it.
+
+        Files are complete or not there; a call that was ended goes on where it was.
+
+        Args:
+            manifest: A checkpoint of this task.
+            scratch: For this call alone, on the file system of the cache.
+            is_over: Asked before each file but the first ones; True: the rest is left for another call.
+
+        Returns:
+            How many files have come.
+
+        Raises:
+            CorruptedDataError: A file is missing in the storage or is not what was saved; the error names it.
+            RetryableError: The storage did not answer, or the disk is full.
+            ConfigurationError: The cache may not be written.
+        """
+        self._check_names(manifest)
+        missing = [file for file in manifest.files if not self._cache.has(file)]
+        come = 0
+        with local_errors("fetch a copy of the state", scratch):
+            while missing and (not come or not is_over()):
+                portion, missing = missing[: self._at_once], missing[self._at_once :]
+                in_parallel(lambda file: self._take(file, scratch), portion, self._at_once)
+                come += len(portion)
+            self._cache.write_down()
+        return come
+
+    def lacks(self, manifest: StateManifest) -> int:
+        """Bytes of a checkpoint that are not in the cache."""
+        with local_errors("look at the cache of state files", self._cache.record):
+            return sum(file.size_bytes for file in manifest.files if not self._cache.has(file))
+
     def distrust(self) -> bool:
         """To be called where a restored state turned out to be damaged: the next `restore` verifies every byte.
 
@@ -151,14 +189,32 @@ class Checkpoints:
         with local_errors("forget which files were verified", self._cache.record):
             return self._cache.distrust()
 
+    def _check_names(self, manifest: StateManifest) -> None:
+        for file in manifest.files:
+            if "/" in file.name or file.name in {"", ".", ".."}:
+                raise CorruptedDataError(f"{file.name!r} cannot be a file of a checkpoint", file=self._uri(file))
+
     def _put(self, file: StateFile, target: Path) -> None:
         """Puts one verified file at ``target``, from the cache if it is good there, else from the storage."""
-        if not file.name.endswith(_LINKED):
+        place = self._cache.place if file.name.endswith(_LINKED) else self._cache.place_copy
+        if not place(file, target):
             self._fetch(file, target)
-        elif not self._cache.place(file, target):
-            self._fetch(file, target)
-            self._cache.keep(target, file.sha256)
+            self._keep(target, file.sha256)
         step("checkpoint.file-restored")
+
+    def _take(self, file: StateFile, scratch: Path) -> None:
+        """Puts one file into the cache."""
+        target = scratch / file.name
+        self._cache.drop(file.sha256)  # of another size
+        self._fetch(file, target)
+        self._keep(target, file.sha256)
+        target.unlink()
+        step("checkpoint.file-copied")
+
+    def _keep(self, path: Path, sha256: str) -> None:
+        """Puts a verified file into the cache."""
+        keep = self._cache.keep if path.suffix == _LINKED else self._cache.keep_copy
+        keep(path, sha256)
 
     def _fetch(self, file: StateFile, target: Path) -> None:
         next_step = "see what else is damaged: hindstream state verify; the ways out: docs/runbooks/damaged-data.md"
@@ -171,6 +227,7 @@ class Checkpoints:
             target.unlink()
             what = f"the checkpoint's file {file.name} is damaged: its SHA-256 is not that of its name"
             raise CorruptedDataError(what, file=self._uri(file), next_step=next_step)
+        self._fetched.append(file.size_bytes)
 
     def _uri(self, file: StateFile) -> str:
         return self._storage.uri(f"{self._prefix}/{file.stored_name}")

@@ -9,6 +9,7 @@
     jobs/<job>/runs/<run id>/plan.json     see `statelib.manifests`, as for the next two
                             /staged.json
                             /audit.json
+                            /placement.json, /copies.json  see `statelib.placement.documents`
     jobs/<job>/state/<task>/<sha256>.<run id>  files of checkpoints
     jobs/<job>/staging/<run id>/           repartition topics between the stages of a run
     jobs/<job>/maintenance.json            what has been swept
@@ -149,6 +150,14 @@ class JobLayout:
     def audit(self, run_id: str) -> str:
         """What the checks said of a run."""
         return f"{self.run(run_id)}/audit.json"
+
+    def placement(self, run_id: str) -> str:
+        """Which host got which task of a run."""
+        return f"{self.run(run_id)}/placement.json"
+
+    def copies(self, run_id: str) -> str:
+        """What came of standbys and learners after a run."""
+        return f"{self.run(run_id)}/copies.json"
 
     def state(self, task_id: str) -> str:
         """The folder of a task's checkpoints: the prefix for `statelib.checkpoint`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint import Checkpoints
@@ -11,6 +10,7 @@ from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.layout import JobLayout
 from statelib.commits.leftovers import attempt_name
 from statelib.manifests import CommittedTask, StateManifest
+from statelib.placement.holdings import cache_folder
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -49,12 +49,12 @@ def make_state(
     """
     if not stores:
         return CommittedTask(state=StateManifest(), position=fill(MemoryBackend()))
-    local = Path(settings.state_dir)
+    local = settings.local_state_dir
     directory = local / "attempts" / plan.job / attempt_name(plan.job, plan.run_id, task_id, attempt)
     checkpoints = Checkpoints(
         Storage(settings.warehouse, settings.storage_options),
         JobLayout(plan.job).state(task_id),
-        local / "cache" / plan.job / task_id,
+        cache_folder(local, plan.job, task_id),
         at_once=settings.parallel_transfers,
     )
     with local_errors("make a working directory for the state", directory):

@@ -191,6 +191,7 @@ class _Task:
             seconds=phases.seconds,
             peak_memory_bytes=_peak_memory_bytes(),
             host=host,
+            fetched_bytes=self.state.fetched_bytes,
         )
 
     def _spill(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.changelog import changelog_records
@@ -14,6 +13,7 @@ from statelib.commits.local_state import remove_dead_attempts
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.migration import contents, migrate_store
+from statelib.placement.holdings import cache_folder
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
@@ -51,9 +51,10 @@ class TaskState:
         self._work = work
         self._storage = storage
         self._prefix = JobLayout(work.job).state(work.planned.task_id)
-        cache = Path(work.settings.state_dir) / "cache" / work.job / work.planned.task_id
+        local = work.settings.local_state_dir
+        cache = cache_folder(local, work.job, work.planned.task_id)
         self._checkpoints = Checkpoints(storage, self._prefix, cache, at_once=work.settings.parallel_transfers)
-        attempts = Path(work.settings.state_dir) / "attempts" / work.job
+        attempts = local / "attempts" / work.job
         self._directory = attempts / attempt
         self._rocksdb_bytes = work.settings.memory_budget_bytes // _ROCKSDB_SHARE
         self.working_set_bytes = work.settings.memory_budget_bytes - self._rocksdb_bytes
@@ -82,6 +83,11 @@ class TaskState:
         self._rocksdb.checkpoint(snapshot)
         previous = self._work.restore.state if self._work.restore else None
         return self._checkpoints.save(snapshot, previous, run_id=self._work.run_id)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """What has come from the warehouse to restore it."""
+        return self._checkpoints.fetched_bytes
 
     def after_spill(self) -> None:
         """Keeps in order what working sets that have outgrown the memory budget have written; the position stays."""

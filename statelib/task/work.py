@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from statelib.local_dir import local_state_dir
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -26,7 +29,7 @@ class TaskSettings:
     Attributes:
         warehouse: Root of all durable data, a path or URL (see `statelib.storage`).
         storage_options: Options of the object store, without credentials.
-        state_dir: A local directory for the working copies of state.
+        state_dir: A local directory for the working copies of state; see `statelib.local_dir`.
         memory_budget_bytes: Past it a task's working sets are written to RocksDB and emptied.
         batch_records: How many records are taken up at a time, but see `batch_records_beyond_budget`; no effect on
             results.
@@ -47,6 +50,11 @@ class TaskSettings:
     on_bad_record: Literal["fail", "quarantine"] = "fail"
     on_late_record: Literal["drop", "topic"] = "drop"
     parallel_transfers: int = 4
+
+    @property
+    def local_state_dir(self) -> Path:
+        """``state_dir`` on this host; raises `ConfigurationError` if it names a variable that is not set here."""
+        return local_state_dir(self.state_dir)
 
     @property
     def batch_records_beyond_budget(self) -> int:

@@ -34,7 +34,7 @@ class Format(NamedTuple):
 _STORES = "tests/stores"
 FORMATS = {
     "statelib.documents": Format(
-        (1, 2, 3, 4, 5),
+        (1, 2, 3, 4, 5, 6),
         "tests/commits/test_layout.py::test_damaged_documents_are_told_from_newer_ones",
         "tests/formats/test_warehouses.py::test_a_job_goes_on",
     ),
@@ -95,6 +95,10 @@ FORMATS = {
         (1, 2),
         f"{_STORES}/test_window_store.py::test_an_unknown_format_is_refused",
         f"{_STORES}/test_window_store.py::test_a_store_stays_in_its_format",
+    ),
+    "statelib.placement.process": Format((1,), "tests/placement/test_process.py::test_a_newer_format_is_refused"),
+    "statelib.placement.holdings": Format(
+        (1,), "tests/placement/test_holdings.py::test_a_position_that_cannot_be_read_is_none"
     ),
     "spark_jobs.kafka.published_position": Format(
         (1,), "tests/spark_jobs/kafka/test_published_position.py::test_a_newer_format_is_refused"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs import hosts
-from spark_jobs.hosts import clean_hosts, on_every_host
+from spark_jobs.hosts import clean_hosts, in_every_slot, on_every_host, settled_slots
 from statelib.errors import ConfigurationError, RetryableError
 from tests.spark_jobs.orders import make_settings
 
@@ -31,17 +31,18 @@ def test_a_job_without_commits_has_nothing_to_clean(tmp_path: Path) -> None:
 def test_every_slot_does_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local Spark has the slots of a cluster, in one host."""
     monkeypatch.setattr(hosts, "_SETTLED_S", 0.2)
-    processes = [pid for _, pid in hosts._in_every_slot(spark.sparkContext, os.getpid)]
-    assert len(set(processes)) == 2
+    context = spark.sparkContext
+    slots = in_every_slot(context, settled_slots(context), os.getpid)
+    processes = {slot.result for slot in slots}
+    assert len(processes) == 2
     assert os.getpid() not in processes
+    assert {slot.executor for slot in slots} == {f"{slots[0].host}/driver"}
 
 
 @pytest.mark.spark
-def test_what_spark_cannot_do_may_be_tried_again(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "_slots", lambda _: 1)
-
+def test_what_spark_cannot_do_may_be_tried_again(spark: SparkSession) -> None:
     def fails() -> None:
         raise OSError(5, "the disk is broken")
 
     with pytest.raises(RetryableError, match="Spark has given up"):
-        hosts._in_every_slot(spark.sparkContext, fails)
+        in_every_slot(spark.sparkContext, 1, fails)

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from tests.faults.campaign import spark
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.campaign.processes import parent, state
-from tests.faults.campaign.spark_cluster import HOSTS, spark_cluster
 from tests.faults.campaign.spark_daemon import ENDED, FAILED, STOPPED, WOKEN
+from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,8 +48,9 @@ _ENDS = {ENDED: "came to its end", FAILED: "failed"}
 _LONGEST_SECONDS = 600
 _LATE_SECONDS = 60
 
+_HOSTS = ("127.0.0.2", "127.0.0.3")
 _CLUSTER_CONF = {
-    "spark.cores.max": str(len(HOSTS)),
+    "spark.cores.max": str(len(_HOSTS)),
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "512m",
@@ -81,8 +82,8 @@ class _Prepared:
 
 @contextmanager
 def _prepare(folder: Path) -> Iterator[_Prepared]:
-    with spark.prepare(folder) as made, spark_cluster(folder) as master:
-        yield _Prepared(made, master)
+    with spark.prepare(folder) as made, spark_cluster(folder, *_HOSTS) as cluster:
+        yield _Prepared(made, cluster.url)
 
 
 def _cases(_: _Prepared, seed: int, quick: bool) -> Sequence[tuple[str, int]]:

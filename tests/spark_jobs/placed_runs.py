@@ -1,0 +1,34 @@
+"""``python -m tests.spark_jobs.placed_runs JOB SETTINGS``: a driver that runs a slice for each line that it reads.
+
+A line is the slice's end in ms, or nothing for all there is; the answer is a line too: the run's id, or why there is
+none. Copies are made in the background, so that a slice begins while they are; ``wait`` waits for them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+from spark_jobs import standbys
+from spark_jobs.pipeline import run_slice
+from statelib.commits import NothingToDo
+from statelib.config import load_settings
+from statelib.job import load_job
+
+
+def main(reference: str, settings: str) -> None:
+    """Reads until the end of the input."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    job, given = load_job(reference), load_settings(json.loads(settings), environ={})
+    for line in map(str.strip, sys.stdin):
+        if line == "wait":
+            standbys.wait()
+            print("done", flush=True)
+            continue
+        made = run_slice(job, given, int(line) if line else None)
+        print(str(made) if isinstance(made, NothingToDo) else made.plan.run_id, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
