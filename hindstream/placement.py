@@ -65,7 +65,7 @@ def _headline(run: RunDocuments) -> str:
     if placement is None:
         return ""
     state = f"the state of commit {placement.commit}" if placement.commit else "no state yet"
-    end = "this is the target" if placement.is_final else "learners bring it nearer to the target"
+    end = "this is the target" if placement.is_final else "not the target yet, which waits for copies"
     return f"Run {run.run_id}, {placement.assignor} over {state}: {end}."
 
 

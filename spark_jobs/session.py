@@ -49,8 +49,9 @@ def spark_session(settings: Settings) -> SparkSession:
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    if (active := SparkSession.getActiveSession()) is not None and active.sparkContext._jsc is not None:  # noqa: SLF001
-        return active
+    context = SparkContext._active_spark_context  # noqa: SLF001 - active sessions are a thread's
+    if context is not None and context._jsc is not None:  # noqa: SLF001 - not stopped
+        return SparkSession.getActiveSession() or SparkSession(context)
     logging.getLogger("py4j").setLevel(logging.ERROR)  # it says goodbye when the process ends
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:

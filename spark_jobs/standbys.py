@@ -116,7 +116,8 @@ def update(job: str, settings: Settings) -> Copies | None:
     )
     warehouse.put(JobLayout(job).copies(head.run_id), done.encode())
     fetched = sum(copy.fetched_bytes for copy in done.copies)
-    _log.info("%s: %d copies are of commit %d; %d bytes were fetched", job, len(done.copies), head.commit, fetched)
+    if done.copies:
+        _log.info("%s: %d copies are of commit %d; %d bytes were fetched", job, len(done.copies), head.commit, fetched)
     return done
 
 

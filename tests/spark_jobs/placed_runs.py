@@ -1,7 +1,7 @@
 """``python -m tests.spark_jobs.placed_runs JOB SETTINGS``: a driver that runs a slice for each line that it reads.
 
 A line is the slice's end in ms, or nothing for all there is; the answer is a line too: the run's id, or why there is
-none. Copies are made in the background, so that a slice begins while they are; ``wait`` waits for them.
+none. ``wait`` waits for copies that are made in the background, ``slots N`` until Spark has so many.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 
 from spark_jobs import standbys
+from spark_jobs.hosts import slots_now
 from spark_jobs.pipeline import run_slice
+from spark_jobs.session import spark_session
 from statelib.commits import NothingToDo
 from statelib.config import load_settings
 from statelib.job import load_job
@@ -25,6 +28,11 @@ def main(reference: str, settings: str) -> None:
         if line == "wait":
             standbys.wait()
             print("done", flush=True)
+            continue
+        if line.startswith("slots "):
+            while slots_now(spark_session(given).sparkContext) < int(line.removeprefix("slots ")):
+                time.sleep(0.1)
+            print("there", flush=True)
             continue
         made = run_slice(job, given, int(line) if line else None)
         print(str(made) if isinstance(made, NothingToDo) else made.plan.run_id, flush=True)
