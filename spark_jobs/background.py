@@ -8,6 +8,7 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from spark_jobs.locations import cancel_group
 from statelib.errors import HindstreamError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Background:
             if self._turn is not None:
                 context, group = self._turn
                 self._was_cut_short = True
-                context._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - no public counterpart
+                cancel_group(context, group)
         try:
             yield
         finally:

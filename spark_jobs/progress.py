@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from spark_jobs.locations import cancel_group
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -67,7 +69,7 @@ class StageProgress:
     def _watch(self) -> None:
         while not self._ended.wait(_POLL_SECONDS):
             if self._has_failed():
-                self._context.cancelJobGroup(self._group)
+                cancel_group(self._context, self._group)
                 return
             if not self._bar.disable:
                 self._bar.update(self._row, completed=self._completed())

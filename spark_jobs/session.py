@@ -24,11 +24,14 @@ DEFAULT_MAX_FAILURES = 4
 """Spark's own."""
 
 _PLACEMENT_OPTIONS = {
-    # A task had better wait for the host that has its state. Only what asks for executors waits so long.
-    "spark.locality.wait.process": "10min",
+    # A task had better wait for the host that has its state, however busy it is; only what asks for executors waits so
+    # long. Spark does not wait for executors that are lost.
+    "spark.locality.wait.process": "1h",
     # Copies of state get the slots that nobody else wants.
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("fairscheduler.xml").as_uri(),
+    # A copy that is cut short leaves its slot soon.
+    "spark.python.task.killTimeout": "200ms",
     # An executor that was lost since slots were counted is not waited for at length.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
 }

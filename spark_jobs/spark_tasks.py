@@ -22,6 +22,7 @@ import traceback
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +31,7 @@ from pyspark.errors import PySparkException
 
 from py4j.protocol import Py4JError  # isort: skip
 
-from spark_jobs.locations import executor_locations, placed_items
+from spark_jobs.locations import collect_placed, executor_locations
 from spark_jobs.progress import StageProgress
 from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors import HindstreamError, InternalError, RetryableError
@@ -108,9 +109,9 @@ def run_works(
     ]
     errors = TaskErrors(spark)
     attempt = _Attempt(errors, nonce=uuid.uuid4().hex[:8])
-    rows = placed_items(spark.sparkContext, payloads).mapPartitions(attempt)
+    do = partial(collect_placed, spark.sparkContext, payloads, attempt)
     place = {"job": works[0].job, "run": works[0].run_id}
-    results = run_action(spark, rows.collect, errors, name=name, tasks=len(works), place=place)
+    results = run_action(spark, do, errors, name=name, tasks=len(works), place=place)
     return [made for _, made in sorted(results)]
 
 

@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from spark_jobs.background import Background
 from spark_jobs.hosts import may_be_cluster
-from spark_jobs.locations import executor_locations, placed_items
+from spark_jobs.locations import collect_placed, executor_locations
 from spark_jobs.placement import ask_hosts
 from spark_jobs.runs import open_warehouse
 from spark_jobs.session import is_local, spark_session
@@ -184,7 +184,7 @@ class _Update:
         doing = _Turn(self._keeper, self._state_dir)
         try:
             with _background.turn(self._context):
-                done = placed_items(self._context, items).mapPartitions(doing).collect()
+                done = collect_placed(self._context, items, doing)
         except (Py4JError, PySparkException) as error:
             if not _background.was_cut_short:
                 for place in list(self._open):

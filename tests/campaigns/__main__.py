@@ -12,6 +12,7 @@ import pytest
 
 import tests.campaigns
 from tests.campaigns import stack
+from tests.campaigns.placement import run as placement
 from tests.faults.campaign import runner
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "invariance": invariance,
     "faults": runner.main,
     "stack": stack.main,
+    "placement": placement.main,
 }
 
 

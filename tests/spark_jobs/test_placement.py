@@ -2,129 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spark_jobs.runs import open_warehouse
-from statelib.commits import Runs
-from statelib.placement.documents import read_copies, read_placement
-from tests.spark_cluster import DISK, SparkCluster, spark_cluster
+from statelib.placement.documents import read_copies
+from tests.spark_cluster import spark_cluster
 from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders, published
+from tests.spark_jobs.placed_driver import driven
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from statelib.config import Settings
-    from statelib.manifests import Staged
-    from statelib.placement.documents import Copies, PlacedHost, Placement
 
 pytestmark = pytest.mark.spark
 
 SLICES = 6
 SLICE_MS = 4 * DAY_MS // SLICES
 
-_CONF = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.memory": "512m",
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
-
-
-class Driver:
-    """A driver of the orders job, in a process of its own, that runs a slice when it is told to."""
-
-    def __init__(self, folder: Path, cluster: SparkCluster, slices: int, **settings: object) -> None:
-        self.settings = make_settings(folder, spark_master=cluster.url)
-        given = {
-            "warehouse": self.settings.warehouse,
-            "state_dir": f"${DISK}/state",
-            "spark_master": cluster.url,
-            "spark_conf": _CONF,
-            "audit_engine": "pandas",
-            "num_standby_replicas": 1,
-            "acceptable_recovery_lag": 0,
-            "wait_for_hosts": "3s",
-            **settings,
-        }
-        command = [sys.executable, "-m", "tests.spark_jobs.placed_runs", f"{JOB_FILE}:job", json.dumps(given)]
-        environ = os.environ | {DISK: str(folder / "disk-of-driver")}
-        with (folder / "driver.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environ
-            )
-        self._log = folder / "driver.log"
-        self._slices = slices
-
-    def ask(self, line: str) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline().strip()
-        assert answer, self._log.read_text()[-3000:]
-        return answer
-
-    def run(self) -> Run:
-        """The next slice."""
-        self._slices += 1
-        return Run(self.settings, self.ask(str(self._slices * SLICE_MS)))
-
-    def close(self) -> None:
-        try:
-            self._process.communicate(timeout=120)
-            assert self._process.returncode == 0, self._log.read_text()[-3000:]
-        finally:
-            self._process.kill()
-            self._process.wait()
-
-
-class Run:
-    """What is known of a slice."""
-
-    def __init__(self, settings: Settings, run_id: str) -> None:
-        warehouse = open_warehouse(settings)
-        placement, staged = read_placement(warehouse, "orders", run_id), Runs(warehouse, "orders").staged(run_id)
-        assert placement is not None
-        assert staged is not None
-        self.placement: Placement = placement
-        self.staged: Staged = staged
-        self.copies: Copies | None = read_copies(warehouse, "orders", run_id)
-        self.hosts: dict[str, PlacedHost] = {host.executors[0].partition("/")[0]: host for host in self.placement.hosts}
-
-    @property
-    def fetched_bytes(self) -> int:
-        return sum(task.fetched_bytes for task in self.staged.tasks)
-
-    @property
-    def why(self) -> dict[str, str]:
-        return {move.task_id: move.why for move in self.placement.moves}
-
-    def check_as_placed(self) -> None:
-        """Every task has run where it was to run."""
-        owners = self.placement.owners()
-        assert {task.task_id: task.process_id for task in self.staged.tasks} == {
-            task_id: owner.process_id for task_id, owner in owners.items()
-        }
-
-
-@contextmanager
-def driven(folder: Path, cluster: SparkCluster, slices: int = 0, **settings: object) -> Iterator[Driver]:
-    """A driver that goes on after so many slices."""
-    driver = Driver(folder, cluster, slices, **settings)
-    try:
-        yield driver
-    finally:
-        driver.close()
+JOB = f"{JOB_FILE}:job", "orders"
 
 
 def alone(folder: Path) -> list[dict[str, Any]]:
@@ -141,7 +38,10 @@ def alone(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
-    with spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster, driven(tmp_path, cluster) as driver:
+    with (
+        spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster,
+        driven(tmp_path, cluster, JOB, SLICE_MS) as driver,
+    ):
         archive_orders(driver.settings, orders())
         first = driver.run()
         assert set(first.hosts) == {"127.0.0.2", "127.0.0.3"}
@@ -180,7 +80,9 @@ def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
 def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None:
     """Executors have other names; disks and process ids are the same. What one has learned, another runs."""
     with spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster:
-        with driven(tmp_path, cluster, standby_updates="background", acceptable_recovery_lag=1) as driver:
+        with driven(
+            tmp_path, cluster, JOB, SLICE_MS, standby_updates="background", acceptable_recovery_lag=1
+        ) as driver:
             archive_orders(driver.settings, orders())
             driver.run()
             cluster.add("127.0.0.4")
@@ -193,7 +95,7 @@ def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None
             assert copies is not None
             assert {copy.task_id for copy in copies.copies if copy.is_learning} == set(learned)
             assert all(copy.lag_bytes == 0 for copy in copies.copies)
-        with driven(tmp_path, cluster, slices=2, num_standby_replicas=0) as driver:
+        with driven(tmp_path, cluster, JOB, SLICE_MS, slices=2, num_standby_replicas=0) as driver:
             after = driver.run()
             assert after.placement.application != before.placement.application
             assert after.fetched_bytes == 0
