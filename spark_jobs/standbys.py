@@ -245,6 +245,8 @@ class _Turn:
     state_dir: str
 
     def __call__(self, orders: Iterable[tuple[_Place, CopyOrder]]) -> Iterator[tuple[_Place, CopyResult | str]]:
+        import statelib.task  # noqa: F401, PLC0415 - so that the first task of a host that learns need not
+
         for place, order in orders:
             until = time.monotonic() + _TURN_S
             try:

@@ -19,6 +19,7 @@ from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
 
 if TYPE_CHECKING:
+    from hindstream.documents import RunDocuments
     from statelib.job import Job
     from statelib.storage import Storage
 
@@ -52,7 +53,8 @@ def write_job_report(storage: Storage, job: Job) -> str:
     kept = f"{JobLayout(job.name).root}/reports/history.json"
     history, added = follow(storage, job.name, kept)
     under_way = load_attempts(storage, job.name, history.through + 1)
-    for run in (*added, *under_way):
+    copied = _copied_since(storage, job.name, added[0].plan.commit) if added else ()
+    for run in (*copied, *added, *under_way):
         _write(storage, report_path(job.name, run.run_id), "run.html.j2", run_page(job, run))
     if added:
         storage.put(kept, history.encode())
@@ -60,6 +62,11 @@ def write_job_report(storage: Storage, job: Job) -> str:
         history.add(run)
     figures = job.figures(storage) if job.figures is not None else ()
     return _write(storage, report_path(job.name), "job.html.j2", job_page(job, history, figures))
+
+
+def _copied_since(storage: Storage, job: str, commit: int) -> list[RunDocuments]:
+    """The run before a commit, if it has copies of state: they may have been made since its page was written."""
+    return [run for run in load_attempts(storage, job, commit - 1) if run.copies is not None] if commit > 1 else []
 
 
 def _write(storage: Storage, path: str, template: str, page: dict[str, object]) -> str:

@@ -26,6 +26,7 @@ from tests.commits.test_changelog_lag import STEPS as LAG
 from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
+from tests.placement.test_copies import STEPS as COPIES
 from tests.task.test_takeover import TAKE_OVER
 
 FIRST_SLICE_ONLY = ["plan.topology-described", "publish.before-create-archive"]
@@ -149,9 +150,13 @@ def test_every_step_is_killed_at(slices):
 
 def test_every_step_in_the_code_is_killed_at():
     package = Path(__file__).parents[2] / "statelib"
-    code = [module.read_text() for folder in ("commits", "checkpoint") for module in (package / folder).glob("*.py")]
+    code = [
+        module.read_text()
+        for folder in ("commits", "checkpoint", "placement")
+        for module in (package / folder).glob("*.py")
+    ]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
-    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *LAG, *COMPACTION, *TAKE_OVER}
+    assert names == {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ A, B, GONE = (UUID(int=n << 96) for n in (0xA, 0xB, 0xC))
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     """A second run whose tasks ran on a host that is lost; A has the state, and one task runs on B all the same."""
-    made = Warehouse(tmp_path)
+    made = Warehouse.made(tmp_path)
     first = made.run(1, tmp_path / "a")
     hosts = [
         Host(report(tmp_path / "a", A.int, rack="r1"), ("10.0.0.1/0", "10.0.0.1/3"), 4),

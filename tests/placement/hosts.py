@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,15 +25,21 @@ TASKS = ("0_0", "0_1")
 
 @dataclass
 class Warehouse:
-    """One with two days of events or more."""
+    """One of the counting job."""
 
-    root: Path
-    days: int = 3
-    storage: Storage = field(init=False)
+    storage: Storage
 
-    def __post_init__(self) -> None:
-        self.storage = Storage(str(self.root / "warehouse"))
-        toy.archive_events(self.storage, 0, self.days, per_day=200)
+    @classmethod
+    def made(cls, root: Path) -> Warehouse:
+        """A new one, with three days of events."""
+        its = cls.opened(root)
+        toy.archive_events(its.storage, 0, 3, per_day=200)
+        return its
+
+    @classmethod
+    def opened(cls, root: Path) -> Warehouse:
+        """One that is there."""
+        return cls(Storage(str(root / "warehouse")))
 
     @property
     def log(self) -> CommitLog:

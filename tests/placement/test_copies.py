@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib.errors import CorruptedDataError
-from statelib.placement.holdings import CopyPosition, cache_folder, position_file, read_position
+from statelib.placement.holdings import CopyPosition, cache_folder, encode_position, position_file, read_position
 from statelib.steps import observed
+from tests.commits import toy
 from tests.placement.hosts import JOB, Warehouse, report
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from statelib.placement.copies import CopyOrder
 
 
+STEPS = ["checkpoint.file-copied", "copies.before-position", "copies.position", "copies.removed"]
+
+
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    made = Warehouse(tmp_path)
+    made = Warehouse.made(tmp_path)
     made.run(1, tmp_path / "owner")
     return made
 
@@ -76,8 +80,6 @@ def test_it_takes_nothing_that_is_not_committed(warehouse: Warehouse, disk: Path
     """A run has stored its state and is not committed yet: the copy stays with the commit before."""
     warehouse.fetch(disk, warehouse.order())
     planned = warehouse.planned(2)
-    from tests.commits import toy  # noqa: PLC0415
-
     staged = toy.replay(warehouse.storage, planned, tmp_path / "owner", "day2")
     result = warehouse.fetch(disk, warehouse.order())
     assert result.fetched_bytes == 0
@@ -156,40 +158,45 @@ def test_a_file_that_is_missing_in_the_warehouse_is_named(warehouse: Warehouse, 
 def _killed(root: Path, disk: Path, nth: int) -> None:
     passed = 0
 
-    def observer(_: str) -> None:
+    def observer(name: str) -> None:
         nonlocal passed
+        with (disk / "steps").open("a") as steps:
+            steps.write(f"{name}\n")
         passed += 1
         if passed == nth:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    warehouse = Warehouse.__new__(Warehouse)
-    from statelib.storage import Storage  # noqa: PLC0415
-
-    warehouse.storage = Storage(str(root / "warehouse"))
+    warehouse = Warehouse.opened(root)
     with observed(observer):
         warehouse.fetch(disk, warehouse.order())
 
 
-def test_killed_at_any_step_it_leaves_a_copy_that_goes_on(warehouse: Warehouse, disk: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("base", ["the commit before", "of another warehouse"])
+def test_killed_at_any_step_it_leaves_a_copy_that_goes_on(
+    warehouse: Warehouse, disk: Path, tmp_path: Path, base: str
+) -> None:
     context = multiprocessing.get_context("forkserver")
     warehouse.fetch(disk, warehouse.order())
+    if base == "of another warehouse":
+        position_file(disk, JOB, "0_0").write_bytes(encode_position(CopyPosition(7, "00000007-1")))
     warehouse.run(2, tmp_path / "owner")
-    order, kills = warehouse.order(), 0
+    order, kills, passed = warehouse.order(), 0, set()
     while True:
         host = tmp_path / f"killed-{kills}"
         shutil.copytree(disk, host)
         process = context.Process(target=_killed, args=(tmp_path, host, kills + 1))
         process.start()
         process.join()
+        passed |= {*(host / "steps").read_text().split()}
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL
         kills += 1
-        position = read_position(host, JOB, "0_0")
-        assert position is not None
-        if position == order.position:
+        if read_position(host, JOB, "0_0") == order.position:
             assert warehouse.restored_bytes(host, warehouse.log.read(2)) == 0
         assert warehouse.fetch(host, order).lag_bytes == 0
+        assert read_position(host, JOB, "0_0") == order.position
         assert warehouse.restored_bytes(host, warehouse.log.read(2)) == 0
         assert list((host / "copies" / JOB).iterdir()) == []
-    assert kills >= 4
+    assert kills >= len(passed)
+    assert passed == {*STEPS} - ({"copies.removed"} if base == "the commit before" else set())

@@ -37,7 +37,7 @@ def test_a_position_that_cannot_be_read_is_none(tmp_path: Path, other: bytes) ->
 
 def test_who_has_run_a_task_has_its_state(tmp_path: Path) -> None:
     """Files are left by an ordinary run; nobody has written a position."""
-    warehouse = Warehouse(tmp_path)
+    warehouse = Warehouse.made(tmp_path)
     head = warehouse.run(1, tmp_path / "owner")
     found = report(tmp_path / "owner", rack="r1")
     assert (found.rack, found.positions) == ("r1", {})
