@@ -1,4 +1,4 @@
-"""Work on Spark that goes on while this process does something else: one thread, in turns that others may cut short."""
+"""Work on Spark that goes on while this process does something else: one thread, in turns between which others go."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from spark_jobs.locations import cancel_group
 from statelib.errors import HindstreamError
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ class Background:
         self._asked: dict[str, Callable[[], object]] = {}
         self._thread: threading.Thread | None = None
         self._holds = 0
-        self._turn: tuple[SparkContext, str] | None = None
-        self._was_cut_short = False
 
     def ask(self, name: str, do: Callable[[], object]) -> None:
         """Has ``do`` called in the thread, once what was asked for before is done; an error is a warning.
@@ -57,13 +54,13 @@ class Background:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lets no turn begin in the thread meanwhile; cuts the one short that is under way."""
+        """Lets no turn begin in the thread meanwhile.
+
+        One that is under way is not waited for here, but by Spark: who needs all slots gets them when it ends. (To
+        cancel it would take its Python workers along, which take longer to start than a turn.)
+        """
         with self._changed:
             self._holds += 1
-            if self._turn is not None:
-                context, group = self._turn
-                self._was_cut_short = True
-                cancel_group(context, group)
         try:
             yield
         finally:
@@ -73,29 +70,17 @@ class Background:
 
     @contextmanager
     def turn(self, context: SparkContext) -> Iterator[None]:
-        """One turn, as soon as nobody holds; other threads than the background's own are never held or cut short."""
-        group = f"hindstream-{self._pool}-{uuid.uuid4().hex}"
+        """One turn, as soon as nobody holds; other threads than the background's own are never held."""
         with self._changed:
-            is_own = threading.current_thread() is self._thread
-            while is_own and self._holds:
+            while self._holds and threading.current_thread() is self._thread:
                 self._changed.wait()
-            self._was_cut_short = False
-            self._turn = (context, group) if is_own else None
-        context.setJobGroup(group, self._pool, interruptOnCancel=True)
+        context.setJobGroup(f"hindstream-{self._pool}-{uuid.uuid4().hex}", self._pool)
         context.setLocalProperty("spark.scheduler.pool", self._pool)
         try:
             yield
         finally:
-            with self._changed:
-                self._turn = None
             context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
             context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark has no public counterpart of Scala's method
-
-    @property
-    def was_cut_short(self) -> bool:
-        """Whether the last turn was, so that Spark's error means nothing."""
-        with self._changed:
-            return self._was_cut_short
 
     def _run(self) -> None:
         try:

@@ -30,8 +30,6 @@ _PLACEMENT_OPTIONS = {
     # Copies of state get the slots that nobody else wants.
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("fairscheduler.xml").as_uri(),
-    # A copy that is cut short leaves its slot soon.
-    "spark.python.task.killTimeout": "200ms",
     # An executor that was lost since slots were counted is not waited for at length.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
 }
