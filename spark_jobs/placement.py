@@ -13,6 +13,7 @@ from spark_jobs.runs import now_ms
 from spark_jobs.session import is_local
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import CommitLog, Runs
+from statelib.errors import RetryableError
 from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
 from statelib.placement.documents import read_placement
 from statelib.placement.holdings import report_holdings
@@ -112,7 +113,13 @@ def ask_hosts(context: SparkContext, job: str, settings: Settings, *, known: set
     until = time.monotonic() + settings.wait_for_hosts / timedelta(seconds=1)
     slots = slots_now(context) if known else settled_slots(context)
     while True:
-        hosts = _hosts(in_every_slot(context, slots, report))
+        try:
+            hosts = _hosts(in_every_slot(context, slots, report))
+        except RetryableError:
+            if (now := slots_now(context)) == slots:
+                raise
+            slots = now  # an executor was lost meanwhile, or has come
+            continue
         if not known or known <= {host.report.process_id for host in hosts}:
             return hosts
         while (now := slots_now(context)) == slots:

@@ -32,6 +32,7 @@ _PLACEMENT_OPTIONS = {
     "spark.scheduler.allocation.file": Path(__file__).with_name("fairscheduler.xml").as_uri(),
     # An executor that was lost since slots were counted is not waited for at length.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "5",
 }
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 

@@ -81,10 +81,11 @@ class Driver:
         assert answer, self._log.read_text()[-3000:]
         return answer
 
-    def run(self) -> Run:
-        """The next slice."""
+    def run(self, *, unkept: bool = False) -> Run:
+        """The next slice; ``unkept``: without its maintenance, so that standbys lack its commit."""
         self.slices += 1
-        return Run(self.settings, self._job, self.ask(str(self.slices * self._slice_ms)))
+        how = "unkept " if unkept else ""
+        return Run(self.settings, self._job, self.ask(f"{how}{self.slices * self._slice_ms}"))
 
     def close(self) -> None:
         try:

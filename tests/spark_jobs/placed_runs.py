@@ -1,7 +1,8 @@
 """``python -m tests.spark_jobs.placed_runs JOB SETTINGS``: a driver that runs a slice for each line that it reads.
 
-A line is the slice's end in ms, or nothing for all there is; the answer is a line too: the run's id, or why there is
-none. ``wait`` waits for copies that are made in the background, ``slots N`` until Spark has so many.
+A line is the slice's end in ms; the answer is a line too: the run's id, or why there is none. After ``unkept`` and a
+space the slice is not maintained, so that standbys do not get its commit. ``wait`` waits for copies that are made in
+the background, ``slots N`` until Spark has so many.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ import json
 import logging
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from spark_jobs import standbys
+from spark_jobs import audit, commit, plan, publish, replay, standbys
 from spark_jobs.hosts import slots_now
 from spark_jobs.pipeline import run_slice
 from spark_jobs.session import spark_session
 from statelib.commits import NothingToDo
 from statelib.config import load_settings
 from statelib.job import load_job
+
+if TYPE_CHECKING:
+    from statelib.config import Settings
+    from statelib.job import Job
 
 
 def main(reference: str, settings: str) -> None:
@@ -34,8 +40,19 @@ def main(reference: str, settings: str) -> None:
                 time.sleep(0.1)
             print("there", flush=True)
             continue
-        made = run_slice(job, given, int(line) if line else None)
+        if line.startswith("unkept "):
+            print(_unkept(job, given.model_copy(update={"until": int(line.removeprefix("unkept "))})), flush=True)
+            continue
+        made = run_slice(job, given, int(line))
         print(str(made) if isinstance(made, NothingToDo) else made.plan.run_id, flush=True)
+
+
+def _unkept(job: Job, settings: Settings) -> str:
+    planned = plan.run(job, settings)
+    assert not isinstance(planned, NothingToDo)
+    for phase in (replay, audit, commit, publish):
+        phase.run(job, settings, planned.run_id)
+    return planned.run_id
 
 
 if __name__ == "__main__":

@@ -15,10 +15,12 @@ from tests.spark_jobs.placed_driver import driven
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.spark_jobs.placed_driver import Run
+
 
 pytestmark = pytest.mark.spark
 
-SLICES = 6
+SLICES = 7
 SLICE_MS = 4 * DAY_MS // SLICES
 
 JOB = f"{JOB_FILE}:job", "orders"
@@ -37,6 +39,13 @@ def alone(folder: Path) -> list[dict[str, Any]]:
     return published(settings)
 
 
+def delta_bytes(before: Run, now: Run, task_id: str) -> int:
+    """Files of a task's state that are new."""
+    known = {file.sha256 for task in before.staged.tasks if task.task_id == task_id for file in task.state.files}
+    (state,) = (task.state for task in now.staged.tasks if task.task_id == task_id)
+    return sum(file.size_bytes for file in state.files if file.sha256 not in known)
+
+
 def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
     with (
         spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster,
@@ -53,12 +62,17 @@ def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
         run.check_as_placed()
         assert (run.fetched_bytes, run.placement.moves) == (0, ())
 
-        lost = run.hosts["127.0.0.3"]
+        ahead = driver.run(unkept=True)  # standbys lack this commit
+        lost = ahead.hosts["127.0.0.3"]
         cluster.kill("127.0.0.3", with_disk=True)
-        run = driver.run()
-        assert set(run.hosts) == {"127.0.0.2"}
-        assert run.fetched_bytes == 0
-        assert run.why == dict.fromkeys(lost.active, "its host is gone; its state is there")
+        after = driver.run()
+        assert set(after.hosts) == {"127.0.0.2"}
+        fetched = {task.task_id: task.fetched_bytes for task in after.staged.tasks if task.fetched_bytes}
+        assert fetched == {task_id: delta_bytes(run, ahead, task_id) for task_id in lost.active}
+        assert after.why == {
+            task_id: f"its host is gone; {size} bytes of its state are to be fetched"
+            for task_id, size in fetched.items()
+        }
 
         cluster.add("127.0.0.3")  # with an empty disk
         driver.ask("slots 2")
