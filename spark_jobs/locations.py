@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import RDD, inheritable_thread_target
 from pyspark.serializers import CPickleSerializer
+from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,8 +52,9 @@ def collect_placed(
     frames = [_rdd(context, its, places).mapPartitions(do) for places, its in by_places.items()]
     if len(frames) == 1:
         return frames[0].collect()
+    here = inheritable_thread_target(SparkSession(context))  # the job group and the pool
     with ThreadPoolExecutor(len(frames), thread_name_prefix="stage") as pool:
-        collected = [pool.submit(inheritable_thread_target(frame.collect)) for frame in frames]
+        collected = [pool.submit(here(frame.collect)) for frame in frames]
         done, _ = wait(collected, return_when=FIRST_EXCEPTION)
         failed = [future for future in done if future.exception() is not None]
         if failed:
