@@ -13,7 +13,7 @@ from spark_jobs.runs import now_ms
 from spark_jobs.session import is_local
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import CommitLog, Runs
-from statelib.errors import RetryableError
+from statelib.errors import CorruptedDataError, RetryableError
 from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
 from statelib.placement.documents import read_placement
 from statelib.placement.holdings import report_holdings
@@ -88,7 +88,16 @@ def former_round(warehouse: Storage, plan: Plan) -> Former:
     commit = CommitLog(warehouse, plan.job).read(plan.commit - 1)
     staged = Runs(warehouse, plan.job).staged(commit.run_id)
     ran = {task.task_id: task.process_id for task in staged.tasks if task.process_id} if staged else {}
-    return Former(commit, ran, read_placement(warehouse, plan.job, commit.run_id))
+    return Former(commit, ran, last_placement(warehouse, plan.job, commit.run_id))
+
+
+def last_placement(warehouse: Storage, job: str, run_id: str) -> Placement | None:
+    """The round of a run; a damaged one is a warning, since nothing rests on it."""
+    try:
+        return read_placement(warehouse, job, run_id)
+    except CorruptedDataError as error:
+        _log.warning("%s: tasks may move: %s", job, error)
+        return None
 
 
 def ask_hosts(context: SparkContext, job: str, settings: Settings, *, known: set[UUID] | None = None) -> list[Host]:

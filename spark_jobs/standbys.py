@@ -29,15 +29,15 @@ from py4j.protocol import Py4JError  # isort: skip
 from spark_jobs.background import Background
 from spark_jobs.hosts import may_be_cluster
 from spark_jobs.locations import collect_placed, executor_locations
-from spark_jobs.placement import ask_hosts
+from spark_jobs.placement import ask_hosts, last_placement
 from spark_jobs.runs import open_warehouse
 from spark_jobs.session import is_local, spark_session
 from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog, JobLayout
-from statelib.errors import HindstreamError
+from statelib.errors import CorruptedDataError, HindstreamError
 from statelib.local_dir import for_all_hosts, local_state_dir
 from statelib.placement.copies import CopyKeeper, CopyOrder, CopyResult
-from statelib.placement.documents import Copies, CopyUpdate, read_copies, read_placement
+from statelib.placement.documents import Copies, CopyUpdate, read_copies
 from statelib.placement.holdings import CopyPosition
 from statelib.placement.process import process_id
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from statelib.config import Settings
     from statelib.manifests import Commit
     from statelib.placement.documents import Placement
+    from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -99,8 +100,8 @@ def update(job: str, settings: Settings) -> Copies | None:
     warehouse, done = open_warehouse(settings), None
     log = CommitLog(warehouse, job)
     while (head := log.head()) is not None and (done is None or done.commit != head.commit):
-        placement = read_placement(warehouse, job, head.run_id)
-        if placement is None or not _orders(placement, head) or _is_done(read_copies(warehouse, job, head.run_id)):
+        placement = last_placement(warehouse, job, head.run_id)
+        if placement is None or not _orders(placement, head) or _are_done(warehouse, head):
             break
         context = spark_session(settings).sparkContext
         if is_local(str(context.master)):
@@ -124,8 +125,13 @@ def _brought_up(work: _Update, log: CommitLog) -> Copies:
     return Copies(job=head.job, run_id=head.run_id, commit=head.commit, copies=copies, seconds=seconds)
 
 
-def _is_done(copies: Copies | None) -> bool:
-    return copies is not None and all(copy.lag_bytes == 0 for copy in copies.copies)
+def _are_done(warehouse: Storage, head: Commit) -> bool:
+    """Whether all copies have the commit already; damage to the record of it says nothing."""
+    try:
+        done = read_copies(warehouse, head.job, head.run_id)
+    except CorruptedDataError:
+        return False
+    return done is not None and all(copy.lag_bytes == 0 for copy in done.copies)
 
 
 def _orders(placement: Placement, head: Commit) -> dict[UUID, dict[str, CopyOrder]]:

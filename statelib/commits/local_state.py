@@ -5,6 +5,8 @@
     cache/<job>/<task>/<sha256>   files of checkpoints: opened only where a commit names their content
     attempts/<job>/<attempt>/     the working copy of one attempt, made of the commit before it; nobody else opens it
     inspect/<job>/<folder>/       the copy of one reader
+    copies/<job>/<folder>/        files on their way into the cache, of a standby or learner (`statelib.placement`)
+    process-metadata.json         which host this is (`statelib.placement.process`); nobody removes it
 
 So a state of an older format, or of another topology, cannot be met by a job that has neither in its commit: nothing is
 opened because it lies here. What lies here too long costs space, nothing else.
@@ -34,7 +36,7 @@ class LocalState:
     Attributes:
         kept_files: Files of the commit's state, each read and found to be what the commit names.
         removed_files: Cached files that the commit does not name, or that were not what their names say.
-        removed_folders: Working copies of attempts and readers that are dead.
+        removed_folders: Working copies of attempts, readers and copies of standbys that are dead.
     """
 
     kept_files: int = 0
@@ -64,12 +66,18 @@ def clean_local_state(state_dir: Path, commit: Commit) -> LocalState:
             kept, removed = kept + left, removed + gone
         folders = remove_dead_attempts(state_dir / "attempts" / commit.job, before_commit=commit.commit + 1)
         folders += remove_dead(readers_folder(state_dir, commit.job))
+        folders += remove_dead(copies_folder(state_dir, commit.job))
     return LocalState(kept, removed, folders)
 
 
 def readers_folder(state_dir: Path, job: str) -> Path:
     """Holds the `ScratchFolder` of each reader of a job's state."""
     return state_dir / "inspect" / job
+
+
+def copies_folder(state_dir: Path, job: str) -> Path:
+    """Holds the `ScratchFolder` of each copy of a task's state that is being made."""
+    return state_dir / "copies" / job
 
 
 def remove_dead_attempts(attempts: Path, *, before_commit: int) -> int:

@@ -16,6 +16,7 @@ from statelib.checkpoint.cache import FileCache
 from statelib.checkpoint.local_errors import local_errors
 from statelib.checkpoint.scratch import ScratchFolder
 from statelib.commits.layout import CommitLog, JobLayout
+from statelib.commits.local_state import copies_folder
 from statelib.manifests import StateManifest
 from statelib.placement.holdings import CopyPosition, cache_folder, encode_position, position_file, read_position
 from statelib.steps import step
@@ -98,7 +99,7 @@ class CopyKeeper:
         prefix = JobLayout(order.job).state(order.task_id)
         checkpoints = Checkpoints(storage, prefix, folder, at_once=self.parallel_transfers)
         with local_errors("make a directory for copies of state", state_dir):
-            scratch = ScratchFolder(state_dir / "copies" / order.job)
+            scratch = ScratchFolder(copies_folder(state_dir, order.job))
         try:
             files = checkpoints.fetch(order.state, scratch.path, is_over=is_over)
         finally:

@@ -60,8 +60,9 @@ def test_what_it_does_not_name_or_is_not_what_its_name_says_goes(ran) -> None:
     for dead in ("job.00000001-1.0_0.x", "job.00000002-1.0_0.x"):
         (state_dir / "attempts" / "job" / dead / "db").mkdir(parents=True)
     (state_dir / "inspect" / "job" / "9-0").mkdir(parents=True)
+    (state_dir / "copies" / "job" / "9-1").mkdir(parents=True)
     living = ScratchFolder(state_dir / "inspect" / "job2")
-    assert clean_local_state(state_dir, commit) == LocalState(len(cached(state_dir)), 3, 2)
+    assert clean_local_state(state_dir, commit) == LocalState(len(cached(state_dir)), 3, 3)
     assert damaged.name not in cached(state_dir)
     assert [path.name for path in (state_dir / "attempts" / "job").iterdir()] == ["job.00000002-1.0_0.x"]
     assert living.path.is_dir()

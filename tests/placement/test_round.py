@@ -154,7 +154,7 @@ def test_a_new_host_learns_and_then_takes_over() -> None:
     assert second.is_final
 
 
-def test_a_host_that_has_lost_its_disk_is_another(tmp_path: object) -> None:
+def test_a_host_that_has_lost_its_disk_is_another() -> None:
     made = placed(host(C), host(B, *TASKS), ran=dict.fromkeys(TASKS, A))
     assert by_id(made)[B].active == TASKS
     assert {move.why for move in made.moves} == {"its host is gone; its state is there"}

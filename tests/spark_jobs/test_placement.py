@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spark_jobs.placement import last_placement
 from spark_jobs.runs import open_warehouse
+from statelib.commits import JobLayout
+from statelib.documents import FORMAT_VERSION
+from statelib.errors import ConfigurationError
 from statelib.placement.documents import read_copies
+from statelib.storage import Storage
+from tests.placement import test_round
 from tests.spark_cluster import spark_cluster
 from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders, published
 from tests.spark_jobs.placed_driver import driven
@@ -120,3 +127,19 @@ def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None
             for name, host in after.hosts.items():  # standbys are not wanted any more
                 cache = cluster.disk(name) / "state" / "cache" / "orders"
                 assert {folder.name for folder in cache.iterdir() if folder.is_dir()} == set(host.active)
+
+
+def test_a_damaged_round_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing rests on it: the run goes on, and tasks may move."""
+    warehouse = Storage(str(tmp_path))
+    path = JobLayout("j").placement("00000001-1")
+    made = test_round.placed(test_round.host(test_round.A, *test_round.TASKS))
+    warehouse.put(path, made.encode())
+    assert last_placement(warehouse, "j", "00000001-1") == made
+    warehouse.put(path, made.encode().replace(b'"is_final": true', b'"is_final": false'))
+    with caplog.at_level(logging.WARNING):
+        assert last_placement(warehouse, "j", "00000001-1") is None
+    assert "tasks may move: the placement is damaged: its checksum is not that of its content" in caplog.text
+    warehouse.put(path, made.model_copy(update={"format_version": FORMAT_VERSION + 1}).encode())
+    with pytest.raises(ConfigurationError, match="install the newer Hindstream"):
+        last_placement(warehouse, "j", "00000001-1")
