@@ -16,7 +16,7 @@ from tests.hindstream.documents import WINDOWS, make_run
 COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
-    "archive", "handover", "takeover", "doctor",
+    "archive", "handover", "takeover", "doctor", "placement",
 )  # fmt: skip
 STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")

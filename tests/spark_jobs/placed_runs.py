@@ -1,8 +1,8 @@
 """``python -m tests.spark_jobs.placed_runs JOB SETTINGS``: a driver that runs a slice for each line that it reads.
 
 A line is the slice's end in ms; the answer is a line too: the run's id, or why there is none. After ``unkept`` and a
-space the slice is not maintained, so that standbys do not get its commit. ``wait`` waits for copies that are made in
-the background, ``slots N`` until Spark has so many.
+space the slice is not maintained, so that standbys do not get its commit; ``maintain`` does that. ``wait`` waits for
+copies that are made in the background, ``slots N`` until Spark has so many.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from spark_jobs import audit, commit, plan, publish, replay, standbys
+from spark_jobs import audit, commit, maintain, plan, publish, replay, standbys
 from spark_jobs.hosts import slots_now
 from spark_jobs.pipeline import run_slice
 from spark_jobs.session import spark_session
@@ -39,6 +39,10 @@ def main(reference: str, settings: str) -> None:
             while slots_now(spark_session(given).sparkContext) < int(line.removeprefix("slots ")):
                 time.sleep(0.1)
             print("there", flush=True)
+            continue
+        if line == "maintain":
+            maintain.run(job, given)
+            print("maintained", flush=True)
             continue
         if line.startswith("unkept "):
             print(_unkept(job, given.model_copy(update={"until": int(line.removeprefix("unkept "))})), flush=True)
