@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from benchmarks.placement.cluster import SCENARIOS, Cluster, RunCost, Size
 from benchmarks.placement.strategies import STRATEGIES
-from hindstream.report.charts import Series, element, lines
+from hindstream.report.charts import Series, drawing, element, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _STYLE = """
 text { font: 11px sans-serif; fill: #616e7c } line { stroke: #e4e7eb } .line { fill: none; stroke-width: 2 }
@@ -26,6 +26,7 @@ _HEADER = (
     "| | runs | moved | waited for | copied beside | without an owner | last task, worst run | CPU of an assignment |"
 )
 _PLOTTED_RUNS = 24
+_CHART_HEIGHT = 226
 
 
 def main() -> None:
@@ -72,23 +73,42 @@ def _row(title: str, costs: Sequence[RunCost]) -> str:
 
 
 def _plot(scenario: str, costs: Mapping[str, Sequence[RunCost]]) -> str:
-    """Hours without an owner, run by run."""
+    """What tasks wait for, and what has been fetched, run by run."""
     runs = min(max(map(len, costs.values())), _PLOTTED_RUNS)
-    series = [
-        Series(title, [_hours(its, run) for run in range(runs)], f"s{number}")
-        for number, (title, its) in enumerate(costs.items())
+    names = [str(run + 1) for run in range(runs)]
+    waited = [_series(costs, number, _owner_minutes, runs) for number in range(len(costs))]
+    fetched = [_series(costs, number, _fetched_so_far, runs) for number in range(len(costs))]
+    what = "task minutes without an owner, by run (logarithmic)"
+    charts = (
+        (what, lines(names, waited, label=f"{scenario}: {what}", logarithmic=True)),
+        ("TB fetched so far, by run", lines(names, fetched, label=f"{scenario}: TB fetched so far, by run")),
+    )
+    parts = [
+        element("text", one.name, x=70.0 + 130.0 * number, y=14.0, class_=one.css) for number, one in enumerate(waited)
     ]
-    label = f"{scenario}: hours of tasks without an owner, by run"
-    chart = lines([str(run + 1) for run in range(runs)], series, label=label, form=lambda hours: f"{hours:,.0f}")
-    names = [
-        element("text", one.name, x=90.0 + 120.0 * number, y=12.0, class_=one.css) for number, one in enumerate(series)
-    ]
-    inside = element("style", Markup(_STYLE)) + Markup("").join(names)
-    return str(chart).replace(">", f">{inside}", 1)
+    for number, (title, chart) in enumerate(charts):
+        top = 30 + number * (_CHART_HEIGHT + 24)
+        parts.append(element("text", title, x=70.0, y=top + 10.0))
+        place = f'<svg y="{top + 16}" width="560" height="{_CHART_HEIGHT}" '
+        parts.append(Markup(str(chart).replace("<svg ", place, 1)))
+    height = 30 + 2 * (_CHART_HEIGHT + 24)
+    return str(drawing(element("style", Markup(_STYLE)), *parts, label=scenario, height=height))
 
 
-def _hours(costs: Sequence[RunCost], run: int) -> float | None:
-    return costs[run].without_owner_seconds / 3600 if run < len(costs) else None
+def _series(
+    costs: Mapping[str, Sequence[RunCost]], number: int, figure: Callable[[Sequence[RunCost], int], float], runs: int
+) -> Series:
+    """One strategy's, up to its last run."""
+    title, its = list(costs.items())[number]
+    return Series(title, [figure(its, run) if run < len(its) else None for run in range(runs)], f"s{number}")
+
+
+def _owner_minutes(costs: Sequence[RunCost], run: int) -> float:
+    return costs[run].without_owner_seconds / 60
+
+
+def _fetched_so_far(costs: Sequence[RunCost], run: int) -> float:
+    return sum(cost.waited_for_bytes + cost.copied_bytes for cost in costs[: run + 1]) / 1e12
 
 
 if __name__ == "__main__":

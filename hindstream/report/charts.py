@@ -105,11 +105,27 @@ def columns(
 
 
 def lines(
-    categories: Sequence[str], series: Sequence[Series], *, label: str, form: Format = count_text, base: int = 1
+    categories: Sequence[str],
+    series: Sequence[Series],
+    *,
+    label: str,
+    form: Format = count_text,
+    base: int = 1,
+    logarithmic: bool = False,
 ) -> Markup:
-    """One line a series, with a dot for each value; ``base`` 1024: ticks are round in KiB, MiB, ..."""
+    """One line a series, with a dot for each value.
+
+    Args:
+        categories: Along the bottom.
+        series: As long as ``categories`` each.
+        label: For screen readers.
+        form: How figures are written.
+        base: 1024: ticks are round in KiB, MiB, ...
+        logarithmic: Whether the axis has powers of ten; what is below one half is at its foot. No value is negative.
+    """
     values = [value for s in series for value in s.values if value is not None]
-    frame = _Frame(categories, _Scale(min([0, *values]), max([0, *values]) or 1, base))
+    least, most = min([0, *values]), max([0, *values]) or 1
+    frame = _Frame(categories, _LogScale(most) if logarithmic else _Scale(least, most, base))
     marks = []
     for s in series:
         for run in _runs(s.values):
@@ -177,8 +193,8 @@ class _LogScale:
         self._bottom, self._span = -0.3, decades + 0.3
 
     def share(self, value: float) -> float:
-        """0 at the bottom, 1 at the top; 0 for 0."""
-        return (math.log10(value) - self._bottom) / self._span if value > 0 else 0.0
+        """0 at the bottom, 1 at the top; 0 for 0 and what is too small."""
+        return max((math.log10(value) - self._bottom) / self._span, 0.0) if value > 0 else 0.0
 
 
 class _Frame:
