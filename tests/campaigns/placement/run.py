@@ -191,14 +191,29 @@ def _compared(folder: Path, size: Size, checks: _Checks) -> None:
     settings, job = load_settings(given, environ={}), profiles.job()
     for number in range(1, size.slices + 1):
         run_slice(job, settings, number * SLICE_MS)
-    here, there = (_published(Path(settings.warehouse)), _published(folder / "warehouse"))
-    records = sum(len(rows) for rows in here)
-    same = all(ours.equals(others) for ours, others in zip(here, there, strict=True))
-    checks.note(f"{records:,} records are published as one process does, byte for byte", holds=bool(records) and same)
+    here, there = (Storage(str(root / "warehouse")) for root in (alone, folder))
+    files = _files(here)
+    checks.note(
+        f"{len(files)} files are those of one process, byte for byte", holds=bool(files) and files == _files(there)
+    )
+    ours, others = _published(here), _published(there)
+    records = sum(map(len, ours))
+    same = all(one.equals(other) for one, other in zip(ours, others, strict=True))
+    checks.note(f"{records:,} records are published as by one process", holds=bool(records) and same)
 
 
-def _published(root: Path) -> list[pa.Table]:
-    archive = open_archive(Storage(str(root)), SINK)
+def _files(warehouse: Storage) -> list[tuple[object, ...]]:
+    """What each commit has added to the topics, by the SHA-256 of its files."""
+    log = CommitLog(warehouse, NAME)
+    return [
+        (n, sink.topic, sink.file.partition, sink.file.first_offset, sink.file.sha256)
+        for n in range(1, log.head_number() + 1)
+        for sink in sorted(log.read(n).sinks, key=lambda sink: (sink.topic, sink.file.partition))
+    ]
+
+
+def _published(warehouse: Storage) -> list[pa.Table]:
+    archive = open_archive(warehouse, SINK)
     return [archive.reader(partition).read_all() for partition in range(archive.partitions)]
 
 
