@@ -21,7 +21,7 @@ from statelib.placement.process import process_id
 from statelib.placement.round import Former, Host, place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from uuid import UUID
 
     from pyspark import SparkContext
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from spark_jobs.hosts import Slot
     from statelib.config import Settings
     from statelib.job import Job
-    from statelib.manifests import Plan
+    from statelib.manifests import Plan, TaskOutcome
     from statelib.placement.documents import Placement
     from statelib.placement.holdings import HostReport
     from statelib.storage import Storage
-    from statelib.task import TaskWork
 
 _log = logging.getLogger(__name__)
 
@@ -71,14 +70,20 @@ def place_run(spark: SparkSession, job: Job, plan: Plan, warehouse: Storage, set
     return made
 
 
-def restores(placement: Placement | None, works: Sequence[TaskWork]) -> bool:
-    """Whether any of these tasks is with a host that lacks some of its state."""
+def restores(placement: Placement | None, tasks: Iterable[str]) -> bool:
+    """Whether any of these tasks, which have state, is with a host that lacks some of it."""
     owners = placement.owners() if placement else {}
-    return any(
-        owners[work.planned.task_id].lags.get(work.planned.task_id) != 0
-        for work in works
-        if work.planned.task_id in owners and work.restore is not None and work.restore.state.files
-    )
+    return any(owners[task_id].lags.get(task_id) != 0 for task_id in tasks if task_id in owners)
+
+
+def elsewhere(placement: Placement | None, outcomes: Iterable[TaskOutcome]) -> list[str]:
+    """The tasks that Spark has run on other hosts than was asked for."""
+    owners = placement.owners() if placement else {}
+    return [
+        task.task_id
+        for task in outcomes
+        if task.task_id in owners and task.process_id != owners[task.task_id].process_id
+    ]
 
 
 def former_round(warehouse: Storage, plan: Plan) -> Former:

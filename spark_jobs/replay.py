@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs import standbys
 from spark_jobs.command import phase_main
-from spark_jobs.placement import place_run, restores
+from spark_jobs.placement import elsewhere, place_run, restores
 from spark_jobs.runs import find_replay, now_ms, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import carry_user_code
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from statelib.config import Settings
     from statelib.job import Job
     from statelib.manifests import TaskOutcome
-    from statelib.placement.documents import Placement
 
 _log = logging.getLogger(__name__)
 
@@ -61,24 +60,16 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
         for sub in stages.sub_topologies:
             name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
             works = stages.works(sub, outcomes)
-            with standbys.held() if restores(placement, works) else nullcontext():
+            stateful = [work.planned.task_id for work in works if work.restore and work.restore.state.files]
+            with standbys.held() if restores(placement, stateful) else nullcontext():
                 outcomes += run_stage(spark, works, name=name, placement=placement)
-    _tell_elsewhere(job, placement, outcomes)
+    if astray := elsewhere(placement, outcomes):
+        _log.warning("%s: Spark has run %d tasks on other hosts than planned", job.name, len(astray))
     seconds = time.perf_counter() - started
     _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
     return stage(
         warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
     )
-
-
-def _tell_elsewhere(job: Job, placement: Placement | None, outcomes: Sequence[TaskOutcome]) -> None:
-    """Counts the tasks that Spark has run on other hosts than was asked for."""
-    owners = placement.owners() if placement else {}
-    elsewhere = [
-        task for task in outcomes if task.task_id in owners and task.process_id != owners[task.task_id].process_id
-    ]
-    if elsewhere:
-        _log.warning("%s: Spark has run %d tasks on other hosts than planned", job.name, len(elsewhere))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.placement import last_placement
+from spark_jobs import plan
+from spark_jobs.pipeline import run_slice
+from spark_jobs.placement import elsewhere, last_placement, restores
 from spark_jobs.runs import open_warehouse
-from statelib.commits import JobLayout
+from spark_jobs.spark_tasks import carry_user_code
+from spark_jobs.stage import run_stage
+from spark_jobs.task_work import stages_of
+from statelib.assignment.model import AssignmentConfig
+from statelib.commits import JobLayout, NothingToDo
 from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError
+from statelib.job import load_job
 from statelib.placement.documents import read_copies
+from statelib.placement.holdings import HostReport
+from statelib.placement.process import process_id
+from statelib.placement.round import Former, Host, place
 from statelib.storage import Storage
 from tests.placement import test_round
 from tests.spark_cluster import spark_cluster
@@ -22,6 +33,9 @@ from tests.spark_jobs.placed_driver import driven
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
+    from statelib.config import Settings
     from statelib.placement.documents import CopyUpdate
     from tests.spark_jobs.placed_driver import Driver, Run
 
@@ -36,8 +50,6 @@ JOB = f"{JOB_FILE}:job", "orders"
 
 def alone(folder: Path) -> list[dict[str, Any]]:
     """What one process publishes of the same slices and orders."""
-    from spark_jobs.pipeline import run_slice  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
 
     folder.mkdir()
     settings = make_settings(folder, audit_engine="pandas")
@@ -150,3 +162,42 @@ def test_a_damaged_round_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureF
     warehouse.put(path, made.model_copy(update={"format_version": FORMAT_VERSION + 1}).encode())
     with pytest.raises(ConfigurationError, match="install the newer Hindstream"):
         last_placement(warehouse, "j", "00000001-1")
+
+
+def test_while_a_task_fetches_state_no_copies_are_made() -> None:
+    a, b = test_round.A, test_round.B
+    made = test_round.placed(
+        test_round.host(a, "0_0", lacking=("0_1",)), test_round.host(b, "0_2"), ran={"0_0": a, "0_2": b}
+    )
+    lags = {task_id: owner.lags.get(task_id) for task_id, owner in made.owners().items()}
+    assert lags["0_0"] == lags["0_2"] == 0
+    assert lags["0_1"] == 10
+    assert lags["0_3"] is None  # nobody has any of it
+    assert not restores(made, ["0_0", "0_2"])
+    assert restores(made, ["0_0", "0_1"])
+    assert restores(made, ["0_3"])
+    assert not restores(made, [])
+    assert not restores(None, ["0_3"])
+
+
+def test_a_task_that_runs_elsewhere_is_right_and_counted(settings: Settings, spark: SparkSession) -> None:
+    """Its host was lost since it was asked: its executor is not there any more."""
+    job = load_job(JOB[0])
+    planned = plan.run(job, settings)
+    assert not isinstance(planned, NothingToDo)
+    gone = Host(HostReport(uuid.UUID(int=9), None), ("nowhere/7",), 2)
+    limits = AssignmentConfig()
+    placement = place(planned, {0: ["s"]}, [gone], Former(), limits, "sticky", application="app", now_ms=7)
+    stages = stages_of(job, planned, open_warehouse(settings), settings)
+    works = stages.works(stages.sub_topologies[0], [])
+    carry_user_code()
+    placed = run_stage(spark, works, name="elsewhere", placement=placement)
+    anywhere = run_stage(spark, works, name="anywhere")
+    assert elsewhere(placement, placed) == [work.planned.task_id for work in works]
+    assert elsewhere(None, placed) == []
+    assert {task.process_id for task in placed} == {process_id(settings.local_state_dir, uuid.uuid4)}
+    assert {task.process_id for task in anywhere} == {None}
+    assert [task.position for task in placed] == [task.position for task in anywhere]
+    assert [[file.sha256 for file in task.repartitions] for task in placed] == [
+        [file.sha256 for file in task.repartitions] for task in anywhere
+    ]
