@@ -26,6 +26,8 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from statelib.storage import Storage
+
 FORMAT_VERSION = 6
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
@@ -51,6 +53,12 @@ class Document(Data):
         if self.format_version >= _CHECKSUM_FROM_VERSION:
             raw[_CHECKSUM] = json_checksum(raw)
         return (json.dumps(raw, sort_keys=True, indent=1) + "\n").encode()
+
+    @classmethod
+    def read_if_present(cls, storage: Storage, path: str) -> Self | None:
+        """Reads the document at ``path``; None: there is none. Errors as `decode`."""
+        data = storage.get_if_present(path)
+        return None if data is None else cls.decode(data, file=storage.uri(path))
 
     @classmethod
     def decode(cls, data: bytes, *, file: str) -> Self:

@@ -33,9 +33,7 @@ _NAME = re.compile(r"(\d{20})\.json")
 
 def read_maintenance(warehouse: Storage, job: str) -> Maintenance:
     """What maintenance has done of a job so far."""
-    path = JobLayout(job).maintenance
-    data = warehouse.get_if_present(path)
-    return Maintenance() if data is None else Maintenance.decode(data, file=warehouse.uri(path))
+    return Maintenance.read_if_present(warehouse, JobLayout(job).maintenance) or Maintenance()
 
 
 def oldest_restorable(warehouse: Storage, job: str) -> int:

@@ -62,9 +62,7 @@ def release_hold(warehouse: Storage, job: str, holder: str) -> None:
 
 def read_hold(warehouse: Storage, job: str) -> Hold | None:
     """Who holds ``job``; None: nobody."""
-    path = JobLayout(job).hold
-    data = warehouse.get_if_present(path)
-    return None if data is None else Hold.decode(data, file=warehouse.uri(path))
+    return Hold.read_if_present(warehouse, JobLayout(job).hold)
 
 
 def check_free(warehouse: Storage, job: str, holder: str | None) -> None:

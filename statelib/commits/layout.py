@@ -177,9 +177,7 @@ class Runs:
 
     def plan(self, run_id: str) -> Plan | None:
         """The run's plan."""
-        path = self.layout.plan(run_id)
-        data = self._storage.get_if_present(path)
-        return None if data is None else Plan.decode(data, file=self._storage.uri(path))
+        return Plan.read_if_present(self._storage, self.layout.plan(run_id))
 
     def plan_of(self, commit: Commit) -> Plan:
         """The plan of the run that made ``commit``.
@@ -198,21 +196,15 @@ class Runs:
 
     def staged(self, run_id: str) -> Staged | None:
         """What the run made."""
-        path = self.layout.staged(run_id)
-        data = self._storage.get_if_present(path)
-        return None if data is None else Staged.decode(data, file=self._storage.uri(path))
+        return Staged.read_if_present(self._storage, self.layout.staged(run_id))
 
     def audit(self, run_id: str) -> Audit | None:
         """What the checks said of the run."""
-        path = self.layout.audit(run_id)
-        data = self._storage.get_if_present(path)
-        return None if data is None else Audit.decode(data, file=self._storage.uri(path))
+        return Audit.read_if_present(self._storage, self.layout.audit(run_id))
 
     def topology(self, fingerprint: str) -> TopologyDescription | None:
         """What a topology of the job is made of; None: nobody wrote it down (before documents of version 4)."""
-        path = self.layout.topology(fingerprint)
-        data = self._storage.get_if_present(path)
-        return None if data is None else TopologyDescription.decode(data, file=self._storage.uri(path))
+        return TopologyDescription.read_if_present(self._storage, self.layout.topology(fingerprint))
 
     def attempts(self, commit: int) -> Iterator[Plan]:
         """The plans for one commit number, first try first."""
@@ -274,9 +266,7 @@ class CommitLog:
 
     def read_if_present(self, n: int) -> Commit | None:
         """Commit ``n``, or None if it has not been made."""
-        path = self.layout.commit(n)
-        data = self._storage.get_if_present(path)
-        return None if data is None else Commit.decode(data, file=self._storage.uri(path))
+        return Commit.read_if_present(self._storage, self.layout.commit(n))
 
     def history(self, limit: int | None = None) -> Iterator[Commit]:
         """The newest commits (at most ``limit``), newest first."""

@@ -74,15 +74,15 @@ class RewriteLog:
         """
         if n not in self._read:
             path = rewrite_path(self.topic, n)
-            data = self.warehouse.get_if_present(path)
-            if data is None:
+            rewrite = Rewrite.read_if_present(self.warehouse, path)
+            if rewrite is None:
                 raise CorruptedDataError(
                     f"rewrite {n} of the topic's files is missing",
                     topic=self.topic,
                     file=self.warehouse.uri(path),
                     next_step="restore the file from a copy of the warehouse: it is never deleted by Hindstream",
                 )
-            self._read[n] = Rewrite.decode(data, file=self.warehouse.uri(path))
+            self._read[n] = rewrite
         return self._read[n]
 
     def create(self, rewrite: Rewrite) -> bool:

@@ -131,9 +131,7 @@ def rewrite_files(
 
 def read_rewriting(warehouse: Storage, job: str) -> Rewriting:
     """How far a job's files have been looked at."""
-    path = JobLayout(job).rewriting
-    data = warehouse.get_if_present(path)
-    return Rewriting() if data is None else Rewriting.decode(data, file=warehouse.uri(path))
+    return Rewriting.read_if_present(warehouse, JobLayout(job).rewriting) or Rewriting()
 
 
 class _TopicFiles:

@@ -137,13 +137,9 @@ def read_placement(warehouse: Storage, job: str, run_id: str) -> Placement | Non
         CorruptedDataError: The document is damaged.
         ConfigurationError: A newer Hindstream wrote it.
     """
-    path = JobLayout(job).placement(run_id)
-    data = warehouse.get_if_present(path)
-    return None if data is None else Placement.decode(data, file=warehouse.uri(path))
+    return Placement.read_if_present(warehouse, JobLayout(job).placement(run_id))
 
 
 def read_copies(warehouse: Storage, job: str, run_id: str) -> Copies | None:
     """What came of the copies after a run; None: there were none, or it is not done. Errors as `read_placement`."""
-    path = JobLayout(job).copies(run_id)
-    data = warehouse.get_if_present(path)
-    return None if data is None else Copies.decode(data, file=warehouse.uri(path))
+    return Copies.read_if_present(warehouse, JobLayout(job).copies(run_id))
