@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from spark_jobs import standbys
@@ -54,15 +54,15 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     spark = spark_session(settings)
     carry_user_code()
     outcomes: list[TaskOutcome] = []
-    with fenced(warehouse, job.name, plan.commit):
-        with standbys.held():
-            placement = place_run(spark, job, plan, warehouse, settings)
+    with fenced(warehouse, job.name, plan.commit), ExitStack() as copies:
+        copies.enter_context(standbys.held())
+        placement = place_run(spark, job, plan, warehouse, settings)
+        if not restores(placement, stages.restored):
+            copies.close()  # nothing is fetched: copies may be made beside the tasks
         for sub in stages.sub_topologies:
             name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
             works = stages.works(sub, outcomes)
-            stateful = [work.planned.task_id for work in works if work.restore and work.restore.state.files]
-            with standbys.held() if restores(placement, stateful) else nullcontext():
-                outcomes += run_stage(spark, works, name=name, placement=placement)
+            outcomes += run_stage(spark, works, name=name, placement=placement)
     if astray := elsewhere(placement, outcomes):
         _log.warning("%s: Spark has run %d tasks on other hosts than planned", job.name, len(astray))
     seconds = time.perf_counter() - started

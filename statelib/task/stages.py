@@ -61,6 +61,11 @@ class Stages:
         """The stages, in the order in which they have to run."""
         return self._topology.sub_topologies
 
+    @property
+    def restored(self) -> list[str]:
+        """The tasks that begin with state of the commit before."""
+        return [task_id for task_id, task in self._previous.tasks.items() if task.state.files] if self._previous else []
+
     def works(self, sub_topology: SubTopology, done: Sequence[TaskOutcome]) -> list[TaskWork]:
         """The tasks of one stage.
 
