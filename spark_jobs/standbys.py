@@ -101,12 +101,13 @@ def update(job: str, settings: Settings) -> Copies | None:
     log = CommitLog(warehouse, job)
     while (head := log.head()) is not None and (done is None or done.commit != head.commit):
         placement = last_placement(warehouse, job, head.run_id)
-        if placement is None or not _orders(placement, head) or _are_done(warehouse, head):
+        orders = _orders(placement, head) if placement else {}
+        if placement is None or not orders or _are_done(warehouse, head):
             break
         context = spark_session(settings).sparkContext
         if is_local(str(context.master)):
             break
-        done = _brought_up(_Update(context, settings, placement, head), log)
+        done = _brought_up(_Update(context, settings, placement, head, orders), log)
         warehouse.put(JobLayout(job).copies(head.run_id), done.encode())
     return done
 
@@ -134,10 +135,10 @@ def _are_done(warehouse: Storage, head: Commit) -> bool:
     return done is not None and all(copy.lag_bytes == 0 for copy in done.copies)
 
 
-def _orders(placement: Placement, head: Commit) -> dict[UUID, dict[str, CopyOrder]]:
+def _orders(placement: Placement, head: Commit) -> _ByHost:
     """What each host is to do, by task: keep copies and, once tasks are where they are to be, remove unwanted ones."""
     position = CopyPosition(head.commit, head.run_id)
-    orders: dict[UUID, dict[str, CopyOrder]] = {}
+    orders: _ByHost = {}
     for host in placement.hosts:
         kept = {*host.standby, *host.learning}
         unwanted = host.lags.keys() - kept - {*host.active} if placement.is_final else set()
@@ -156,10 +157,12 @@ class _Update:
         updates: What has come of each copy so far, by process id and task.
     """
 
-    def __init__(self, context: SparkContext, settings: Settings, placement: Placement, head: Commit) -> None:
+    def __init__(
+        self, context: SparkContext, settings: Settings, placement: Placement, head: Commit, orders: _ByHost
+    ) -> None:
         self.head = head
         self._context = context
-        self._open = _orders(placement, head)
+        self._open = orders
         self._state_dir = for_all_hosts(settings.state_dir)
         transfers = settings.parallel_transfers
         self._keeper = CopyKeeper(open_warehouse(settings).uri(""), settings.store_options, transfers)
@@ -185,7 +188,8 @@ class _Update:
     def turn(self) -> None:
         """Lets every host work for some seconds."""
         for host in [host for host in self._open if not self._executors.get(host)]:
-            self._give_up(host, "its host is not there")
+            for task_id in list(self._open[host]):
+                self._give_up(host, task_id, "its host is not there")
         items = [
             ((host, tuple(orders.values())), executor_locations(self._executors[host]))
             for host, orders in self._open.items()
@@ -227,19 +231,16 @@ class _Update:
             self._failed(host, task_id, "the copy does not grow: its cache may be on another disk than state_dir")
 
     def _failed(self, host: UUID, task_id: str, why: str) -> None:
-        """Notes a failure; after several the copy is left to the next commit."""
+        """Counts a failure; after several the copy is left to the next commit."""
         self._tries[host, task_id] += 1
-        if self._tries[host, task_id] < _TRIES:
-            return
+        if self._tries[host, task_id] >= _TRIES:
+            self._give_up(host, task_id, why)
+
+    def _give_up(self, host: UUID, task_id: str, why: str) -> None:
         _log.warning("task %s: its copy on host %s is not up to date: %s", task_id, host, why)
         if (before := self.updates.get((host, task_id))) is not None:
             self.updates[host, task_id] = before.model_copy(update={"error": why})
         self._end(host, task_id)
-
-    def _give_up(self, host: UUID, why: str) -> None:
-        for task_id in list(self._open[host]):
-            self._tries[host, task_id] = _TRIES
-            self._failed(host, task_id, why)
 
     def _end(self, host: UUID, task_id: str) -> None:
         del self._open[host][task_id]
@@ -254,6 +255,7 @@ class _Update:
         return {host.report.process_id: host.executors for host in hosts}
 
 
+_ByHost = dict["UUID", dict[str, CopyOrder]]
 _Orders = tuple["UUID", tuple[CopyOrder, ...]]
 _Results = tuple["UUID", "list[tuple[str, CopyResult | str]] | str"]
 
