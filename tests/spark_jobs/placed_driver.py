@@ -78,7 +78,7 @@ class Driver:
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline().strip()
-        assert answer, self._log.read_text()[-3000:]
+        assert answer, self.log()[-3000:]
         return answer
 
     def run(self, *, unkept: bool = False) -> Run:
@@ -87,10 +87,14 @@ class Driver:
         how = "unkept " if unkept else ""
         return Run(self.settings, self._job, self.ask(f"{how}{self.slices * self._slice_ms}"))
 
+    def log(self) -> str:
+        """What it has said until now, and the drivers before it."""
+        return self._log.read_text()
+
     def close(self) -> None:
         try:
             self._process.communicate(timeout=120)
-            assert self._process.returncode == 0, self._log.read_text()[-3000:]
+            assert self._process.returncode == 0, self.log()[-3000:]
         finally:
             self._process.kill()
             self._process.wait()

@@ -21,7 +21,7 @@ from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError
 from statelib.job import load_job
 from statelib.placement.documents import read_copies
-from statelib.placement.holdings import HostReport
+from statelib.placement.holdings import CopyPosition, HostReport, encode_position, position_file
 from statelib.placement.process import process_id
 from statelib.placement.round import Former, Host, place
 from statelib.storage import Storage
@@ -112,22 +112,31 @@ def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
 
 
 def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None:
-    """Executors have other names; disks and process ids are the same. What one was to learn, another learns."""
+    """Executors have other names; disks and process ids are the same. What one was to learn, another learns.
+
+    The disk of one is meanwhile as if its standby were of another warehouse.
+    """
     with spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster:
         with driven(tmp_path, cluster, JOB, SLICE_MS, standby_updates="background") as driver:
             archive_orders(driver.settings, orders())
             first = driver.run()
             driver.ask("wait")
-            assert copies_of(driver, first).keys() == {*first.placement.owners()}
+            assert {copy.task_id for copy in copies_of(driver, first)} == {*first.placement.owners()}
             cluster.add("127.0.0.4")
             driver.ask("slots 3")
             before = driver.run(unkept=True)
             learned = before.hosts["127.0.0.4"].learning
             assert learned
+            standby = before.hosts["127.0.0.2"].standby[0]
+            position = position_file(cluster.disk("127.0.0.2") / "state", "orders", standby)
+            position.write_bytes(encode_position(CopyPosition(9, "00000009-1")))
         with driven(tmp_path, cluster, JOB, SLICE_MS, slices=2, num_standby_replicas=0) as driver:
             driver.ask("slots 3")
             driver.ask("maintain")
-            assert {*learned} <= copies_of(driver, before).keys()
+            copies = copies_of(driver, before)
+            assert {*learned} <= {copy.task_id for copy in copies}
+            assert [copy.task_id for copy in copies if copy.rebuilt] == [standby]
+            assert f"task {standby}: its copy was deleted and is made anew: commit 9 of run 00000009-1" in driver.log()
             after = driver.run()
             assert after.placement.application != before.placement.application
             assert after.fetched_bytes == 0
@@ -140,12 +149,12 @@ def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None
                 assert {folder.name for folder in cache.iterdir() if folder.is_dir()} == set(host.active)
 
 
-def copies_of(driver: Driver, run: Run) -> dict[str, CopyUpdate]:
-    """The copies after a run, by task, all of which are up to date."""
+def copies_of(driver: Driver, run: Run) -> tuple[CopyUpdate, ...]:
+    """The copies after a run, all of which are up to date."""
     copies = read_copies(open_warehouse(driver.settings), "orders", run.staged.run_id)
     assert copies is not None
     assert all(copy.lag_bytes == 0 and copy.error is None for copy in copies.copies)
-    return {copy.task_id: copy for copy in copies.copies}
+    return copies.copies
 
 
 def test_a_damaged_round_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
