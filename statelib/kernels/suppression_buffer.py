@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import spans_of
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.bytes_order import sort_order
+from statelib.kernels.counting import distinct, sort_by
 from statelib.kernels.occupancy import follow
 from statelib.kernels.suppress import find, insert, place_slots, put_last, run, take_out_due
 from statelib.kernels.suppression_layout import (
@@ -51,13 +50,6 @@ def policy(
     return np.array([(wait_ms, *bounds, strict, clock, suffix_words)], dtype=POLICY)
 
 
-def bytes_ranks(keys: pa.Array) -> NDArray[np.int64]:
-    """int64: the place of each key (binary) in the order of their bytes; equal ones are in any order."""
-    ranks = np.empty(len(keys), dtype=np.int64)
-    ranks[sort_order(*spans_of(keys))] = np.arange(len(keys))
-    return ranks
-
-
 def departure_order(time: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.int64]:
     """The order in which windows leave: by buffer time, then by the bytes of the key.
 
@@ -68,8 +60,10 @@ def departure_order(time: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray
     Returns:
         int64: indices.
     """
-    time_of = np.unique(time, return_inverse=True)[1]
-    return np.argsort(time_of * len(rank) + rank)  # one number: both are less than the number of windows
+    times, time_of = distinct(time)  # few: windows end on a grid
+    time_rank = np.empty(len(times), dtype=np.int64)
+    time_rank[np.argsort(times)] = np.arange(len(times))
+    return sort_by(time_rank[time_of], len(times), sort_by(rank, len(rank)))
 
 
 class SuppressionBuffer:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.suppression_buffer import bytes_ranks, departure_order
+from statelib.kernels.key_ranks import bytes_ranks, key_ranks
+from statelib.kernels.suppression_buffer import departure_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,14 +98,12 @@ def merged(
 
     codes: NDArray[np.int64] = np.concatenate([slots["key_code"], inputs["key_code"][through]])
     time = column("time", "time")
-    serialized = pa.concat_arrays([keys.take(codes), *(rows.key for rows in due)])
     if due:
-        ranks = bytes_ranks(serialized)
+        serialized = pa.concat_arrays([keys.take(codes), *(rows.key for rows in due)])
+        order = departure_order(time, bytes_ranks(serialized))
+        of_keys = {"keys": serialized.take(pa.array(order)), "key_code": None}
     else:
-        distinct, key_of = np.unique(codes, return_inverse=True)
-        ranks = bytes_ranks(keys.take(distinct))[key_of]
-    order = departure_order(time, ranks)
-    columns: dict[str, Any] = {name: column(name, given)[order] for name, given in _NAMES.items()}
-    columns["keys"] = serialized.take(pa.array(order))
-    columns["key_code"] = None if due else codes[order]
+        order = departure_order(time, key_ranks(codes, keys))
+        of_keys = {"keys": keys.take(codes[order]), "key_code": codes[order]}
+    columns: dict[str, Any] = {**of_keys, **{name: column(name, given)[order] for name, given in _NAMES.items()}}
     return columns, columns.pop("counted_bytes"), order

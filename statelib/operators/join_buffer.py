@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP, Batch
+from statelib.kernels.key_ranks import key_ranks
 from statelib.key_column import KeyColumn
 from statelib.operators.join_buffer_changelog import log_keys, log_values
 from statelib.operators.key_codes import key_codes
@@ -182,8 +183,8 @@ class RunningJoinBuffer:
         self, leaving: NDArray[np.int64], trigger: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Those that leave in the order in which they do, and the trigger of each; ``trigger``: of all that wait."""
-        keys = (self._arrival[leaving], self._ranks(leaving), self._timestamp[leaving], trigger[leaving])
-        ordered = leaving[np.lexsort(keys)]
+        rank = key_ranks(self._code[leaving], self._context.keys)
+        ordered = leaving[np.lexsort((self._arrival[leaving], rank, self._timestamp[leaving], trigger[leaving]))]
         return ordered, trigger[ordered]
 
     def _log(
@@ -198,14 +199,6 @@ class RunningJoinBuffer:
         keys = log_keys(self._context.keys.take(self._code[rows]), self._timestamp[rows], self._arrival[rows])
         logged = pa.array(order, mask=order >= len(values))
         changelog.add(keys.take(pa.array(order)), values.take(logged), stream_time[order])
-
-    def _ranks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of the keys of waiting records, in the order of their bytes."""
-        codes, of = np.unique(self._code[rows], return_inverse=True)
-        keys = self._context.keys.take(codes).to_pylist() if len(codes) else []
-        ranks = np.empty(len(codes), np.int64)
-        ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
-        return ranks[of]
 
     def _keep(self, rows: NDArray[np.int64]) -> None:
         if len(rows) < len(self._timestamp) and self._pool is not None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from statelib.kernels.key_ranks import key_ranks
 from statelib.kernels.ordered_set import ordered_set
 from statelib.kernels.stream_join import LEFT, NO_ROW, RIGHT, ROW, link
 from statelib.operators.accumulators import grown
@@ -150,7 +150,7 @@ class JoinRows:
             among = np.zeros(group[-1] + 1, dtype=np.bool_)
             among[group[differ]] = True
             tied = np.flatnonzero(among[group])
-            order[tied] = order[tied[np.lexsort((self._ranks(code[tied]), group[tied]))]]
+            order[tied] = order[tied[np.lexsort((key_ranks(code[tied], self._keys), group[tied]))]]
         return rows[order]
 
     def give_up(self, rows: NDArray[np.int64]) -> None:
@@ -158,13 +158,6 @@ class JoinRows:
         self._rows["held"][rows] = 0
         self._rows["final"][rows] = 1
         self._rows["linked"][rows] = 0
-
-    def _ranks(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of keys, in the order of their bytes."""
-        distinct, of = np.unique(codes, return_inverse=True)
-        rank = np.empty(len(distinct), dtype=np.int64)
-        rank[np.asarray(pc.sort_indices(self._keys.take(distinct)))] = np.arange(len(distinct))
-        return rank[of]
 
     def held_sets(self, may_be_held: NDArray[np.int64]) -> HeldSets:
         """Ranks the rows that are held, and others that may come to be."""

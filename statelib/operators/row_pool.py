@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.kernels.counting import sort_by
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -52,7 +54,7 @@ class RowPool:
     def _take_of_several(self, numbers: NDArray[np.int64]) -> pa.RecordBatch:
         ends = np.cumsum([piece.num_rows for piece in self._pieces])
         piece_of = np.searchsorted(ends, numbers, side="right")
-        by_piece = np.argsort(piece_of, kind="stable")
+        by_piece = sort_by(piece_of, len(ends))
         bounds = np.searchsorted(piece_of[by_piece], np.arange(1, len(ends)))
         parts = [
             piece.take(pa.array(numbers[which] - (end - piece.num_rows)))

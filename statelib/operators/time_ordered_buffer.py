@@ -203,12 +203,14 @@ class TimeOrderedBuffer:
         gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys)
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
-        all_rows = pa.concat_batches([pool.take(slots["row"]), rows.take(pa.array(through)), *due_rows])
+        some_rows = pa.concat_batches([pool.take(slots["row"]), rows, *due_rows])
+        number = np.arange(len(some_rows))  # of those that leave: without what stays of the rows
+        number = np.concatenate([number[: len(slots)], len(slots) + through, number[len(slots) + len(rows) :]])
         self._tidy(slots, pool, due)
         if due:
             self.past_bytes = sum(some.nbytes for some in (*due, *due_rows))
         del due, due_rows
-        return Departures(**gone, trigger=trigger, rows=all_rows.take(pa.array(order)))
+        return Departures(**gone, trigger=trigger, rows=some_rows.take(pa.array(number[order])))
 
     def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""

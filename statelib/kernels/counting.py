@@ -1,0 +1,111 @@
+"""Distinct and repeated numbers, and sorting by small ones: in linear time, where numpy compares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.kernels.compiled import Int64s, Int64sOut, compiled, i64, nothing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_EMPTY = -1
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+@compiled(i64(Int64s, Int64sOut, Int64sOut, Int64sOut))
+def _number(
+    values: NDArray[np.int64], places: NDArray[np.int64], distinct: NDArray[np.int64], number: NDArray[np.int64]
+) -> int:
+    """Fills ``number``, and ``distinct`` as far as there are any; ``places``: an empty table of a power of two."""
+    mask = len(places) - 1
+    known: int = i64(0)
+    for i in range(len(values)):
+        value = values[i]
+        place = i64((np.uint64(value) * _MULTIPLIER) >> _HALF) & mask
+        while places[place] != _EMPTY and distinct[places[place]] != value:
+            place = (place + 1) & mask
+        if places[place] == _EMPTY:
+            places[place] = known
+            distinct[known] = value
+            known += 1
+        number[i] = places[place]
+    return known
+
+
+def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers the different values from 0, in the order in which they first come.
+
+    Args:
+        values: int64[n].
+
+    Returns:
+        int64: each value once; int64[n]: the number of each.
+    """
+    places = np.full(2 << len(values).bit_length(), _EMPTY)
+    found, number = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
+    return found[: _number(values, places, found, number)], number
+
+
+@compiled(i64(Int64s, Int64sOut, Int64sOut))
+def _collect_repeated(values: NDArray[np.int64], places: NDArray[np.int64], found: NDArray[np.int64]) -> int:
+    """Writes a value to ``found`` each time that it comes again; ``places``: an empty table of a power of two."""
+    mask = len(places) - 1
+    again: int = i64(0)
+    empties = i64(0)
+    for value in values:
+        if value == _EMPTY:
+            empties += 1
+            if empties > 1:
+                found[again] = value
+                again += 1
+            continue
+        place = i64((np.uint64(value) * _MULTIPLIER) >> _HALF) & mask
+        while places[place] != _EMPTY and places[place] != value:
+            place = (place + 1) & mask
+        if places[place] == value:
+            found[again] = value
+            again += 1
+        places[place] = value
+    return again
+
+
+def repeated_numbers(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64: those of ``values`` (int64[n]) that are there more than once, each once, ascending."""
+    found = np.empty(len(values), np.int64)
+    again = _collect_repeated(values, np.full(2 << len(values).bit_length(), _EMPTY), found)
+    return np.unique(found[:again])
+
+
+@compiled(nothing(Int64s, Int64s, Int64sOut, Int64sOut))
+def _sort(
+    number: NDArray[np.int64], order: NDArray[np.int64], begin: NDArray[np.int64], ordered: NDArray[np.int64]
+) -> None:
+    """A counting sort of ``order``; ``begin``: zeros, two more than the greatest number."""
+    for i in order:
+        begin[number[i] + 2] += 1
+    for n in range(2, len(begin)):
+        begin[n] += begin[n - 1]
+    for i in order:
+        place = begin[number[i] + 1]
+        ordered[place] = i
+        begin[number[i] + 1] = place + 1
+
+
+def sort_by(number: NDArray[np.int64], numbers: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The order by ``number``; equal ones stay in the ``order`` that they have.
+
+    Args:
+        number: int64[n], from 0 to less than ``numbers``.
+        numbers: Of the same magnitude as n, or less.
+        order: int64[n], indices; None: as they come.
+
+    Returns:
+        int64[n], indices.
+    """
+    ordered = np.empty(len(number), np.int64)
+    _sort(number, np.arange(len(number)) if order is None else order, np.zeros(numbers + 2, np.int64), ordered)
+    return ordered

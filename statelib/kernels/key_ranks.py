@@ -1,0 +1,34 @@
+"""Places of keys in the order of their bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.arrow_buffers import spans_of
+from statelib.kernels.bytes_order import sort_order
+from statelib.kernels.counting import distinct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from statelib.kernels.key_table import KeyTable
+
+
+def bytes_ranks(keys: pa.Array) -> NDArray[np.int64]:
+    """int64: the place of each key (binary) in the order of their bytes; equal ones are in any order."""
+    return _ranks(sort_order(*spans_of(keys)))
+
+
+def key_ranks(codes: NDArray[np.int64], keys: KeyTable) -> NDArray[np.int64]:
+    """int64[n]: the place of each key among the different ones of ``codes`` (int64[n], none null), from 0."""
+    found, number = distinct(codes)
+    return _ranks(sort_order(*keys.spans(found)))[number]
+
+
+def _ranks(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks

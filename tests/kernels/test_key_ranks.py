@@ -1,0 +1,27 @@
+"""Places of keys in the order of their bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statelib.kernels.key_ranks import bytes_ranks, key_ranks
+from statelib.kernels.key_table import KeyTable
+
+
+@given(st.lists(st.binary(max_size=10), max_size=40))
+def test_ranks_are_those_of_the_bytes(keys: list[bytes]) -> None:
+    ranks = bytes_ranks(pa.array(keys, pa.binary()))
+    assert sorted(ranks.tolist()) == list(range(len(keys)))
+    assert [keys[i] for i in np.argsort(ranks)] == sorted(keys)
+
+
+@given(st.lists(st.binary(max_size=10), max_size=40), st.data())
+def test_keys_are_ranked_among_those_that_are_named(keys: list[bytes], data: st.DataObject) -> None:
+    table = KeyTable()
+    codes = table.encode(pa.array(keys, pa.binary()))
+    some = data.draw(st.lists(st.sampled_from(range(len(keys))), max_size=40)) if keys else []
+    places = {key: place for place, key in enumerate(sorted({keys[i] for i in some}))}
+    assert key_ranks(codes[some] if some else codes[:0], table).tolist() == [places[keys[i]] for i in some]
