@@ -29,6 +29,7 @@ import pyarrow as pa
 from spark_jobs.bounds import bounds_of
 from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_staged
 from statelib.errors import CorruptedDataError
+from statelib.kernels.counting import repeated_numbers
 from statelib.row_hash import hash_rows
 
 if TYPE_CHECKING:
@@ -197,5 +198,4 @@ def _where(table: pa.Table, condition: pc.Expression | None) -> NDArray[np.intp]
 
 def repeated_hashes(arrays: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     """Those that are there more than once, each once, in order."""
-    ordered = np.sort(np.concatenate(list(arrays)))
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    return np.sort(repeated_numbers(np.concatenate(list(arrays)).view(np.int64)).view(np.uint64))
