@@ -190,9 +190,9 @@ def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]
         The merged batch and, int64, for each of its records the index of the batch that it came from.
     """
     origin = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
-    order = np.argsort(np.concatenate([batch.sequence for batch in batches]), kind="stable")
     if len(batches) == 1:
         return batches[0], origin
+    order = np.argsort(np.concatenate([batch.sequence for batch in batches]), kind="stable")
     first = batches[0]
     codes = [batch.key_code for batch in batches]
     windows = [batch.windows for batch in batches]

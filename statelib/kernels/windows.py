@@ -28,18 +28,6 @@ _HALF = np.uint64(32)
 _TAG_SHIFT = np.uint64(33)
 
 
-@compiled(nothing(Int64s, Int64s, i64, Int64sOut))
-def running_stream_time(
-    key_code: NDArray[np.int64], timestamp: NDArray[np.int64], before: int, out: NDArray[np.int64]
-) -> None:
-    """The largest timestamp so far, ms, of records that have a key (code >= 0), and of ``before``."""
-    now = before
-    for row in range(len(timestamp)):
-        if key_code[row] >= 0:
-            now = max(now, timestamp[row])
-        out[row] = now
-
-
 @compiled(several(i64, 2)(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 3))
 def accept(
     key_code: NDArray[np.int64],

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from statelib.kernels.windows import running_stream_time
+from statelib.kernels.stream_time import keyed_stream_time
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.batch import Batch, Uptake
@@ -35,6 +34,4 @@ def stream_times(
     """
     if of == "task":
         return uptake.stream_time_of(batch)
-    times = np.empty(len(batch), dtype=np.int64)
-    running_stream_time(key_code, batch.timestamp, before, times)
-    return times
+    return keyed_stream_time(key_code, batch.timestamp, before)

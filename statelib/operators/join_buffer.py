@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.kernels.key_ranks import key_ranks
+from statelib.kernels.stream_time import running_stream_time
 from statelib.key_column import KeyColumn
 from statelib.operators.join_buffer_changelog import log_keys, log_values
 from statelib.operators.key_codes import key_codes
@@ -102,9 +104,8 @@ class RunningJoinBuffer:
         if self._pool is None:
             self._load(batch)
         code = key_codes(batch, self._context)
-        waits = (code >= 0) & np.asarray(batch.value.is_valid())
-        clock = np.maximum.accumulate(np.where(waits, batch.timestamp, NO_TIMESTAMP))
-        clock = np.maximum(clock, self._stream_time)
+        waits = (code >= 0) & valid_of(batch.value)
+        clock = running_stream_time(np.where(waits, batch.timestamp, NO_TIMESTAMP), self._stream_time)
         waits &= batch.timestamp >= clock - self._spec.grace_ms
         self._stream_time = int(clock[-1]) if len(clock) else self._stream_time
         self._left_until = self._stream_time - self._spec.grace_ms

@@ -28,8 +28,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY, Batch, Windows
 from statelib.errors import ConfigurationError
+from statelib.kernels.stream_time import running_stream_time
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.key_column import KeyColumn
@@ -187,7 +189,7 @@ class RunningSuppress:
         batch = self._without_repeats(batch, uptake)
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
-        stream_time = np.maximum(np.maximum.accumulate(batch.timestamp), self._context.clock())
+        stream_time = running_stream_time(batch.timestamp, self._context.clock())
         rows = rows_of(batch)
         left, failed = self._buffer.put(self._inputs(batch, rows, uptake), rows)
         self._took_up(len(batch), int(stream_time[-1]))
@@ -249,7 +251,7 @@ class RunningSuppress:
         if self._as_shipped or not self._spec.may_repeat:
             return batch
         repeats = repeats_of_final_results(batch, self._context.clock(), self._spec.wait_ms)
-        clock_ms = np.maximum(np.maximum.accumulate(batch.timestamp), self._context.clock())
+        clock_ms = running_stream_time(batch.timestamp, self._context.clock())
         self._context.drop_late(batch, repeats, uptake, clock_ms - batch.timestamp, reason="result was final")
         self._metrics.count("late-record-drop", int(np.count_nonzero(repeats)))
         return batch.filter(~repeats)
@@ -300,7 +302,7 @@ class RunningSuppress:
         """
         keys, codes, start, end, rows, prior = left.keys, left.key_code, left.start, left.end, left.rows, left.prior
         if self._spec.suppressed.final_results and rows.column("value").null_count:
-            keep = np.asarray(rows.column("value").is_valid())
+            keep = valid_of(rows.column("value"))
             self._metrics.account("tombstone", len(left) - int(keep.sum()))
             start, end, sequence = start[keep], end[keep], sequence[keep]
             keys, rows = keys.filter(pa.array(keep)), rows.filter(pa.array(keep))

@@ -11,15 +11,16 @@ the rows below the smallest order time with which a source's read part ends. So 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from statelib.batch import NO_TIMESTAMP, Uptake
+from statelib.kernels.stream_time import running_stream_time
 from statelib.task.records import Records, concat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,14 +40,31 @@ class Merged:
     def __len__(self) -> int:
         return sum(len(ranks) for ranks in self.rank)
 
+    def column(
+        self, of: Callable[[int, Records], NDArray[Any]], dtype: type[np.integer[Any]] = np.int64
+    ) -> NDArray[Any]:
+        """What rows have, of ``dtype``, by their place; ``of`` gives it for the rows of a source, with its index."""
+        filled = [
+            (of(index, part), rank)
+            for index, (part, rank) in enumerate(zip(self.parts, self.rank, strict=True))
+            if part is not None and len(part)
+        ]
+        if len(filled) == 1:  # ranks are the places themselves
+            return filled[0][0]
+        column = np.empty(len(self), dtype)
+        for values, rank in filled:
+            column[rank] = values
+        return column
+
+    def order_time_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64: the order times of ``places`` (int64), which ascend as they do."""
+        order_time: NDArray[np.int64] = self.column(lambda _, part: part.order_time)[places]
+        return order_time
+
     @property
-    def order_time(self) -> NDArray[np.int64]:
-        """int64, ascending: the order time of each place."""
-        times = np.empty(len(self), np.int64)
-        for part, rank in zip(self.parts, self.rank, strict=True):
-            if part is not None:
-                times[rank] = part.order_time
-        return times
+    def last_order_time(self) -> int:
+        """That of the last place."""
+        return max(int(part.order_time[-1]) for part in self.parts if part is not None and len(part))
 
     def cut(self, count: int) -> tuple[Merged, Merged]:
         """The first ``count`` places, and the others."""
@@ -144,15 +162,14 @@ class TaskClock:
     def uptake(self, merged: Merged, partition: int) -> Uptake:
         """What the task knows at each record of ``merged``; moves the clock behind them."""
         count = len(merged)
-        timestamp = np.empty(count, np.int64)
-        offset = np.empty(count, np.int64)
-        source = np.empty(count, np.int16)
-        for index, (part, rank) in enumerate(zip(merged.parts, merged.rank, strict=True)):
-            if part is not None:
-                timestamp[rank] = NO_TIMESTAMP if index in self.timeless else part.timestamp
-                offset[rank] = part.offset
-                source[rank] = index
-        stream_time = np.maximum(np.maximum.accumulate(timestamp), self.stream_time)
+
+        def timestamp_of(index: int, part: Records) -> NDArray[np.int64]:
+            return np.full(len(part), NO_TIMESTAMP) if index in self.timeless else part.timestamp
+
+        timestamp = merged.column(timestamp_of)
+        offset = merged.column(lambda _, part: part.offset)
+        source = merged.column(lambda index, part: np.full(len(part), index, np.int16), np.int16)
+        stream_time = running_stream_time(timestamp, self.stream_time)
         first = self.next_sequence
         self.next_sequence += count
         self.stream_time = int(stream_time[-1]) if count else self.stream_time

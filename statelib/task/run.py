@@ -9,6 +9,8 @@ from __future__ import annotations
 import resource
 import sys
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from statelib.batch import NO_TIMESTAMP
@@ -148,7 +150,7 @@ class _Task:
             phases.end("process")
             for name, batches in arrived.items():
                 batch = in_order(batches)
-                self._deliver(name, batch, merged.order_time[batch.sequence - uptake.first_sequence])
+                self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
             self._deliver_aside()
             phases.end("write")
             step("task.batch-processed")
@@ -159,7 +161,7 @@ class _Task:
                 self._inputs.most_at_once = work.settings.batch_records_beyond_budget
                 reuse_freed_memory(scarce=True)
                 phases.end("spill")
-            order_time = int(merged.order_time[-1])
+            order_time = merged.last_order_time
         if work.end_of_input == "seal":
             self._seal(order_time)
             phases.end("process")
@@ -206,20 +208,21 @@ class _Task:
         for repartition in self._repartition_sinks.values():
             repartition.abort()
 
-    def _deliver(self, sink: str, batch: Batch, order_time: NDArray[np.int64]) -> None:
+    def _deliver(self, sink: str, batch: Batch, order_time: Callable[[], NDArray[np.int64]]) -> None:
+        """Writes what arrives at a sink; only repartition topics keep the order time of each record."""
         metrics = self._graph.metrics[sink]
         metrics.records_in += len(batch)
         metrics.account("written", len(batch))
         if sink in self._archive_sinks:
             self._archive_sinks[sink].write(batch)
         else:
-            self._repartition_sinks[sink].write(batch, order_time)
+            self._repartition_sinks[sink].write(batch, order_time())
 
     def _seal(self, order_time: int) -> None:
         """Lets go what the operators hold; ``order_time``: of the last record taken up."""
         nothing, partition = self._inputs.nothing, self._work.planned.partition
         for name, sealed in seal(self._graph, nothing, self._clock, partition=partition, order_time=order_time).items():
-            self._deliver(name, sealed.batch, sealed.order_time)
+            self._deliver(name, sealed.batch, partial(attrgetter("order_time"), sealed))
         self._deliver_aside()
 
     def _deliver_aside(self) -> None:

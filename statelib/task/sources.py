@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
+from statelib.kernels.stream_time import running_stream_time
 from statelib.key_column import KeyColumn
 from statelib.operators.mapping import evaluate
 from statelib.storage.digests import sha256_of
@@ -96,8 +97,7 @@ class TopicSource:
         columns = columns.append_column("extracted", self._timestamps(columns))
         columns, _ = self._without(columns, batch, _timestamp_problems(columns.column("extracted")))
         times = columns.column("extracted").to_numpy()
-        running = np.maximum.accumulate(times) if len(times) else times
-        order_time = np.maximum(running, self._progress.max_timestamp)
+        order_time = running_stream_time(times, self._progress.max_timestamp)
         offset = columns.column("offset").to_numpy()
         keys = KeyColumn(columns.column("key"))
         return Records(keys, columns.column("value"), times, offset, columns.column("headers"), order_time)

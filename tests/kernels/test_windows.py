@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.windows import WindowSlots, accept, running_stream_time
+from statelib.kernels.stream_time import keyed_stream_time
+from statelib.kernels.windows import WindowSlots, accept
 
 
 @given(st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 50), st.integers(0, 4)), max_size=60), st.data())
@@ -67,8 +68,8 @@ def test_accept_takes_the_windows_that_are_open(
     """Every window that there is, one by one: the size is up to twelve times the advance."""
     size = advance + more
     key, time = (np.array(column, dtype=np.int64) for column in (zip(*records, strict=True) if records else ([], [])))
-    clock, first_start, accepted, lateness = (np.empty(len(records), dtype=np.int64) for _ in range(4))
-    running_stream_time(key, time, before, clock)
+    first_start, accepted, lateness = (np.empty(len(records), dtype=np.int64) for _ in range(3))
+    clock = keyed_stream_time(key, time, before)
     updates, expired = accept(key, time, clock, size, advance, grace, origin, first_start, accepted, lateness)
     taken, late = [], 0
     for row, (code, at) in enumerate(records):

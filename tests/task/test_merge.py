@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.key_column import KeyColumn
-from statelib.task.merge import TaskClock, merge, merged_records
+from statelib.task.merge import Merged, TaskClock, merge, merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 
 
@@ -59,6 +59,11 @@ def model(sources: list[list[int]]) -> list[tuple[int, int]]:
         heads[index].time, heads[index].next = time, heads[index].next + 1
 
 
+def order_time(merged: Merged) -> list[int]:
+    """Of all places."""
+    return merged.order_time_of(np.arange(len(merged))).tolist()
+
+
 SOURCES = st.lists(st.lists(st.integers(0, 30), max_size=20), min_size=1, max_size=4)
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=3)
 
@@ -81,7 +86,8 @@ def test_a_run_is_cut_in_order(sources: list[list[int]], sizes: list[int], count
     for merged in merge([chunked(records(timestamps), sizes) for timestamps in sources]):
         first, others = merged.cut(min(count, len(merged)))
         assert len(first) == min(count, len(merged))
-        assert [*first.order_time, *others.order_time] == merged.order_time.tolist()
+        assert [*order_time(first), *order_time(others)] == order_time(merged)
+        assert merged.last_order_time == order_time(merged)[-1]
         for piece in (first, others):
             assert sorted(np.concatenate(piece.rank)) == list(range(len(piece)))
         for whole, *pieces in zip(merged.parts, first.parts, others.parts, strict=True):
