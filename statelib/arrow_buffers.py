@@ -61,8 +61,9 @@ def valid_of(array: pa.Array) -> NDArray[np.bool_]:
     """bool[n]: not null."""
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
-    valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
-    return valid
+    bits = array.is_valid()  # pyarrow would hand them over one by one
+    packed = np.frombuffer(bits.buffers()[1], np.uint8)
+    return np.unpackbits(packed, count=bits.offset + len(bits), bitorder="little")[bits.offset :].view(np.bool_)
 
 
 def bitmap_of(valid: NDArray[np.bool_]) -> pa.Buffer | None:

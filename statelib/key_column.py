@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class KeyColumn:
@@ -53,9 +57,9 @@ class KeyColumn:
         """``length`` keys from ``start`` on, without copying."""
         return KeyColumn(self._encoded.slice(start, length))
 
-    def is_valid(self) -> pa.Array:
-        """bool: which are not null."""
-        return self._encoded.is_valid()
+    def valid(self) -> NDArray[np.bool_]:
+        """bool[n]: which are not null."""
+        return valid_of(self._encoded)
 
     def serialized(self) -> pa.Array:
         """The bytes of each key, by `serde_for` its type; a dictionary of bytes where keys are encoded."""

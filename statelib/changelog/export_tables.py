@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
 from statelib.changelog.export_records import Records, rows_of
 from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.snapshots.tables import opened
@@ -53,7 +54,7 @@ def without_nulls(records: Records) -> Records:
     """The records that have values: what is null as the application writes it, its store does not have."""
     if not records.values.null_count:
         return records
-    there = np.asarray(records.values.is_valid())
+    there = valid_of(records.values)
     kept = pa.array(there)
     keys, values = records.keys.filter(kept), records.values.filter(kept)
     timestamp = None if records.timestamp is None else records.timestamp[there]
@@ -110,7 +111,7 @@ def _places(keys: pa.Array, timestamp: np.ndarray[tuple[int], np.dtype[np.int64]
 
 def _framed(values: pa.Array) -> pa.Array:
     """The values, told from none by the byte before them."""
-    return joined(packed(np.asarray(values.is_valid()).astype(np.uint8)), values.fill_null(b""))
+    return joined(packed(valid_of(values).astype(np.uint8)), values.fill_null(b""))
 
 
 def _needs_trace(versions: Versions) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

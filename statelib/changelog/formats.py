@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.serdes import serde_for
 from statelib.snapshots.stored_values import described_serde, results_of, stored_type
@@ -234,7 +234,7 @@ def _bytes(serde: Serde, values: pa.Array, store: str, what: str) -> pa.Array:
         InputError: The serde has none for a value that is not null.
     """
     written = serde.serialize(_as_type(values, serde.arrow_type, store, what)).cast(pa.binary())
-    lost = np.asarray(written.is_null()) & np.asarray(values.is_valid())
+    lost = ~valid_of(written) & valid_of(values)
     if lost.any():
         raise InputError(f"the serde of {what} makes null, which is a deletion, of {values[int(lost.argmax())]}")
     return written

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.export import AS_KAFKA
 from statelib.changelog.formats import LiveKeys, LiveValues
@@ -196,7 +197,7 @@ class _Windows(_Suffixed):
     def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
         """See `Importer`; a window has the timestamp of the newest record that it has taken up."""
         values, timestamp = super().values(batch)
-        self._advance("stream_time", timestamp.to_numpy()[np.asarray(batch.column("value").is_valid())])
+        self._advance("stream_time", timestamp.to_numpy()[valid_of(batch.column("value"))])
         return values, timestamp
 
 
@@ -232,7 +233,7 @@ class _Buffered(_Pairs):
 
     def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
         """See `Importer`."""
-        there = np.flatnonzero(np.asarray(batch.column("value").is_valid()))
+        there = np.flatnonzero(valid_of(batch.column("value")))
         buffered = decode(batch.column("value").take(pa.array(there)).to_pylist(), self._name)
         parts = {name: self._own_bytes(getattr(buffered, name)) for name in ("prior", "old", "new")}
         which = np.full(len(batch), -1)

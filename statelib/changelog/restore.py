@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of
+from statelib.arrow_buffers import spans_of, valid_of
 from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.changelog.last_of_each import last_of_each
 from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
@@ -210,7 +210,7 @@ class _Windows:
         is_there[there] = True
         rows = values.take(chosen)
         time, raw = (
-            np.where(np.asarray(rows.is_valid()), timestamp[last], NO_TIMESTAMP),
+            np.where(valid_of(rows), timestamp[last], NO_TIMESTAMP),
             _as_row(rows, self._target.row),
         )
         alive = np.flatnonzero(start > self._store.last_expired_start)
@@ -243,7 +243,7 @@ class _Sessions:
         rows = values.take(last)
         self._store.stream_time = max(self._store.stream_time, int(end.max()))
         alive = end > self._store.last_expired_end
-        there = alive & np.asarray(rows.is_valid())
+        there = alive & valid_of(rows)
         gone = alive & ~there
         self._store.store(
             SessionBounds(plain.filter(pa.array(gone)), start[gone], end[gone]),

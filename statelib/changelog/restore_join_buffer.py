@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
 from statelib.operators.join_buffer_changelog import split_keys
 from statelib.serdes import serde_for, serialized
@@ -37,7 +38,7 @@ class RestoringJoinBuffer:
         last = last_of_each(keys)
         kept = values.take(pa.array(last))
         plain, time, arrival = split_keys(keys.take(pa.array(last)), self._arrivals, self._name)
-        has_value = np.asarray(kept.is_valid())
+        has_value = valid_of(kept)
         stays, gone = np.flatnonzero(has_value), np.flatnonzero(~has_value)
         buffered = decode(kept.take(pa.array(stays)).to_pylist(), self._name)
         columns = {

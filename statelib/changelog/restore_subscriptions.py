@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
 from statelib.operators.scatter import scatter
 from statelib.stores.subscription_codec import decode_keys, decode_values
@@ -33,7 +34,7 @@ class RestoringSubscriptions:
         last = pa.array(last_of_each(keys))
         raw_keys, raw_values = keys.take(last), values.take(last)
         decode_keys(raw_keys, self._store.name)  # a damaged one is told
-        there = np.asarray(raw_values.is_valid())
+        there = valid_of(raw_values)
         numbers, rows = decode_values(raw_values.filter(pa.array(there)), self._store.name)
         number = np.zeros(len(there), np.int64)
         number[there] = numbers

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
 from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.operators.sizes import serialized_bytes
@@ -54,7 +55,7 @@ class RestoringSuppression:
             self._store.remove(encode_keys(there, self._suffix_words), there.time, write)
             self._records -= len(there)
             self._bytes -= int(there.counted_bytes.sum())
-        stays = np.flatnonzero(np.asarray(kept.is_valid()))
+        stays = np.flatnonzero(valid_of(kept))
         chosen = pa.array(stays)
         buffered = decode(kept.take(chosen).to_pylist(), self._name)
         staying = raw_keys.take(chosen)

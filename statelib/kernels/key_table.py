@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import bitmap_of, byte_buffers, indices_of
+from statelib.arrow_buffers import bitmap_of, byte_buffers, indices_of, valid_of
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.compiled import (
@@ -328,10 +328,10 @@ class KeyTable:
         indices = indices_of(keys)
         codes = self._lookup(keys.dictionary, None, insert=False)[indices]
         if insert and (unseen := codes == ABSENT).any():  # they get codes by first appearance, not by their index
-            unseen &= np.asarray(keys.is_valid())
+            unseen &= valid_of(keys)
             self._lookup(keys.dictionary.take(pc.unique(pa.array(indices[unseen]))), None, insert=True)
             codes = self._lookup(keys.dictionary, None, insert=False)[indices]
-        return codes if keys.null_count == 0 else np.where(np.asarray(keys.is_valid()), codes, NULL_KEY)
+        return codes if keys.null_count == 0 else np.where(valid_of(keys), codes, NULL_KEY)
 
     def _grow(self, key_length: int) -> None:
         """Makes room for at least one more key of ``key_length`` bytes."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.aggregations import (
     NO_UPDATE,
@@ -90,7 +91,7 @@ def numbers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         column = column.cast(pa.int64())
     if column.null_count == 0:
         return np.ascontiguousarray(column), np.empty(0, dtype=np.bool_)
-    return np.ascontiguousarray(column.fill_null(0)), np.ascontiguousarray(column.is_valid())
+    return np.ascontiguousarray(column.fill_null(0)), valid_of(column)
 
 
 def _column_of(numbers: NDArray[Any], seen: NDArray[np.bool_], of: pa.DataType) -> pa.Array:
@@ -132,7 +133,7 @@ class CountAccumulator:
         """See `Accumulator`."""
         valid = np.empty(0, dtype=np.bool_)
         if column is not None and column.null_count:
-            valid = np.ascontiguousarray(column.is_valid())
+            valid = valid_of(column)
         out = np.empty(len(rows), dtype=np.int64)
         running_count(rows, slots, absorbed, valid, self._counts, out)
         return pa.array(out)
@@ -172,7 +173,7 @@ class NumberAccumulator:
     def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
         """See `Accumulator`."""
         self._numbers[slots], _ = numbers_of(states)
-        self._seen[slots] = np.asarray(states.is_valid())
+        self._seen[slots] = valid_of(states)
 
     def get(self, slots: NDArray[np.int64]) -> pa.Array:
         """See `Accumulator`."""

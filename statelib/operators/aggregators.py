@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import accumulator
@@ -332,7 +333,7 @@ class PerRecordAggregator:
                 self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
                 results.append(own(self._aggregates[slot]))
         column = self._walked = self._column(results)
-        return column, np.asarray(column.is_null()) if column.null_count else NONE_REMOVED
+        return column, ~valid_of(column) if column.null_count else NONE_REMOVED
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""

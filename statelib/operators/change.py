@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import concat_in_order
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def without_empty(changes: Batch) -> Batch:
     """The changes but those from nothing to nothing; all of them where the prior values are not known."""
     if changes.prior is None:
         return changes
-    return changes.filter(np.asarray(changes.value.is_valid()) | np.asarray(changes.prior.is_valid()))
+    return changes.filter(valid_of(changes.value) | valid_of(changes.prior))
 
 
 def merged_changes(batches: Sequence[Batch]) -> Batch:

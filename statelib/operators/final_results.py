@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import InternalError
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def repeats_of_final_results(batch: Batch, stream_time: int, wait_ms: int) -> ND
         raise InternalError("final results are told by windows, key codes and prior values, and one of them is missing")
     start, end = batch.windows.start, batch.windows.end
     stream_times = np.maximum.accumulate(np.concatenate([[stream_time], batch.timestamp]))
-    replaces = np.asarray(batch.prior.is_valid())
-    is_tombstone = np.asarray(batch.value.is_null())
+    replaces = valid_of(batch.prior)
+    is_tombstone = ~valid_of(batch.value)
     again = (is_tombstone & replaces)[:-1]
     for column in (batch.key_code, start, end, batch.sequence):
         again = again & (column[1:] == column[:-1])

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY, Batch
 from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
@@ -129,7 +130,7 @@ class RunningForeignKeyJoin:
         answered = (
             (instruction == Instruction.DELETE_KEY_AND_PROPAGATE)
             | (instruction == Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
-            | ((instruction == Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE) & np.asarray(right.value.is_valid()))
+            | ((instruction == Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE) & valid_of(right.value))
         )
         chosen = pa.array(np.flatnonzero(answered))
         primary_key, left, number = (

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import InternalError
 from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
@@ -94,13 +95,13 @@ class RunningForeignKeySubscribe:
         if changes.prior is None:
             raise InternalError("the left table of a join does not know its old values", node=self._context.node)
         new_key, old_key = (self._foreign_keys(changes, values) for values in (changes.value, changes.prior))
-        refers, referred = (np.asarray(keys.is_valid()) for keys in (new_key, old_key))
+        refers, referred = (valid_of(keys) for keys in (new_key, old_key))
         serde = serde_for(new_key.type)
         same = np.asarray(pc.fill_null(pc.equal(serde.serialize(new_key), serde.serialize(old_key)), False))
-        is_row = np.asarray(changes.value.is_valid())
+        is_row = valid_of(changes.value)
 
         goes = referred & ~same
-        comes = is_row | np.asarray(changes.prior.is_valid()) if self._spec.left else refers
+        comes = is_row | valid_of(changes.prior) if self._spec.left else refers
         sent = self._records(changes, (old_key, new_key), goes, comes, self._instructions(refers, goes))
         lost = np.zeros_like(goes) if self._spec.left else is_row & ~refers
         metrics = self._context.metrics
@@ -121,7 +122,7 @@ class RunningForeignKeySubscribe:
 
     def _foreign_keys(self, changes: Batch, values: pa.Array) -> pa.Array:
         """The foreign key of each row; null where there is none, or no row."""
-        there = np.asarray(values.is_valid())
+        there = valid_of(values)
         columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
         return scatter(evaluate(self._spec.foreign_key, columns, self._context.node), there)
 

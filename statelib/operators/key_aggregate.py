@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.kernels.aggregations import latest_timestamp
 from statelib.operators.accumulators import grown
@@ -137,7 +138,7 @@ class RunningKeyAggregate:
         codes = key_codes(batch, self._context)
         wanted = codes != NULL_KEY
         if not self._spec.of_table:
-            wanted &= np.asarray(batch.value.is_valid())
+            wanted &= valid_of(batch.value)
         self._aggregator.prepare(batch)  # of no records too: they have types
         rows = np.flatnonzero(wanted)
         slots = self._slots.find(codes[rows])
@@ -212,14 +213,14 @@ class RunningKeyAggregate:
                 initial_of_new=self._context.semantics == "kafka-4.3" and not self._spec.of_table,
             )
         value, _ = self._aggregator.walk(rows, slots)
-        removed = np.asarray(value.is_null()) if value.null_count else _NOTHING_REMOVED
+        removed = ~valid_of(value) if value.null_count else _NOTHING_REMOVED
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
         updates = _Updates(rows, timestamp, value, priors and priors(value, removed), None)
         if isinstance(self._store, PlainAggregateStore):
             if self._changelog is not None:
                 kept = states(self._aggregator.walked(), removed)
-                since = np.where(np.asarray(kept.is_valid()), timestamp, batch.timestamp[rows])
+                since = np.where(valid_of(kept), timestamp, batch.timestamp[rows])
                 self._changelog.add(self._context.keys.take(self._slots.key_code[slots]), kept, since)
             return updates
         versions = replace(

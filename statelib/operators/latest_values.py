@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.kernels.latest import NOTHING, put_and_look_up
 from statelib.operators.accumulators import grown
@@ -99,7 +100,7 @@ class LatestValues:
         if look_up:
             self._load(np.concatenate([updates.key_code, lookups.key_code]))
         first_row = self._append(updates.timestamp, updates.value)
-        rows = np.where(np.asarray(updates.value.is_valid()), first_row + np.arange(len(updates.value)), NOTHING)
+        rows = np.where(valid_of(updates.value), first_row + np.arange(len(updates.value)), NOTHING)
         replaced, found = np.empty(len(rows), dtype=np.int64), np.empty(len(lookups.key_code), dtype=np.int64)
         put_and_look_up(
             updates.sequence, updates.key_code, rows, *lookups, puts_first, self._latest, replaced, found
@@ -123,7 +124,7 @@ class LatestValues:
             return
         found = self._stored.load(self._keys.take(wanted).to_pylist())
         self._known[wanted] = True
-        there = np.flatnonzero(np.asarray(found.value.is_valid()))
+        there = np.flatnonzero(valid_of(found.value))
         values = found.value.take(pa.array(there))
         self._latest[wanted[there]] = self._append(found.timestamp[there], values) + np.arange(len(there))
 

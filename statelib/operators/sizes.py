@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -39,4 +41,4 @@ def serialized_bytes(column: pa.Array) -> NDArray[np.int64]:
         width = np.asarray(pc.fill_null(pc.binary_length(column), 0))
     if column.null_count == 0:
         return np.full(len(column), width, dtype=np.int64)
-    return np.asarray(column.is_valid(), dtype=np.int64) * width
+    return valid_of(column) * np.int64(width)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, Batch, Windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
@@ -147,7 +148,7 @@ class RunningSlidingAggregate:
         """One update for each record and window that changes."""
         (batch,) = inputs
         key_code = key_codes(batch, self._context)
-        skipped = (key_code < 0) | np.asarray(batch.value.is_null())
+        skipped = (key_code < 0) | ~valid_of(batch.value)
         self._aggregator.prepare(batch)  # of no records too: they have types
         self._forget_expired()
         self._load(key_code[~skipped], batch.timestamp[~skipped])
@@ -231,7 +232,7 @@ class RunningSlidingAggregate:
             kept = states(self._aggregator.walked(), removed)
             keys = self._context.keys.take(np.ascontiguousarray(self._slots.windows["key_code"][slots]))
             start = np.ascontiguousarray(self._slots.windows["start"][slots])
-            since = np.where(np.asarray(kept.is_valid()), updates["timestamp"], timestamp[updates["row"]])
+            since = np.where(valid_of(kept), updates["timestamp"], timestamp[updates["row"]])
             self._changelog.add(window_keys(keys, start), kept, since)
         return updates[forwarded], results.take(pa.array(forwarded)), prior and prior(results).take(pa.array(forwarded))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP
 from statelib.operators.scatter import scatter
 from statelib.operators.stored_rows import stored_type
@@ -79,7 +80,7 @@ class StoredPlain:
     def load(self, keys: Sequence[bytes]) -> Found:
         """See `StoredLatest`."""
         stored = self._store.load(keys)
-        there = np.asarray(stored.rows.is_valid())
+        there = valid_of(stored.rows)
         kept = stored_type(self._store.header.schema or self._schema)
         values = serde_for(kept).deserialize(stored.rows.filter(pa.array(there)))
         return Found(scatter(values if self._shown is None else self._shown(values), there), stored.timestamp)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
@@ -73,14 +74,14 @@ class StreamSide:
             codes: int64, the code of the key of each.
             right: What the table has for it; null: nothing.
         """
-        has_value = np.asarray(stream.value.is_valid())
+        has_value = valid_of(stream.value)
         usable = has_value & self._has_key(stream, codes)
-        matched = np.asarray(right.is_valid()) & usable & (codes != NULL_KEY)
+        matched = valid_of(right) & usable & (codes != NULL_KEY)
         emitted = usable if self._left else matched
         left = stream.filter(emitted)
         columns = {
             "left": left.value,
-            "right": right.filter(pa.array(emitted)),
+            "right": right if len(left) == len(stream) else right.filter(pa.array(emitted)),
             "timestamp": pa.array(left.timestamp),
         }
         if reads_key(self._joiner):
@@ -90,11 +91,11 @@ class StreamSide:
         metrics.records_in += len(stream)
         metrics.records_out += len(left)
         null_key = has_value & (codes == NULL_KEY)
-        metrics.account("joined", int(matched.sum()))
-        metrics.account("unmatched", int((usable & ~matched & ~null_key).sum()))
-        metrics.account("null-key", int((null_key & usable).sum()))
-        metrics.drop("null-key", int((null_key & ~usable).sum()))
-        metrics.drop("null-value", len(stream) - int(has_value.sum()))
+        metrics.account("joined", int(np.count_nonzero(matched)))
+        metrics.account("unmatched", int(np.count_nonzero(usable & ~matched & ~null_key)))
+        metrics.account("null-key", int(np.count_nonzero(null_key & usable)))
+        metrics.drop("null-key", int(np.count_nonzero(null_key & ~usable)))
+        metrics.drop("null-value", len(stream) - int(np.count_nonzero(has_value)))
         return replace(left, value=value, prior=None)
 
     def _has_key(self, stream: Batch, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -103,5 +104,5 @@ class StreamSide:
         if not self._left:
             return has_key
         if self._context.semantics == "kafka-4.3" and self._key is not None:
-            return has_key | ~np.asarray(stream.keys.is_valid(), dtype=np.bool_)
+            return has_key | ~stream.keys.valid()
         return np.ones(len(codes), dtype=np.bool_)

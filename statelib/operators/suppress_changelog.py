@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_layout import buffer_keys
 from statelib.serdes import serde_for
@@ -104,7 +105,7 @@ class SuppressChangelog:
         headers = pa.array([[{"key": name, "value": version}]], HEADERS_TYPE).take(
             pa.array(np.zeros(len(values), np.int64))
         )
-        has_value = np.asarray(values.is_valid())
+        has_value = valid_of(values)
         headers = headers.take(pa.array(np.arange(len(values)), mask=~has_value))
         self._changelog.add(raw_keys, values, timestamp, headers)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, InputError, InternalError
 from statelib.kernels.table_aggregations import (
     NO_CHANGE,
@@ -120,7 +121,7 @@ class _State:
         """How many values, 1 or 0, each change adds and takes back."""
         if self.new is None or self.old is None:
             raise InternalError("an aggregation has no batch")
-        new, old = (np.asarray(column.is_valid())[rows].astype(np.int64) for column in (self.new, self.old))
+        new, old = (valid_of(column)[rows].astype(np.int64) for column in (self.new, self.old))
         return new, old
 
 
@@ -157,7 +158,7 @@ class ColumnarTableAggregator:
         """See `Aggregator`; the batch has prior values."""
         if batch.prior is None:
             raise InternalError("an aggregation of a table has no old values", node=self._node)
-        self._has_new = np.asarray(batch.value.is_valid())
+        self._has_new = valid_of(batch.value)
         old = replace(batch, value=batch.prior, prior=None)
         for state in self._states:
             state.new, state.old = (self._column(state.function, values) for values in (batch, old))
@@ -199,7 +200,7 @@ class ColumnarTableAggregator:
 
     def restore(self, slots: NDArray[np.int64], rows: pa.StructArray) -> None:
         """See `Aggregator`; a null row: there is none."""
-        self._exists[slots] = np.asarray(rows.is_valid())
+        self._exists[slots] = valid_of(rows)
         columns = iter(rows.flatten())
         for state in self._states:
             for array in state.arrays:
@@ -302,4 +303,4 @@ class PerChangeAggregator(PerRecordAggregator):
                 self._aggregates[slot] = aggregate
                 results.append(own(aggregate))
         self._walked = self._column(results)
-        return self._walked, np.asarray(self._walked.is_null())
+        return self._walked, ~valid_of(self._walked)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.arrow_buffers import valid_of
 from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import Lookups
@@ -107,11 +108,11 @@ class RunningTableJoin:
         own, out_of_order = only_latest(forwarded)
         other = self._other.look_up(own.key, Lookups(own.sequence, key_codes(own, self._context)), tables)
 
-        goes_on = np.asarray(other.value.is_valid())
+        goes_on = valid_of(other.value)
         if self._spec.keeps_own:
-            goes_on = goes_on | np.asarray(own.value.is_valid())
+            goes_on = goes_on | valid_of(own.value)
             if own.prior is not None:
-                goes_on = goes_on | np.asarray(own.prior.is_valid())
+                goes_on = goes_on | valid_of(own.prior)
         changes = self._joined(own, other, goes_on)
         metrics = self._context.metrics
         metrics.records_in += len(forwarded)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.arrow_buffers import valid_of
 from statelib.errors import InternalError
 from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
@@ -78,7 +79,7 @@ class RunningTableSelect:
             raise InternalError("a table that is regrouped does not know its old values", node=self._context.node)
         new_key, new = self._selected(changes, changes.value)
         old_key, old = self._selected(changes, changes.prior)
-        enters, leaves = (np.asarray(values.is_valid()) for values in (new, old))
+        enters, leaves = (valid_of(values) for values in (new, old))
         stays = enters & leaves & _same(new_key, old_key)
         rows, has_new, has_old = _parts(enters, leaves, stays)
 
@@ -103,12 +104,12 @@ class RunningTableSelect:
 
     def _selected(self, changes: Batch, values: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Group and value of each row; both null where there is no row, or either is null."""
-        there = np.asarray(values.is_valid())
+        there = valid_of(values)
         columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
         key, value = (
             scatter(evaluate(of, columns, self._context.node), there) for of in (self._spec.key, self._spec.value)
         )
-        both = np.asarray(key.is_valid()) & np.asarray(value.is_valid())
+        both = valid_of(key) & valid_of(value)
         chosen = pa.array(np.arange(len(both)), mask=~both)
         return key.take(chosen), value.take(chosen)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.operators.mapping import evaluate
 from statelib.operators.scatter import scatter
 from statelib.operators.table_steps import through
@@ -20,6 +20,7 @@ from statelib.operators.table_steps import through
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.operators.aggregations import AggregatorSpec
@@ -86,7 +87,7 @@ class JoinedValues:
             timestamp: int64, ms, of the results.
             node: The node's name, for errors.
         """
-        has_left, has_right = np.asarray(left.is_valid()), np.asarray(right.is_valid())
+        has_left, has_right = valid_of(left), valid_of(right)
         there = (has_left & has_right) | (has_left & self.keeps_left) | (has_right & self.keeps_right)
         chosen = pa.array(there)
         columns = {"key": key, "left": left, "right": right, "timestamp": pa.array(timestamp)}

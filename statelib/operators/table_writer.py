@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import LatestValues, Updates
@@ -245,7 +246,7 @@ class _VersionedTableWriter:
         timelines = Timelines(self._store.history_retention_ms, store.stream_time, kip=kip)
         everyone = np.arange(len(keys))
         load_versions(timelines, everyone, stored, first_row=0)
-        rows = np.where(np.asarray(serialized.is_valid()), len(stored.values) + np.arange(len(puts)), NO_ROW)
+        rows = np.where(valid_of(serialized), len(stored.values) + np.arange(len(puts)), NO_ROW)
         order = np.arange(len(puts))
         nothing = order[:0]
         timelines.apply((order, puts, timestamps, rows), (nothing, nothing, nothing))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.accumulators import grown
@@ -99,7 +100,7 @@ class VersionedValues:
         if not self._is_empty:
             self._load(np.concatenate([codes, asked]), np.concatenate([table.timestamp, asked_at]))
         first_row = self._append(table.value)
-        rows = np.where(np.asarray(table.value.is_valid()), first_row + np.arange(len(table)), NO_ROW)
+        rows = np.where(valid_of(table.value), first_row + np.arange(len(table)), NO_ROW)
         return table.sequence, codes, table.timestamp, rows
 
     def _load(self, codes: NDArray[np.int64], times: NDArray[np.int64]) -> None:

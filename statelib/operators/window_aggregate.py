@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, Batch, Passage, Windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import first_and_last_updates, latest_timestamp
@@ -193,7 +194,7 @@ class RunningWindowAggregate:
         """Logs updates; ``timestamps``: of the windows, and of the records, which those of removals are."""
         kept = states(self._aggregator.walked(), removed)
         keys = window_keys(self._keys_of(slots), self._slots.start[slots])
-        changelog.add(keys, kept, np.where(np.asarray(kept.is_valid()), *timestamps))
+        changelog.add(keys, kept, np.where(valid_of(kept), *timestamps))
 
     def _takes_all(self, batch: Batch, rows: NDArray[np.int64]) -> bool:
         """Whether ``rows`` are simply those of the batch: no record is in several windows, and none in no window."""

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import spans_of
+from statelib.arrow_buffers import spans_of, valid_of
 from statelib.errors import CorruptedDataError
 from statelib.stores.byte_columns import joined, packed, times
 
@@ -127,7 +127,7 @@ def decode(raws: Sequence[bytes], store: str) -> BufferValues:
 def _framed(column: pa.Array, is_same: NDArray[np.bool_] | None = None) -> tuple[Column, Column]:
     """Lengths and contents; ``is_same``: which have none, since they are the same as others."""
     column = column.cast(pa.large_binary())
-    valid = np.asarray(column.is_valid())
+    valid = valid_of(column)
     if is_same is not None:
         column = pc.if_else(pa.array(is_same), pa.scalar(b"", pa.large_binary()), column)
     content = pc.fill_null(column, b"")

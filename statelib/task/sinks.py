@@ -104,7 +104,7 @@ class ArchiveSink:
     def _check_partition(self, batch: Batch) -> None:
         """Records that a sink gets straight from a source must be where Kafka's partitioner would put them."""
         where = partition_for(batch.keys.serialized(), self._partitions)
-        misplaced = (where != self._partition) & np.asarray(batch.keys.is_valid())
+        misplaced = (where != self._partition) & batch.keys.valid()
         if misplaced.any():
             row = int(np.flatnonzero(misplaced)[0])
             raise ConfigurationError(
@@ -152,7 +152,7 @@ class RepartitionSink:
             by = KeyColumn(evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name))
         where = partition_for(by.serialized(), self._partitions)
         # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
-        where = np.where(np.asarray(by.is_valid()), where, self._home)
+        where = np.where(by.valid(), where, self._home)
         rows = pa.RecordBatch.from_pydict(columns)
         for partition in np.unique(where).tolist():
             if partition not in self._files:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of
+from statelib.arrow_buffers import spans_of, valid_of
 from statelib.kernels.hashing import hash_spans
 from statelib.kernels.key_table import KeyTable
 from statelib.stores.byte_columns import split_tail
@@ -84,7 +84,7 @@ class _Cleaner:
     def outdated(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Old tombstones, and records of what has expired."""
         offsets = batch.column("offset").to_numpy()
-        tombstones = np.asarray(batch.column("value").is_null())
+        tombstones = ~valid_of(batch.column("value"))
         outdated: NDArray[np.bool_] = tombstones & (offsets < self._cleaning.tombstones_before)
         expiry = self._cleaning.expiry
         if expiry is not None and self._newest_ms != _NONE:
