@@ -44,8 +44,15 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.05
 _SECONDS = 60.0
-_MOVING = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
-"""A partition's leader is being chosen."""
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+    }
+)
+"""A partition's leader is being chosen, or the broker that is asked has not heard of it yet."""
 
 _Answer = TypeVar("_Answer")
 
