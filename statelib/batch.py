@@ -120,9 +120,17 @@ class Batch:
             sequence=self.sequence[indices],
             windows=None if self.windows is None else self.windows.take(indices),
             prior=None if self.prior is None else self.prior.take(chosen),
-            headers=None if self.headers is None else self.headers.take(chosen),
+            headers=self.headers_at(chosen),
             is_latest=None if self.is_latest is None else self.is_latest[indices],
         )
+
+    def headers_at(self, chosen: pa.Array) -> pa.Array | None:
+        """Those of the records at the indices ``chosen`` (int64); None if there are none."""
+        if self.headers is None:
+            return None
+        if self.headers.null_count == len(self.headers):  # as mostly: to choose lists takes time, even of nothing
+            return pa.nulls(len(chosen), self.headers.type)
+        return self.headers.take(chosen)
 
     def slice(self, start: int, end: int) -> Batch:
         """The records from ``start`` to before ``end``; the batch itself if that is all of them."""

@@ -142,7 +142,7 @@ class Deduplicate:
             self._log(self._changelog, codes, np.flatnonzero(logged), batch, uptake)
         self._forget_expired()
         metrics = self._context.metrics
-        null, kept = int((codes == NULL_KEY).sum()), int(forwarded.sum())
+        null, kept = int(np.count_nonzero(codes == NULL_KEY)), int(np.count_nonzero(forwarded))
         metrics.records_in += len(batch)
         metrics.records_out += kept
         metrics.account("null-key", null)

@@ -97,7 +97,7 @@ class RunningDistinct:
             first,
             value=batch.value.take(rows),
             timestamp=batch.timestamp[np.asarray(rows)],
-            headers=None if batch.headers is None else batch.headers.take(rows),
+            headers=batch.headers_at(rows),
         )
 
     def flush(self, write: WriteBatch) -> None:

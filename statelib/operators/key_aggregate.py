@@ -154,7 +154,7 @@ class RunningKeyAggregate:
             timestamp=updates.timestamp,
             sequence=batch.sequence[updates.rows],
             prior=updates.prior,
-            headers=None if batch.headers is None else batch.headers.take(chosen),
+            headers=batch.headers_at(chosen),
             is_latest=updates.is_latest,
         )
 

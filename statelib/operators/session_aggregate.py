@@ -263,7 +263,7 @@ class RunningSessionAggregate:
             sequence=batch.sequence[rows],
             windows=Windows(start, end),
             prior=prior,
-            headers=None if batch.headers is None else batch.headers.take(chosen),
+            headers=batch.headers_at(chosen),
         )
 
     def _alive(self) -> NDArray[np.bool_]:

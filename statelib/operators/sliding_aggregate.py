@@ -273,7 +273,7 @@ class RunningSlidingAggregate:
             sequence=batch.sequence[rows],
             windows=Windows(start, start + self._spec.windows.time_difference_ms),
             prior=prior,
-            headers=None if batch.headers is None else batch.headers.take(chosen),
+            headers=batch.headers_at(chosen),
         )
 
     def _in_retention(self) -> NDArray[np.int64]:

@@ -307,7 +307,7 @@ class RunningWindowAggregate:
             sequence=batch.sequence[rows],
             windows=Windows(start, start + self._windows.size_ms),
             prior=prior,
-            headers=None if batch.headers is None else batch.headers.take(chosen),
+            headers=batch.headers_at(chosen),
         )
 
     def flush(self, write: WriteBatch) -> None:
