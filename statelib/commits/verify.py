@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.checkpoint.transfers import in_parallel
 from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.layout import CommitLog, JobLayout, rolled_back, topic_path
 from statelib.commits.rewrites import rewrite_of, standing_files
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.storage import ObjectNotFoundError
+from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -307,7 +307,7 @@ class TopicArchive(TopicVersion):
                     raise
                 continue  # somebody else may have done it, and what was to be added may have been merged since
             gone = [action.path for action in wanted if isinstance(action, RemoveAction)]
-            table, held = newest._table, newest._files  # noqa: SLF001 - of this class
+            table, held = newest._loaded.table, newest._files  # noqa: SLF001 - of this class
             try:
                 table.create_write_transaction(
                     wanted,

@@ -34,6 +34,7 @@ from statelib.storage import Storage, reason_without_secrets
 from statelib.storage.errors import error_number, mapped_errors
 from statelib.storage.local_files import make_directories, sync_file
 from statelib.topics.file_index import FileIndex
+from statelib.topics.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -56,6 +57,21 @@ class ArchiveNotFoundError(ConfigurationError):
 
 
 @dataclass(frozen=True)
+class LoadedVersion:
+    """A version of a table, as it was committed.
+
+    Attributes:
+        table: As delta-rs sees it.
+        files: Its files, or why they are not those of a topic archive.
+        transactions: What applications committed last.
+    """
+
+    table: DeltaTable
+    files: FileIndex | InputError
+    transactions: Transactions
+
+
+@dataclass(frozen=True)
 class DeltaLog:
     """The log of one topic.
 
@@ -67,11 +83,8 @@ class DeltaLog:
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def load(self, version: int | None) -> tuple[DeltaTable, FileIndex | InputError]:
+    def load(self, version: int | None) -> LoadedVersion:
         """A version of the table (None: the newest one), as it was committed.
-
-        Returns:
-            It, and its files, or why they are not those of a topic archive.
 
         Raises:
             ArchiveNotFoundError: There is no table.
@@ -81,21 +94,20 @@ class DeltaLog:
         """
         try:
             with _no_panic():
-                table = self._open(version)
-                files, is_damaged = self._checked(table)
+                loaded, is_damaged = self._checked(self._open(version))
         except TableNotFoundError:
             step = "check the warehouse's address, or archive the topic first"
             raise ArchiveNotFoundError("there is no topic archive", file=self.uri, next_step=step) from None
         except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
-            if version is not None and version > self.load(None)[0].version():
+            if version is not None and version > self.load(None).table.version():
                 step = "use the newest version, or restore the archive's log"
                 what = f"the topic archive has no version {version}"
                 raise ConfigurationError(what, file=self.uri, next_step=step) from None
             raise self._failed("open the topic archive", version, error) from None
         if is_damaged:
             what = "does not say of the topic and its files what was committed"
-            raise self._damage(what, table.version(), lambda table: self._checked(table)[1])
-        return table, files
+            raise self._damage(what, loaded.table.version(), lambda table: self._checked(table)[1])
+        return loaded
 
     def make_directory(self) -> None:
         """Makes the log's directory, on the disk, where it is a local one."""
@@ -128,7 +140,7 @@ class DeltaLog:
         with suppress(DeltaError, OSError), _no_panic():
             self._open(None).cleanup_metadata()
 
-    def last_transaction(self, table: DeltaTable, app_id: str) -> int | None:
+    def last_transaction(self, loaded: LoadedVersion, app_id: str) -> int | None:
         """The version that an application committed last; None: none.
 
         Raises:
@@ -136,18 +148,19 @@ class DeltaLog:
             RetryableError: The store did not answer.
         """
 
-        def found(table: DeltaTable) -> tuple[int | None, bool]:
-            last, check = table.transaction_version(app_id), table.transaction_version(_CHECK + app_id)
+        def found(transactions: Transactions) -> tuple[int | None, bool]:
+            last, check = transactions.last(app_id), transactions.last(_CHECK + app_id)
             return last, check is not None and check != _digest(app_id, last) >> 1
 
+        version = loaded.table.version()
         try:
             with _no_panic():
-                last, is_damaged = found(table)
+                last, is_damaged = found(loaded.transactions)
         except (DeltaError, OSError) as error:
-            raise self._failed("read the topic archive's log", table.version(), error) from None
+            raise self._failed("read the topic archive's log", version, error) from None
         if is_damaged:
             what = f"does not say which commit of {app_id} was the last"
-            raise self._damage(what, table.version(), lambda table: found(table)[1])
+            raise self._damage(what, version, lambda table: found(self._transactions(table))[1])
         return last
 
     def store_error(self, verb: str, error: Exception) -> HindstreamError:
@@ -158,8 +171,11 @@ class DeltaLog:
     def _open(self, version: int | None) -> DeltaTable:
         return DeltaTable(self.uri, version=version, storage_options=dict(self.options))
 
-    def _checked(self, table: DeltaTable) -> tuple[FileIndex | InputError, bool]:
-        """A table's files, or why they are not those of a topic, and whether the log is not what was written."""
+    def _transactions(self, table: DeltaTable) -> Transactions:
+        return Transactions(table, Storage(self.uri, self.options))
+
+    def _checked(self, table: DeltaTable) -> tuple[LoadedVersion, bool]:
+        """What the log says of a version, and whether that is not what was written."""
         topic = table.metadata().name or self.uri
         try:
             files: FileIndex | InputError = FileIndex(
@@ -167,10 +183,13 @@ class DeltaLog:
             )
         except InputError as error:
             files = error
-        recorded = table.transaction_version(DIGEST)
+        loaded = LoadedVersion(table, files, self._transactions(table))
+        recorded = loaded.transactions.last(DIGEST)
         if recorded is None or recorded >> 32 != table.version():
-            return files, self._has_lost_its_digest(table.version())
-        return files, isinstance(files, InputError) or recorded != _table_digest(table, table.version(), files.digest())
+            return loaded, self._has_lost_its_digest(table.version())
+        return loaded, isinstance(files, InputError) or recorded != _table_digest(
+            table, table.version(), files.digest()
+        )
 
     def _has_lost_its_digest(self, version: int) -> bool:
         """Whether an entry that has none is one of Hindstream's that had, and not an older or another program's."""

@@ -18,15 +18,13 @@ import pyarrow as pa
 
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage import Storage
-from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog
+from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion
 from statelib.topics.kafka_copy import copied_from, copied_to
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from deltalake import DeltaTable
 
     from statelib.topics.file_index import FileIndex
     from statelib.topics.files import ArchiveFile
@@ -56,9 +54,8 @@ class TopicVersion:
         storage: Rooted at the table.
     """
 
-    def __init__(
-        self, table: DeltaTable, files: FileIndex | InputError, uri: str, options: Mapping[str, str] | None
-    ) -> None:
+    def __init__(self, loaded: LoadedVersion, uri: str, options: Mapping[str, str] | None) -> None:
+        table = loaded.table
         schema = pa.schema(table.schema().to_arrow())
         self.topic = table.metadata().name or uri.rstrip("/").rsplit("/", 1)[-1]
         _check_format(schema, uri)
@@ -68,8 +65,7 @@ class TopicVersion:
         self.schema = topic_schema(schema.field("key").type, schema.field("value").type)
         self.schema_json = table.schema().to_json()
         self.storage = Storage(uri, options)
-        self._table = table
-        self._found = files
+        self._loaded = loaded
         self._options = dict(options or {})
         self._log = DeltaLog(uri, self._options)
 
@@ -90,7 +86,7 @@ class TopicVersion:
             CorruptedDataError: Its Delta log is damaged.
             RetryableError: The store did not answer.
         """
-        return cls(*DeltaLog(uri, options or {}).load(version), uri, options)
+        return cls(DeltaLog(uri, options or {}).load(version), uri, options)
 
     @classmethod
     def open_if_present(cls, uri: str, *, options: Mapping[str, str] | None = None) -> Self | None:
@@ -161,7 +157,7 @@ class TopicVersion:
 
     def last_transaction(self, app_id: str) -> int | None:
         """The version that ``app_id`` committed last; None: it has committed nothing."""
-        return self._log.last_transaction(self._table, app_id)
+        return self._log.last_transaction(self._loaded, app_id)
 
     def has_committed(self, app_id: str, app_version: int) -> bool:
         """Whether ``app_id`` has committed ``app_version`` or a later one."""
@@ -218,9 +214,9 @@ class TopicVersion:
     @property
     def _files(self) -> FileIndex:
         """All files."""
-        if isinstance(self._found, InputError):
-            raise self._found
-        return self._found
+        if isinstance(self._loaded.files, InputError):
+            raise self._loaded.files
+        return self._loaded.files
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self.partitions:

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from statelib.checkpoint.transfers import in_parallel
 from statelib.errors import InputError
+from statelib.storage.transfers import in_parallel
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 64])
