@@ -163,7 +163,7 @@ def _create(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -
     root = topic_path(topic)
     path = f"{root}/{file.path}"
     try:
-        with warehouse.open_input(path) as opened:
+        with warehouse.open_input(path, size_bytes=file.size_bytes) as opened:
             columns = read_footer(opened).schema.to_arrow_schema()
     except pa.ArrowException as error:
         next_step = "restore the file from a copy of the warehouse"

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -45,6 +46,9 @@ _PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
 """Characters that no store encodes, so that a path has the same name everywhere."""
 
 _CREATE_TRIES = 5
+
+_CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_")
+_MOST_CONNECTIONS = 16
 
 _REQUEST_BYTES = 8 << 20
 """A request for more than this may not be done within its time."""
@@ -309,8 +313,12 @@ class Storage:
                 digest.update(chunk)
             return size_bytes, digest.hexdigest()
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, *, size_bytes: int | None = None) -> pa.NativeFile:
         """Opens an object for random access: memory-mapped on local disk, elsewhere by ranges, a small one at once.
+
+        Args:
+            path: The object.
+            size_bytes: What it was when it was written; None: that is looked up first.
 
         Raises:
             ObjectNotFoundError: There is no object at ``path``.
@@ -319,10 +327,11 @@ class Storage:
             local = self.local_path(path)
             if local is not None:
                 return pa.memory_map(str(local))
-            size = self.size(path)
-            if size <= _SMALL_BYTES:
+            if size_bytes is None or size_bytes > _SMALL_BYTES:
+                size_bytes = self.size(path)
+            if size_bytes <= _SMALL_BYTES:
                 return pa.BufferReader(self.get(path))
-            return pa.PythonFile(RangedInput(size, partial(self.get_range, path)), mode="r")
+            return pa.PythonFile(RangedInput(size_bytes, partial(self.get_range, path)), mode="r")
 
     def open_output(self, path: str) -> io.RawIOBase:
         """Opens a new object for writing in bounded memory, under a name that nobody else writes.
@@ -358,7 +367,8 @@ class Storage:
             return LocalStore(self._directory)
         if self.root_uri.startswith("memory:"):
             return MemoryStore()
-        return from_url(self.root_uri, **obstore_arguments(self.options))
+        environment = ((name, value) for name, value in os.environ.items() if name.startswith(_CREDENTIALS))
+        return _connection(self.root_uri, tuple(sorted(self.options.items())), tuple(environment))
 
     def _fetch(self, path: str, target: Path) -> str:
         """Writes an object's content to a local file; its SHA-256."""
@@ -386,6 +396,20 @@ class Storage:
 
     def _errors(self, verb: str, path: str = "") -> AbstractContextManager[None]:
         return mapped_errors(verb, self.uri(path), self.options)
+
+
+@lru_cache(maxsize=_MOST_CONNECTIONS)
+def _connection(
+    root_uri: str, options: tuple[tuple[str, str], ...], _environment: tuple[tuple[str, str], ...]
+) -> ObjectStore:
+    """A store's client: one for all tasks of a process, as each has to shake hands anew.
+
+    Args:
+        root_uri: The store's root.
+        options: Of `Storage`.
+        _environment: Where obstore looks for what the options lack; after a change there is another client.
+    """
+    return from_url(root_uri, **obstore_arguments(dict(options)))
 
 
 def _normalise(root_uri: str) -> tuple[str, Path | None]:

@@ -214,7 +214,7 @@ class RepartitionSource:
 def _ipc_batches(storage: Storage, file: RepartitionFile) -> Iterator[pa.RecordBatch]:
     """The file's batches, if the file is what was written: Arrow would follow a damaged offset wherever it leads."""
     next_step = "run the slice again"
-    with storage.open_input(file.path) as opened:
+    with storage.open_input(file.path, size_bytes=file.size_bytes) as opened:
         if file.sha256 is not None and sha256_of(opened) != file.sha256:
             what = "a repartition file is damaged: its SHA-256 is not that of what was written"
             raise CorruptedDataError(what, file=storage.uri(file.path), next_step=next_step)

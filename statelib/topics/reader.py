@@ -130,7 +130,7 @@ class PartitionReader:
     def _opened(self, file: ArchiveFile) -> Iterator[tuple[pa.NativeFile, pq.FileMetaData]]:
         """A file and its checked footer; whatever cannot be read of it is told as an error of the input."""
         try:
-            with self._storage.open_input(file.path) as source:
+            with self._storage.open_input(file.path, size_bytes=file.size_bytes) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
                 metadata = read_footer(source)

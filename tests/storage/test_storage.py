@@ -144,6 +144,23 @@ def test_files(storage):
         storage.open_output("a/file")
 
 
+@pytest.mark.parametrize("mib", [1, 15])
+def test_an_object_whose_size_is_told(storage, monkeypatch, mib):
+    """A small one is there with one request; a large one is looked up, as it is read by ranges."""
+    storage.put("a/file", b"0123456789abcdef" * (mib << 16))
+    looks, head = [], obstore.head
+    monkeypatch.setattr(obstore, "head", lambda *args: looks.append(args) or head(*args))
+    with storage.open_input("a/file", size_bytes=mib << 20) as source:
+        assert source.size() == mib << 20
+        source.seek(1_000_005)
+        assert source.read(6) == b"56789a"
+    assert len(looks) == (0 if storage.is_local or mib == 1 else 1)
+    with storage.open_input("a/file", size_bytes=7) as source:
+        assert source.size() == mib << 20  # the caller notices
+    with pytest.raises(ObjectNotFoundError):
+        storage.open_input("a/other", size_bytes=mib << 20)
+
+
 @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "../a", "a/../b", "a b", "ü", "a#1", "a%20b", "."])
 def test_paths_that_not_every_store_can_hold_are_refused(storage, path):
     with pytest.raises(ConfigurationError, match="every store"):
@@ -215,6 +232,18 @@ def test_credentials_of_the_environment_are_used_and_not_told(s3, monkeypatch):
         Storage("s3://warehouse/environment", s3.settings).get("a")
     hidden = "|".join(["another-secret", "somebody-else", *s3.credentials.values()])
     assert not re.search(hidden, f"{error.value} {another.value}")
+
+
+def test_a_process_has_one_client_of_a_store(s3, tmp_path, monkeypatch):
+    root = f"s3://warehouse/{tmp_path.name}"
+    first = Storage(root, s3.options)
+    same = [Storage(root, dict(reversed(s3.options.items()))), Storage(f"{root}/", s3.options), first.within("a")]
+    same.append(pickle.loads(pickle.dumps(first)))
+    other = [Storage(f"{root}-2", s3.options), Storage(root, s3.options | {"max_retries": "1"})]
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "renewed")
+    other.append(Storage(root, s3.options))
+    assert all(storage._store is first._store for storage in same)
+    assert all(storage._store is not first._store for storage in other)
 
 
 def test_limits_hold_for_objects_and_for_tables(s3):
