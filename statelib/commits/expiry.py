@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.errors import ConfigurationError
 from statelib.steps import step
+from statelib.storage.transfers import look_ahead
 from statelib.upkeep import Maintenance
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def restorable_commits(
     log = CommitLog(warehouse, job)
     oldest = oldest_restorable(warehouse, job) if oldest is None else oldest
     head = log.head_number() if head is None else head
-    for n in (*_wanted_by_rollbacks(warehouse, job, head, oldest), *range(oldest, head + 1)):
-        yield log.read(n)
+    numbers = (*_wanted_by_rollbacks(warehouse, job, head, oldest), *range(oldest, head + 1))
+    yield from look_ahead(log.read, numbers, warehouse.requests_at_once)
 
 
 def expire_before(warehouse: Storage, job: str, commit: int) -> None:

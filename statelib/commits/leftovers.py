@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import Runs, rolled_back, topic_path
+from statelib.storage.transfers import look_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +53,15 @@ def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, kept_f
     topics: dict[str, int] = {}
     committed: list[Commit] = []
     starting_points = [log.read(commits.start - 1)] if commits.start > 1 else []
-    for n in commits:
-        committed.append(log.read(n))
-        for plan in runs.attempts(n):
+
+    def look(n: int) -> tuple[Commit, list[tuple[Plan, bool]]]:
+        return log.read(n), [(plan, n < kept_from or not _is_quarantined(runs, plan)) for plan in runs.attempts(n)]
+
+    for commit, attempts in look_ahead(look, commits, warehouse.requests_at_once):
+        committed.append(commit)
+        for plan, is_dead in attempts:
             topics |= plan.sink_partitions
-            if n < kept_from or not _is_quarantined(runs, plan):
+            if is_dead:
                 dead.add(plan.run_id)
     starting_points += [commit for commit in committed if commit.rolled_back_to is not None]
     gone = {n for n in rolled_back(committed) if n < kept_from}
@@ -67,7 +72,7 @@ def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, kept_f
         for s in commit.sinks
     }
     return [
-        *(entry for run_id in sorted(dead) for entry in warehouse.list(log.layout.staging(run_id))),
+        *_listed(warehouse, [log.layout.staging(run_id) for run_id in sorted(dead)]),
         *(
             entry
             for topic, partitions in sorted(topics.items() if dead else ())
@@ -89,9 +94,19 @@ def _written_since(
     if not any(starts):
         yield from warehouse.list(topic_path(topic))
         return
-    for partition, start in enumerate(starts):
-        folder = f"{topic_path(topic)}/partition={partition}"
-        yield from warehouse.list(folder, after=f"{folder}/{start:020d}")
+    folders = [f"{topic_path(topic)}/partition={partition}" for partition in range(partitions)]
+    yield from _listed(warehouse, folders, after=[f"{start:020d}" for start in starts])
+
+
+def _listed(warehouse: Storage, folders: Sequence[str], after: Sequence[str] | None = None) -> Iterator[StoredObject]:
+    """What lies in folders; ``after``: in each only what comes after this name."""
+
+    def look(number: int) -> list[StoredObject]:
+        folder = folders[number]
+        return warehouse.list(folder, after=f"{folder}/{after[number]}" if after else None)
+
+    for found in look_ahead(look, range(len(folders)), warehouse.requests_at_once):
+        yield from found
 
 
 def _run_of(entry: StoredObject, job: str) -> str | None:

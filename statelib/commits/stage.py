@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import JobLayout, Runs, topic_path
 from statelib.errors import InternalError
 from statelib.steps import step
+from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ def read_staged(warehouse: Storage, plan: Plan) -> Staged | None:
     return staged
 
 
-def lost_files(warehouse: Storage, job: str, outcomes: Iterable[TaskOutcome]) -> Iterator[tuple[str, str]]:
+def lost_files(warehouse: Storage, job: str, outcomes: Iterable[TaskOutcome]) -> list[tuple[str, str]]:
     """The files of tasks' states and sinks that are not there with the size that they were written with.
 
     A task's state is listed, which maintenance keeps small; a sink's partition has the files of all commits, so its new
@@ -64,12 +65,16 @@ def lost_files(warehouse: Storage, job: str, outcomes: Iterable[TaskOutcome]) ->
         Path and what is wrong, as in "is missing".
     """
     layout = JobLayout(job)
-    for outcome in outcomes:
-        yield from lost_state_files(warehouse, layout.state(outcome.task_id), outcome.state)
+
+    def look(outcome: TaskOutcome) -> list[tuple[str, str]]:
+        lost = list(lost_state_files(warehouse, layout.state(outcome.task_id), outcome.state))
         for sink in outcome.sinks:
             path = f"{topic_path(sink.topic)}/{sink.file.path}"
             if problem := _problem(warehouse.size_if_present(path), sink.file.size_bytes):
-                yield path, problem
+                lost.append((path, problem))
+        return lost
+
+    return [lost for found in in_parallel(look, list(outcomes), warehouse.requests_at_once) for lost in found]
 
 
 def lost_state_files(warehouse: Storage, folder: str, state: StateManifest) -> Iterator[tuple[str, str]]:

@@ -49,6 +49,7 @@ _CREATE_TRIES = 5
 
 _CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_")
 _MOST_CONNECTIONS = 16
+_REQUESTS_AT_ONCE = 16
 
 _REQUEST_BYTES = 8 << 20
 """A request for more than this may not be done within its time."""
@@ -112,6 +113,11 @@ class Storage:
     def uri(self, path: str) -> str:
         """The full address of ``path`` (`""`: of the root): a plain path on local disk, else a URL."""
         return f"{self.root_uri}/{self._prefix}{path}".rstrip("/")
+
+    @property
+    def requests_at_once(self) -> int:
+        """How many small requests to make at a time: a local disk answers at once, any other store when it has time."""
+        return 1 if self.is_local else _REQUESTS_AT_ONCE
 
     @property
     def is_local(self) -> bool:

@@ -1,12 +1,13 @@
-"""Several files at once: what waits for a store, a disk or a hash does not wait in a row."""
+"""Several files or requests at once: what waits for a store, a disk or a hash does not wait in a row."""
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections import deque
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,3 +32,25 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], at_once: 
             if not future.cancelled() and (error := future.exception()) is not None:
                 raise error
     return [future.result() for future in futures]
+
+
+def look_ahead(work: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[Result]:
+    """Calls ``work`` with each item and gives the results in the items' order, one by one.
+
+    It works on at most ``at_once`` items from the one whose result is waited for, so that a result that has been taken
+    need not stay in memory. An error ends it; what has begun is waited for.
+    """
+    if at_once <= 1:
+        yield from map(work, items)
+        return
+    ahead: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(at_once, thread_name_prefix="transfer") as pool:
+        try:
+            for item in items:
+                ahead.append(pool.submit(work, item))
+                if len(ahead) == at_once:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

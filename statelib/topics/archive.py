@@ -10,6 +10,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
+from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import added, check_follows, removed
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.schema import topic_schema
@@ -342,7 +343,9 @@ class TopicArchive(TopicVersion):
     def _check_present(self, files: Sequence[ArchiveFile]) -> None:
         for file in files:
             self._check_partition(file.partition)
-            size = self.storage.size_if_present(file.path)
+        paths = [file.path for file in files]
+        sizes = in_parallel(self.storage.size_if_present, paths, self.storage.requests_at_once)
+        for file, size in zip(files, sizes, strict=True):
             if size != file.size_bytes:
                 what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
                 step = "run the slice again: it writes its files anew"

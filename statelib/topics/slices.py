@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError, InputError
+from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,9 +90,13 @@ def cut_at(archive: TopicArchive, until_ms: int) -> dict[int, int]:
     Raises:
         InputError: A file of the archive is damaged.
     """
-    return {
-        partition: _cut_partition(archive, partition, until_ms, end) for partition, (_, end) in archive.spans().items()
-    }
+    spans = archive.spans()
+    cut = in_parallel(
+        lambda partition: _cut_partition(archive, partition, until_ms, spans[partition][1]),
+        list(spans),
+        archive.storage.requests_at_once,
+    )
+    return dict(zip(spans, cut, strict=True))
 
 
 def _cut_partition(archive: TopicArchive, partition: int, until_ms: int, end_offset: int) -> int:

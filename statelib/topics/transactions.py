@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
-_REQUESTS_AT_ONCE = 8
 _OTHER_CHECKPOINTS = frozenset({"parts", "v2Checkpoint"})
 
 
@@ -69,7 +68,7 @@ def read_transactions(storage: Storage, version: int) -> dict[str, int] | None:
     try:
         if base >= 0:
             last |= _of_checkpoint(storage, f"_delta_log/{base:020d}.checkpoint.parquet")
-        for entry in in_parallel(storage.get, paths, 1 if storage.is_local else _REQUESTS_AT_ONCE):
+        for entry in in_parallel(storage.get, paths, storage.requests_at_once):
             last |= _of_entry(entry)
     except ObjectNotFoundError:
         return None
