@@ -1,4 +1,4 @@
-"""``python -m benchmarks.scale``: memory, state, small slices, growth and start, each against its target."""
+"""``python -m benchmarks.scale``: each measurement of scale against its target."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from pathlib import Path
 from benchmarks.scale.growth import Growth
 from benchmarks.scale.measurement import Measurement
 from benchmarks.scale.memory import Memory
+from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
 
-MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory())
+MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory(), ObjectStore())
 
 
 def main() -> None:

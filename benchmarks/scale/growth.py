@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from benchmarks.dataset import START_MS, Dataset, Parameters
 from benchmarks.scale.measurement import Figure, Measurement
 from benchmarks.scale.processes import in_fresh_process
-from benchmarks.scale.replays import Replays
+from benchmarks.scale.replays import Replays, typical
 from benchmarks.works import WORKS, job
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from benchmarks.scale.replays import Slice
 
 _EMPTY_RECORDS = 1_000
-_NEIGHBOURS = 9
 _MINUTE_MS = 60_000
 
 
@@ -92,7 +90,7 @@ class Growth(Measurement):
         )
         in_fresh_process(partial(Dataset.generate, folder / "data", parameters))
         costs = in_fresh_process(_phases, folder, last, is_audited)
-        begin, end = (_typical(costs, around) for around in (self.steady_from, last))
+        begin, end = (typical(costs, around) for around in (self.steady_from, last))
         kind = "with audit and report" if is_audited else "without audit and report"
         details = {f"{phase}, ms": f"{begin[phase] * 1000:.1f} -> {end[phase] * 1000:.1f}" for phase in begin}
         ratio = sum(end.values()) / sum(begin.values())
@@ -124,9 +122,3 @@ def _phases(folder: Path, last: int, is_audited: bool) -> list[dict[str, float]]
 
 def _by_phase(done: Slice) -> dict[str, float]:
     return {phase: cost.cpu_seconds for phase, cost in done.phases.items()}
-
-
-def _typical(costs: list[dict[str, float]], around: int) -> dict[str, float]:
-    """The median of each phase over the commits up to ``around``."""
-    chosen = costs[max(around - _NEIGHBOURS, 1) : around]
-    return {phase: median(cost[phase] for cost in chosen) for phase in chosen[0]}

@@ -7,6 +7,7 @@ import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.scale.processes import read_bytes
@@ -28,12 +29,15 @@ from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from benchmarks.dataset import Dataset
     from statelib.job import Job
     from statelib.manifests import Plan
+
+
+_NEIGHBOURS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class PhaseCost:
     wall_seconds: float
     cpu_seconds: float
     read_bytes: int
+    requests: int = 0
 
 
 @dataclass(slots=True)
@@ -83,45 +88,56 @@ class Replays:
         job: What to run.
         dataset: Its topics; the files are linked. None: the warehouse has them already.
         is_audited: Whether runs are audited and reported; else a verdict is recorded unseen.
+        warehouse: Where it is; None: in ``folder``. One in an object store has its topics already.
+        requests: How many requests have been made of the warehouse so far; None: nobody counts.
         task_settings: Of `TaskSettings`.
     """
 
     def __init__(
-        self, folder: Path, job: Job, dataset: Dataset | None = None, *, is_audited: bool = False, **task_settings: Any
+        self,
+        folder: Path,
+        job: Job,
+        dataset: Dataset | None = None,
+        *,
+        is_audited: bool = False,
+        warehouse: str | None = None,
+        requests: Callable[[], int] | None = None,
+        **task_settings: Any,
     ) -> None:
         self.job = job
-        root = folder / "warehouse"
+        root = warehouse or str(folder / "warehouse")
         if dataset is not None:
-            shutil.copytree(dataset.folder / "topics", root / "topics", copy_function=os.link)
-        self.warehouse = Storage(str(root))
-        self.settings = TaskSettings(str(root), str(folder / "state"), **task_settings)
+            shutil.copytree(dataset.folder / "topics", f"{root}/topics", copy_function=os.link)
+        self.settings = TaskSettings(root, str(folder / "state"), **task_settings)
+        self.warehouse = Storage(root, self.settings.storage_options)
         self._is_audited = is_audited
+        self._requests = requests or (lambda: 0)
 
     def run(self, *, until_ms: int | None = None) -> Slice:
         """The slice up to ``until_ms``, or to the end of the topics."""
         phases: dict[str, PhaseCost] = {}
         warehouse, name = self.warehouse, self.job.name
-        with _timed("plan", phases):
+        with self._timed("plan", phases):
             planned = plan(self.job, warehouse, now_ms=0, until_ms=until_ms)
         if isinstance(planned, NothingToDo):
             raise SystemExit(str(planned))
-        with _timed("replay", phases):
+        with self._timed("replay", phases):
             staged = stage(
                 warehouse,
                 planned,
                 replay_here(self.stages(planned), planned, attempt="a", clock=time.process_time),
             )
-        with _timed("audit", phases):
+        with self._timed("audit", phases):
             self._audit(planned)
-        with _timed("commit", phases):
+        with self._timed("commit", phases):
             commit(warehouse, planned, now_ms=0)
-        with _timed("publish", phases):
+        with self._timed("publish", phases):
             publish(warehouse, name)
-        with _timed("maintain", phases):
+        with self._timed("maintain", phases):
             retention, files = Retention(self._job_settings().keep_commits), FilePolicy(attempt="maintenance")
             maintain(warehouse, name, retention, now_ms=0, files=files)
         if self._is_audited:
-            with _timed("report", phases):
+            with self._timed("report", phases):
                 self._report(planned)
         return Slice(planned, staged, phases)
 
@@ -146,12 +162,24 @@ class Replays:
         report.run(self.job, self._job_settings(), planned.run_id)
 
     def _job_settings(self):
-        places = {"warehouse": self.settings.warehouse, "state_dir": self.settings.state_dir, "audit_engine": "pandas"}
+        places = {
+            "warehouse": self.settings.warehouse,
+            "state_dir": self.settings.state_dir,
+            "storage_options": dict(self.settings.storage_options),
+            "audit_engine": "pandas",
+        }
         return load_settings(places, environ={})
 
+    @contextmanager
+    def _timed(self, phase: str, phases: dict[str, PhaseCost]) -> Iterator[None]:
+        wall, cpu, read, requests = time.perf_counter(), time.process_time(), read_bytes(), self._requests()
+        yield
+        phases[phase] = PhaseCost(
+            time.perf_counter() - wall, time.process_time() - cpu, read_bytes() - read, self._requests() - requests
+        )
 
-@contextmanager
-def _timed(phase: str, phases: dict[str, PhaseCost]) -> Iterator[None]:
-    wall, cpu, read = time.perf_counter(), time.process_time(), read_bytes()
-    yield
-    phases[phase] = PhaseCost(time.perf_counter() - wall, time.process_time() - cpu, read_bytes() - read)
+
+def typical(figures: Sequence[Mapping[str, float]], around: int) -> dict[str, float]:
+    """The median of each phase's figure over the slices up to number ``around``, from 1."""
+    chosen = figures[max(around - _NEIGHBOURS, 1) : around]
+    return {phase: median(figure[phase] for figure in chosen) for phase in chosen[0]}

@@ -6,6 +6,7 @@ from benchmarks.dataset import Dataset, Parameters
 from benchmarks.scale.growth import Growth, _cpu_seconds
 from benchmarks.scale.kept_keys import KeptKeys
 from benchmarks.scale.memory import Memory
+from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.processes import PeakMemory, in_fresh_process
 from benchmarks.scale.slices import _hours
 from benchmarks.scale.start import Start
@@ -75,6 +76,17 @@ def test_the_history_is_measured_by_phase(tmp_path) -> None:
     assert figure.value > 0
     phases = ("plan", "replay", "audit", "commit", "publish", "maintain")
     assert list(figure.details) == [f"{phase}, ms" for phase in phases]
+
+
+def test_requests_are_counted_by_phase_and_answered_late(tmp_path) -> None:
+    measured = ObjectStore(commits=3, steady_from=2, partitions=1, slice_records=20, answer_ms=5)
+    slices = measured._slices(tmp_path, measured.dataset(tmp_path / "data"), "W1")
+    for one in slices:
+        assert list(one.phases) == ["plan", "replay", "audit", "commit", "publish", "maintain", "report"]
+        for cost in one.phases.values():
+            assert cost.requests > 0
+            assert cost.wall_seconds > 0.005
+    assert sum(cost.requests for cost in slices[1].phases.values()) < 200
 
 
 def test_a_record_costs_what_the_whole_costs_more_than_the_small_dataset(tmp_path) -> None:
