@@ -28,6 +28,7 @@ from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile,
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.manifests import Audit, AuditCheck
+from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import topic_schema
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _audited_topic(
     if engine == "auto":
         engine = "screened" if rows > SCREEN_FROM_ROWS else "pandas"
     if engine == "pandas":
-        yield suite, pandas_frame((t for file in files for t in read_flat(warehouse, topic, schema, file)), schema)
+        yield suite, pandas_frame(_rows_of(warehouse, topic, schema, files), schema)
         return
     on_spark = suite
     if engine == "screened":
@@ -149,6 +150,16 @@ def _audited_topic(
         frame = spark_frame(spark_session(settings), warehouse, topic, schema, files)
         yield on_spark, frame
         frame.data.unpersist()
+
+
+def _rows_of(warehouse: Storage, topic: str, schema: pa.Schema, files: Sequence[ArchiveFile]) -> Iterator[pa.Table]:
+    """All records of small files, in order."""
+
+    def read(file: ArchiveFile) -> list[pa.Table]:
+        return list(read_flat(warehouse, topic, schema, file))
+
+    for tables in look_ahead(read, files, warehouse.requests_at_once):
+        yield from tables
 
 
 def _schemas(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged) -> dict[str, pa.Schema]:

@@ -15,6 +15,7 @@ from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.stateless import Filter, MapValues, Peek
 from statelib.operators.suppress import Suppress
+from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import HEADERS_COLUMN
 from statelib.topology import Processor, Sink
 
@@ -178,7 +179,7 @@ def files_suite() -> Suite:
 
 def files_frame(
     warehouse: Storage,
-    sinks: Iterable[SinkFile],
+    sinks: Sequence[SinkFile],
     schemas: Mapping[str, pa.Schema],
     before: Mapping[str, CommittedTask],
 ) -> pd.DataFrame:
@@ -193,12 +194,15 @@ def files_frame(
     Raises:
         CorruptedDataError: A file is missing or damaged.
     """
+
+    def columns_of(sink: SinkFile) -> pa.Schema:
+        with open_staged(warehouse, sink.topic, sink.file) as parquet:
+            return parquet.schema_arrow
+
     ends = {place: end for task in before.values() for place, end in task.position.sink_offsets.items()}
     rows = []
-    for sink in sinks:
+    for sink, columns in zip(sinks, look_ahead(columns_of, sinks, warehouse.requests_at_once), strict=True):
         place, file = f"{sink.topic}/{sink.file.partition}", sink.file
-        with open_staged(warehouse, sink.topic, file) as parquet:
-            columns = parquet.schema_arrow
         rows.append({
             "topic": sink.topic,
             "partition": file.partition,

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits import JobLayout
+from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,10 @@ def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
         The site's folder, below the job's.
     """
     folder = f"great_expectations/{run_id}"
-    for file in sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file()):
-        if file.parts[0] != _UNUSED:
-            warehouse.upload(site / file, f"{JobLayout(job).root}/{folder}/{file.as_posix()}")
+
+    def upload(file: Path) -> None:
+        warehouse.upload(site / file, f"{JobLayout(job).root}/{folder}/{file.as_posix()}")
+
+    files = sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file())
+    in_parallel(upload, [file for file in files if file.parts[0] != _UNUSED], warehouse.requests_at_once)
     return folder

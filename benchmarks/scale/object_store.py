@@ -43,8 +43,8 @@ class ObjectStore(Measurement):
 
     name: ClassVar[str] = "object-store"
 
-    commits: int = 40
-    steady_from: int = 20
+    commits: int = 24
+    steady_from: int = 14
     partitions: int = 16
     slice_records: int = 1_000
     answer_ms: int = 20
