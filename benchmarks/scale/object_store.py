@@ -35,7 +35,7 @@ class ObjectStore(Measurement):
 
     Attributes:
         commits: The last of the history.
-        steady_from: The slice that the last one is held against: as many commits' states are kept as ever will be.
+        steady_from: The slice that the last one is held against: windows close, and old state goes as fast as it comes.
         partitions: Of the topics.
         slice_records: Of a slice, which is a minute of event time.
         answer_ms: How late an answer is.
@@ -43,8 +43,8 @@ class ObjectStore(Measurement):
 
     name: ClassVar[str] = "object-store"
 
-    commits: int = 24
-    steady_from: int = 14
+    commits: int = 36
+    steady_from: int = 26
     partitions: int = 16
     slice_records: int = 1_000
     answer_ms: int = 20
