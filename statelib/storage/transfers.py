@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
+from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -22,8 +23,19 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], at_once: 
     at_once = min(at_once, len(items))
     if at_once <= 1:
         return [work(item) for item in items]
+    failed = Event()
+
+    def begin(item: Item) -> Result:
+        if failed.is_set():  # which the other threads see sooner than this one
+            raise CancelledError
+        try:
+            return work(item)
+        except BaseException:
+            failed.set()
+            raise
+
     with ThreadPoolExecutor(at_once, thread_name_prefix="transfer") as pool:
-        futures = [pool.submit(work, item) for item in items]
+        futures = [pool.submit(begin, item) for item in items]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
         finally:

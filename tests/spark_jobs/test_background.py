@@ -77,6 +77,9 @@ def test_after_a_defect_others_are_done(background: Background) -> None:
     background.ask("a", lambda: done.append("a"))
     background.wait()
     assert done == ["a"]
+    for thread in threading.enumerate():  # the one that has failed may still be at telling it
+        if thread.name == "standbys":
+            thread.join()
 
 
 @pytest.mark.spark
