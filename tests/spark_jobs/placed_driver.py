@@ -29,6 +29,7 @@ _CONF = {
     "spark.driver.extraJavaOptions": _QUICK_START,
     "spark.executor.extraJavaOptions": _QUICK_START,
     "spark.executor.memory": "512m",
+    "spark.python.daemon.module": "spark_jobs.daemon",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
