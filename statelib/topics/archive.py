@@ -12,7 +12,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import added, check_follows, removed
-from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, changed, created
+from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.schema import topic_schema
 from statelib.topics.version import FORMAT_KEY, FORMAT_VERSION, LAG, PARTITIONS_KEY, TopicVersion
 from statelib.topics.writer import PartitionWriter
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ArchiveNotFoundError", "TopicArchive", "topic_schema"]
 
-_STATISTICS_COLUMNS = 2  # offset and timestamp, the first two
 _LOG_CHECKPOINT_INTERVAL = 10  # commits; what comes after the last checkpoint is read one by one
 _INTERVAL_KEY = "delta.checkpointInterval"
 _COMMIT_TRIES = 50
@@ -75,10 +74,7 @@ class TopicArchive(TopicVersion):
                 mode="error",
                 partition_by=["partition"],
                 name=name,
-                configuration={
-                    "delta.dataSkippingNumIndexedCols": str(_STATISTICS_COLUMNS),
-                    _INTERVAL_KEY: str(_LOG_CHECKPOINT_INTERVAL),
-                },
+                configuration={**STATISTICS, _INTERVAL_KEY: str(_LOG_CHECKPOINT_INTERVAL)},
                 storage_options=dict(options or {}),
                 commit_properties=created(name, ["partition"], table_schema.to_json()),
             )

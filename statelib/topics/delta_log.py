@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
     from statelib.topics.files import ArchiveFile
 
+STATISTICS = {"delta.dataSkippingNumIndexedCols": "2"}
+"""Part of a table's configuration: statistics are of the first two columns, offset and timestamp."""
+
 DIGEST = "hindstream.digest.1"
 _CHECK = "hindstream.check.1/"
 
@@ -221,7 +224,8 @@ class DeltaLog:
         for n in range(last - 1, base - 1, -1):
             try:
                 with _no_panic():
-                    if is_damaged(self._open(n)):
+                    table = self._open(n)
+                    if is_damaged(table) or _hides_statistics(table):
                         continue
             except (DeltaError, pa.ArrowException, OSError, ValueError):
                 continue
@@ -259,6 +263,11 @@ def changed(
         said += [Transaction(app_id, app_version), Transaction(_CHECK + app_id, _digest(app_id, app_version) >> 1)]
     said.append(Transaction(DIGEST, _table_digest(table, version, files.digest(more, gone))))  # whatever is cut off: it
     return CommitProperties({DIGEST: ""}, max_commit_retries=0, app_transactions=said)
+
+
+def _hides_statistics(table: DeltaTable) -> bool:
+    """Whether its configuration, which no digest covers, makes a log look damaged from the first files on."""
+    return not STATISTICS.items() <= table.metadata().configuration.items()
 
 
 def _table_digest(table: DeltaTable, version: int, files_digest: str) -> int:

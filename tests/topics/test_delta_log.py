@@ -113,6 +113,14 @@ def test_flipped_bits_of_an_entry_are_noticed_or_change_nothing(archive: TopicAr
     assert found.count(expected) < len(good) / 2 * 8 / 23
 
 
+def test_the_first_entry_is_named_if_it_hides_the_statistics_of_others(archive: TopicArchive) -> None:
+    path = entry(archive, 0)
+    good = path.read_bytes()
+    damaged = good.replace(b'NumIndexedCols":"2"', b'NumIndexedCols":"0"')
+    assert damaged != good
+    assert looked_at(archive, path, damaged) is None
+
+
 @pytest.mark.parametrize("version", [1, 3])
 def test_an_entry_that_is_cut_off_is_noticed(archive: TopicArchive, version: int) -> None:
     """Also where a line ends, which leaves a valid entry with less in it."""
