@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,27 +23,23 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], at_once: 
     at_once = min(at_once, len(items))
     if at_once <= 1:
         return [work(item) for item in items]
-    failed = Event()
+    ended = Event()
 
     def begin(item: Item) -> Result:
-        if failed.is_set():  # which the other threads see sooner than this one
+        if ended.is_set():
             raise CancelledError
         try:
             return work(item)
         except BaseException:
-            failed.set()
+            ended.set()
             raise
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="transfer") as pool:
         futures = [pool.submit(begin, item) for item in items]
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in futures]  # what is cancelled comes after what has failed
         finally:
-            pool.shutdown(cancel_futures=True)
-        for future in futures:
-            if not future.cancelled() and (error := future.exception()) is not None:
-                raise error
-    return [future.result() for future in futures]
+            ended.set()
 
 
 def look_ahead(work: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[Result]:
