@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -26,14 +25,14 @@ from urllib.parse import unquote, urlsplit
 import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, GenericError
-from obstore.store import LocalStore, MemoryStore, from_url
+from obstore.store import LocalStore, MemoryStore
 
 from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.storage.clients import client
 from statelib.storage.digests import sha256_of_file
 from statelib.storage.errors import ObjectNotFoundError, mapped_errors
 from statelib.storage.local_files import make_directories, sync_directory, sync_file, write_file
 from statelib.storage.streams import Output, RangedInput
-from statelib.storage_options import obstore_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,8 +46,6 @@ _PATH = re.compile(r"[A-Za-z0-9._=+@,:~-]+(/[A-Za-z0-9._=+@,:~-]+)*")
 
 _CREATE_TRIES = 5
 
-_CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_")
-_MOST_CONNECTIONS = 16
 _REQUESTS_AT_ONCE = 16
 
 _REQUEST_BYTES = 8 << 20
@@ -373,8 +370,7 @@ class Storage:
             return LocalStore(self._directory)
         if self.root_uri.startswith("memory:"):
             return MemoryStore()
-        environment = ((name, value) for name, value in os.environ.items() if name.startswith(_CREDENTIALS))
-        return _connection(self.root_uri, tuple(sorted(self.options.items())), tuple(environment))
+        return client(self.root_uri, self.options)
 
     def _fetch(self, path: str, target: Path) -> str:
         """Writes an object's content to a local file; its SHA-256."""
@@ -402,20 +398,6 @@ class Storage:
 
     def _errors(self, verb: str, path: str = "") -> AbstractContextManager[None]:
         return mapped_errors(verb, self.uri(path), self.options)
-
-
-@lru_cache(maxsize=_MOST_CONNECTIONS)
-def _connection(
-    root_uri: str, options: tuple[tuple[str, str], ...], _environment: tuple[tuple[str, str], ...]
-) -> ObjectStore:
-    """A store's client: one for all tasks of a process, as each has to shake hands anew.
-
-    Args:
-        root_uri: The store's root.
-        options: Of `Storage`.
-        _environment: Where obstore looks for what the options lack; after a change there is another client.
-    """
-    return from_url(root_uri, **obstore_arguments(dict(options)))
 
 
 def _normalise(root_uri: str) -> tuple[str, Path | None]:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
     from statelib.topics.files import ArchiveFile
 
-STATISTICS = {"delta.dataSkippingNumIndexedCols": "2"}
+_COLUMNS_WITH_STATISTICS = "delta.dataSkippingNumIndexedCols"
+
+STATISTICS = {_COLUMNS_WITH_STATISTICS: "2"}
 """Part of a table's configuration: statistics are of the first two columns, offset and timestamp."""
 
 DIGEST = "hindstream.digest.1"
@@ -267,7 +269,7 @@ def changed(
 
 def _hides_statistics(table: DeltaTable) -> bool:
     """Whether its configuration, which no digest covers, makes a log look damaged from the first files on."""
-    return not STATISTICS.items() <= table.metadata().configuration.items()
+    return table.metadata().configuration.get(_COLUMNS_WITH_STATISTICS) in {"0", "1"}
 
 
 def _table_digest(table: DeltaTable, version: int, files_digest: str) -> int:
