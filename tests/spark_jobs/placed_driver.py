@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spark_jobs.runs import open_warehouse
+from spark_jobs.session import quick_start
 from statelib.commits import Runs
 from statelib.config import load_settings
 from statelib.placement.documents import read_copies, read_placement
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from statelib.placement.documents import Copies, PlacedHost, Placement
     from tests.spark_cluster import SparkCluster
 
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _CONF = {
-    "spark.driver.extraJavaOptions": _QUICK_START,
-    "spark.executor.extraJavaOptions": _QUICK_START,
+    **quick_start("driver"),
+    **quick_start("executor"),
     "spark.executor.memory": "512m",
     "spark.python.daemon.module": "spark_jobs.daemon",
     "spark.ui.enabled": "false",
