@@ -33,6 +33,7 @@ def invariance(arguments: Sequence[str]) -> int:
     """The whole surface over records of new seeds."""
     runs = int(arguments[0]) if arguments else 10
     os.environ["SURFACE_RECORDS"] = arguments[1] if len(arguments) > 1 else "100"
+    os.environ["SURFACE_SLICES"] = "12"
     for run in range(runs):
         os.environ["SURFACE_SEED"] = seed = str(secrets.randbelow(1 << 31))
         print(

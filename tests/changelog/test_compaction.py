@@ -16,19 +16,14 @@ from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.commits.verify import verify
 from statelib.steps import observed
 from tests.changelog.test_rebuild import (
-    TOPOLOGIES,
+    IN_EACH_MODE,
     TYPES,
     counts,
-    final_sessions,
     head_of,
     made,
     plain_table,
     rebuilt,
-    sessions,
-    sliding,
     stores_of,
-    streams_outer_joined,
-    suppressed_table,
     versioned_table,
 )
 from tests.task.pipeline import Pipeline
@@ -71,16 +66,7 @@ def compact(pipeline: Pipeline, attempt: str, *, keep: int = 2, now_ms: int = 0,
     maintain(pipeline.warehouse, "job", Retention(keep), now_ms=now_ms, files=policy(attempt, **options))
 
 
-@pytest.mark.parametrize(
-    ("build", "semantics"),
-    [
-        *((build, "kip") for build in TOPOLOGIES),
-        *(
-            (build, "kafka-4.3")
-            for build in (sliding, sessions, final_sessions, suppressed_table, streams_outer_joined)
-        ),
-    ],
-)
+@pytest.mark.parametrize(("build", "semantics"), IN_EACH_MODE)
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
 ) -> None:

@@ -26,10 +26,10 @@ from statelib.snapshots.kinds import views_of
 from statelib.snapshots.views import EVERYTHING, Place
 from statelib.stores.memory import MemoryBackend
 from tests.changelog.test_rebuild import (
+    IN_EACH_MODE,
     MINUTE,
     OF_EACH_SORT,
     SALES,
-    TOPOLOGIES,
     TYPES,
     counts,
     first_of_each_key,
@@ -125,8 +125,7 @@ def without_update_times(families: Families) -> Families:
     return {family: [(key, without(key, value)) for key, value in rows] for family, rows in families.items()}
 
 
-@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
-@pytest.mark.parametrize("build", TOPOLOGIES, ids=lambda build: build.__name__)
+@pytest.mark.parametrize(("build", "semantics"), IN_EACH_MODE)
 def test_what_was_exported_comes_back(tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str) -> None:
     pipeline = replayed(tmp_path, build, 5 * MINUTE, 6 * MINUTE, None, semantics=semantics)
     stored, commit = pipeline.state(), head_of(pipeline)

@@ -1,13 +1,12 @@
 """However the input is cut, in whatever memory: the same bytes, of all operators that there are.
 
-``SURFACE_RECORDS`` and ``SURFACE_SEED`` make it a longer run, of other records (``./dev campaign invariance``).
+``SURFACE_RECORDS``, ``SURFACE_SLICES`` and ``SURFACE_SEED`` make it a longer run, of other records
+(``./dev campaign invariance``).
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,9 +18,11 @@ from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
 RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
+SLICES = int(os.environ.get("SURFACE_SLICES", "4"))
 SEED = int(os.environ.get("SURFACE_SEED", "1"))
 INPUT = surface_records(SEED, RECORDS)
 TIMES = sorted({time for rows in INPUT.values() for _, _, time in rows})
@@ -42,17 +43,6 @@ def replayed(directory: Path, cuts: Sequence[int], records: Records = INPUT, **s
     return {topic: pipeline.output(topic) for topic in sorted(sinks)}, pipeline.state()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where that is possible: a thousand small checkpoints wait for a disk longer than for anything else."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """One slice, one batch, all in memory."""
@@ -71,27 +61,29 @@ def test_every_operator_says_something(whole: Result) -> None:
         (1, {"batch_records": 1}),
         (1, {"batch_records": 3, "memory_budget_bytes": 1}),
         (2, {"memory_budget_bytes": 1}),
-        (7, {"batch_records": 3}),
-        (12, {"batch_records": 1, "memory_budget_bytes": 1}),
+        (SLICES - 1, {"batch_records": 3}),
+        (SLICES, {"batch_records": 1, "memory_budget_bytes": 1}),
     ],
     ids=lambda value: f"{value} slices" if isinstance(value, int) else str(value),
 )
-def test_the_same_bytes(folder: Path, whole: Result, slices: int, settings: dict[str, Any]) -> None:
+def test_the_same_bytes(tmp_path: Path, whole: Result, slices: int, settings: dict[str, Any]) -> None:
     cuts = [TIMES[number * len(TIMES) // slices] for number in range(1, slices)]
-    assert_same(replayed(folder, cuts, **settings), whole)
+    assert_same(replayed(tmp_path, cuts, **settings), whole)
 
 
-def test_working_sets_that_are_written_in_pieces(folder: Path, whole: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_working_sets_that_are_written_in_pieces(
+    tmp_path: Path, whole: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in (backend, rocksdb):
         monkeypatch.setattr(module, "PORTION", 1)
     monkeypatch.setattr(rows_in_order, "PIECE_ROWS", 2)
-    assert_same(replayed(folder, [TIMES[len(TIMES) // 2]], memory_budget_bytes=1), whole)
+    assert_same(replayed(tmp_path, [TIMES[len(TIMES) // 2]], memory_budget_bytes=1), whole)
 
 
-def test_a_thousand_records_a_batch_in_all_memory(folder: Path) -> None:
+def test_a_thousand_records_a_batch_in_all_memory(tmp_path: Path) -> None:
     many = surface_records(SEED, 5_000)
-    whole = replayed(folder / "whole", [], many)
-    assert_same(replayed(folder / "cut", [], many, batch_records=1_000, memory_budget_bytes=1 << 40), whole)
+    whole = replayed(tmp_path / "whole", [], many)
+    assert_same(replayed(tmp_path / "cut", [], many, batch_records=1_000, memory_budget_bytes=1 << 40), whole)
 
 
 def assert_same(result: Result, whole: Result) -> None:
