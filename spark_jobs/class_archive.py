@@ -38,6 +38,7 @@ def write(archive: Path = CLASS_ARCHIVE) -> None:
         gateway = context._gateway  # noqa: SLF001
         java = f"{context._jvm.java.lang.System.getProperty('java.home')}/bin/java"  # noqa: SLF001
         spark.stop()
+        gateway.shutdown()
         gateway.proc.communicate()  # its list is whole when it has ended, which it does at the end of its input
         dump(java, jars(), classes, archive)
 

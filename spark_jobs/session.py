@@ -63,8 +63,13 @@ def spark_session(settings: Settings) -> SparkSession:
         _check_java()
         if settings.spark_master.startswith("local"):
             os.environ.pop("SPARK_HOME", None)  # another Spark's jars under this pyspark
+    options = _options(settings, submitted=submitted)
+    if not submitted:
+        os.environ["PYSPARK_PYTHON"] = options[
+            "spark.pyspark.python"
+        ]  # of the two, spark-submit alone takes the option
     conf = SparkConf()
-    for name, value in _options(settings, submitted=submitted).items():
+    for name, value in options.items():
         conf.set(name, value)
     try:
         if submitted:
@@ -122,13 +127,14 @@ def _options(settings: Settings, *, submitted: bool) -> dict[str, str]:
 def _launch_options(settings: Settings) -> dict[str, str]:
     """What only a driver that is still to be started takes."""
     local = _LOCAL.fullmatch(settings.spark_master)
-    options = {"spark.pyspark.python": sys.executable, "spark.pyspark.driver.python": sys.executable}
     if local is None:
-        return options | {"spark.master": settings.spark_master}
+        python = os.environ.get("PYSPARK_PYTHON", sys.executable)  # where the hosts have it elsewhere
+        return {"spark.master": settings.spark_master, "spark.pyspark.python": python}
     threads = _threads(local["threads"])
     failures = local["failures"] or settings.spark_conf.get(_MAX_FAILURES) or DEFAULT_MAX_FAILURES
     scratch = Path(tempfile.gettempdir()) / f"hindstream-spark-{os.getuid()}"
-    return options | quick_start("driver") | {
+    return quick_start("driver") | {
+        "spark.pyspark.python": sys.executable,
         "spark.master": f"local[{threads},{failures}]",  # a plain local[n] never retries a task
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_SETTINGS = ("HINDSTREAM_", "AIRFLOW_", "PYTHONPATH")
+_SETTINGS = ("HINDSTREAM_", "AIRFLOW_", "PYTHONPATH", "PYSPARK_")
 
 
 def run(*command: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,8 +38,40 @@ def test_local_spark_stays_on_the_loopback_and_a_cluster_does_not() -> None:
     assert "spark.driver.bindAddress" not in options(spark_master="spark://host:7077")
 
 
-def test_workers_run_the_drivers_python() -> None:
-    assert options()["spark.pyspark.python"] == sys.executable
+_A_WORKERS_PREFIX = """
+import sys
+from spark_jobs.session import spark_session
+from statelib.config import load_settings
+
+spark = spark_session(load_settings({"spark_master": "local[1]"}, environ={}))
+print(spark.sparkContext.parallelize([0], 1).map(lambda _: sys.prefix).collect() == [sys.prefix])
+"""
+
+
+@pytest.mark.spark
+def test_workers_run_the_drivers_python_wherever_path_leads(tmp_path: Path) -> None:
+    java = shutil.which("java")
+    assert java is not None
+    java_home = str(Path(java).resolve().parent.parent)
+    environ = {"PATH": os.defpath, "JAVA_HOME": java_home, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", _A_WORKERS_PREFIX],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_a_cluster_may_have_its_python_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    cluster = "spark://host:7077"
+    assert options(spark_master=cluster)["spark.pyspark.python"] == "/opt/python"
+    conf = {"spark.pyspark.python": "/opt/another"}
+    assert options(spark_master=cluster, spark_conf=conf)["spark.pyspark.python"] == "/opt/another"
+    assert options(spark_master="local[2]")["spark.pyspark.python"] == sys.executable
 
 
 def test_what_the_user_sets_wins() -> None:
