@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.sampling import Sampling
+from spark_jobs.imports import importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +17,15 @@ _SAMPLE_SECONDS = 0.01
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of a module gives, called in a new interpreter."""
+    """What a function of a module gives, called in a new interpreter that imports the engine as Spark's workers do."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as executor:
+    with ProcessPoolExecutor(max_workers=1, mp_context=spawn, initializer=_import_engine) as executor:
         return executor.submit(function, *arguments).result()
+
+
+def _import_engine() -> None:
+    with importing():
+        import statelib.task  # noqa: F401, PLC0415
 
 
 def anonymous_bytes() -> int:

@@ -70,7 +70,7 @@ def check_chain(case: Case, compare: Compare, build: Callable[[], Chain], record
     for batch_size, between in (
         (7, "nothing"),
         (len(records), "nothing"),
-        (1, "restart"),
+        (3, "restart"),
         (5, "flush"),
         (13, "restart"),
     ):
