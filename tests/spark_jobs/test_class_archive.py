@@ -41,9 +41,14 @@ def test_java_takes_what_is_written(tmp_path: Path) -> None:
 
 def test_a_java_that_makes_none_leaves_the_one_before(tmp_path: Path) -> None:
     java, archive = tmp_path / "java", tmp_path / "spark.jsa"
-    java.write_text("#!/bin/sh\necho half of it >classes.jsa\necho no room left\nexit 1\n")
+    java.write_text(
+        "#!/bin/sh\n"
+        'for option; do case $option in -XX:SharedArchiveFile=*) echo half of it >"${option#*=}";; esac; done\n'
+        "echo no room left\nexit 1\n"
+    )
     java.chmod(0o755)
     archive.write_bytes(b"the one before")
     with pytest.raises(ConfigurationError, match=r"made no archive of Spark's classes: no room left.*JAVA_HOME"):
         dump(str(java), "", tmp_path / "classes", archive)
+    assert (tmp_path / "classes.jsa").read_text() == "half of it\n"
     assert archive.read_bytes() == b"the one before"
