@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from benchmarks.dataset import START_MS, Dataset, Parameters
 from benchmarks.scale.measurement import Figure, Measurement
-from benchmarks.scale.processes import in_fresh_process
-from benchmarks.scale.replays import Replays, typical
+from benchmarks.scale.processes import in_fresh_process, steps_in_fresh_process
+from benchmarks.scale.replays import NEIGHBOURS, Replays, typical
 from benchmarks.works import WORKS, job
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ _MINUTE_MS = 60_000
 class Growth(Measurement):
     """Each run in a process of its own, after one over an all but empty dataset, whose cost is subtracted.
 
+    What is compared takes turns, so that a machine which is now faster, now slower, is mostly the same for both.
+
     Attributes:
         records: The smaller number; the larger one is ten times that.
         partitions: The least number, which is doubled twice.
@@ -34,7 +38,7 @@ class Growth(Measurement):
         audited_commits: The last of a history with audits and reports, which take a second each.
         slice_records: Of a slice of the history, which is a minute of event time.
         steady_from: The slice that the last one is held against: windows close and state expires as fast as they come.
-        repeats: Of each run; the least counts.
+        rounds: Of all sizes of a dataset; the median of their ratios counts.
     """
 
     name: ClassVar[str] = "growth"
@@ -45,43 +49,35 @@ class Growth(Measurement):
     audited_commits: int = 100
     slice_records: int = 50
     steady_from: int = 30
-    repeats: int = 2
+    rounds: int = 3
 
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
-        small, large = (self._per_record(folder, n, self.partitions) for n in (self.records, 10 * self.records))
+        few = _Size(self.records, self.partitions)
+        # Of few records the cost of tasks, which is subtracted, would hide that of partitions.
+        many, doubled, doubled_twice = (_Size(10 * self.records, n * self.partitions) for n in (1, 2, 4))
+        costs = self._costs(folder, (few, many, doubled, doubled_twice))
         for work in WORKS:
-            us = {f"{self.records:,}, us": small[work], f"{10 * self.records:,}, us": large[work]}
-            name = f"{work}, CPU of a record among {10 * self.records:,}, against {self.records:,}"
-            yield Figure(name, large[work] / small[work], "times", at_most=1.2, details=us)
-        fewer = large  # of the smaller number the cost of tasks, which is subtracted, would hide what is asked for
-        for doubled in (2 * self.partitions, 4 * self.partitions):
-            more = self._per_record(folder, 10 * self.records, doubled)
+            name = f"{work}, CPU of a record among {many.records:,}, against {few.records:,}"
+            yield _against(name, costs[work], many, few, at_most=1.2)
+        for more, fewer in ((doubled, many), (doubled_twice, doubled)):
             for work in WORKS:
-                name = f"{work}, CPU of a record in {doubled} partitions, against {doubled // 2}"
-                us = {f"{doubled // 2}, us": fewer[work], f"{doubled}, us": more[work]}
-                yield Figure(name, more[work] / fewer[work], "times", at_most=1.1, details=us)
-            fewer = more
+                name = f"{work}, CPU of a record in {more.partitions} partitions, against {fewer.partitions}"
+                yield _against(name, costs[work], more, fewer, at_most=1.1)
         for last, is_audited in ((self.commits, False), (self.audited_commits, True)):
-            yield from self._history(folder / f"history-{last}", last, is_audited=is_audited)
+            yield self._history(folder / f"history-{last}", last, is_audited=is_audited)
 
-    def _per_record(self, folder: Path, records: int, partitions: int) -> dict[str, float]:
-        """CPU microseconds of a record, by work."""
-        data, empty = (folder / f"{n}-{partitions}" for n in (records, _EMPTY_RECORDS))
-        for path, number in ((data, records), (empty, _EMPTY_RECORDS)):
-            if not path.exists():
-                in_fresh_process(partial(Dataset.generate, path, Parameters(records=number, partitions=partitions)))
-        costs = {}
-        for work in WORKS:
-            runs = [in_fresh_process(_cpu_seconds, work, data, empty, folder / "run") for _ in range(self.repeats)]
-            full, base = (min(seconds) for seconds in zip(*runs, strict=True))
-            datasets = Dataset.open(data), Dataset.open(empty)
-            number, fewer = (WORKS[work].records(dataset) for dataset in datasets)
-            costs[work] = (full - base) / (number - fewer) * 1e6
-        return costs
+    def _costs(self, folder: Path, sizes: tuple[_Size, ...]) -> dict[str, list[dict[_Size, float]]]:
+        """CPU microseconds of a record by work, round and size; the sizes of a round come one after the other."""
+        for size in {*sizes, *map(_empty, sizes)}:
+            in_fresh_process(partial(Dataset.generate, folder / str(size), Parameters(**size._asdict())))
+        return {
+            work: [{size: _microseconds(work, folder, size) for size in sizes} for _ in range(self.rounds)]
+            for work in WORKS
+        }
 
-    def _history(self, folder: Path, last: int, *, is_audited: bool) -> Iterator[Figure]:
-        """All phases of the last slice against those of an early one."""
+    def _history(self, folder: Path, last: int, *, is_audited: bool) -> Figure:
+        """All phases of the last slice against those of an early one of another warehouse, which take turns."""
         parameters = Parameters(
             records=self.slice_records * (last + 1),
             records_per_second=self.slice_records / 60,
@@ -90,18 +86,54 @@ class Growth(Measurement):
             rate_minutes=60,
         )
         in_fresh_process(partial(Dataset.generate, folder / "data", parameters))
-        costs = in_fresh_process(_phases, folder, last, is_audited)
-        begin, end = (typical(costs, around) for around in (self.steady_from, last))
+        in_turn = min(NEIGHBOURS, self.steady_from)
+        with (
+            steps_in_fresh_process(_phases, folder / "data", folder / "short", is_audited) as short,
+            steps_in_fresh_process(_phases, folder / "data", folder / "long", is_audited) as long,
+        ):
+            early = [short() for _ in range(self.steady_from - in_turn)]
+            late = [long() for _ in range(last - in_turn)]
+            for _ in range(in_turn):
+                early.append(short())
+                late.append(long())
+        begin, end = typical(early, self.steady_from), typical(late, last)
         kind = "with audit and report" if is_audited else "without audit and report"
-        details = {f"{phase}, ms": f"{begin[phase] * 1000:.1f} -> {end[phase] * 1000:.1f}" for phase in begin}
-        ratio = sum(end.values()) / sum(begin.values())
-        yield Figure(
+        return Figure(
             f"CPU of slice {last:,}, against slice {self.steady_from}, {kind}",
-            ratio,
+            sum(end.values()) / sum(begin.values()),
             "times",
             at_most=1.2,
-            details=details,
+            details={f"{phase}, ms": f"{begin[phase] * 1000:.1f} -> {end[phase] * 1000:.1f}" for phase in begin},
         )
+
+
+class _Size(NamedTuple):
+    """Of a dataset; as text, the name of its folder."""
+
+    records: int
+    partitions: int
+
+    def __str__(self) -> str:
+        return f"{self.records}-{self.partitions}"
+
+
+def _empty(size: _Size) -> _Size:
+    """All but empty, in as many partitions."""
+    return size._replace(records=_EMPTY_RECORDS)
+
+
+def _against(name: str, rounds: list[dict[_Size, float]], one: _Size, other: _Size, *, at_most: float) -> Figure:
+    """The median of the rounds' ratios."""
+    details = {f"{size.records:,} in {size.partitions}, us": median(us[size] for us in rounds) for size in (other, one)}
+    return Figure(name, median(us[one] / us[other] for us in rounds), "times", at_most=at_most, details=details)
+
+
+def _microseconds(work: str, folder: Path, size: _Size) -> float:
+    """Of a record."""
+    data, empty = folder / str(size), folder / str(_empty(size))
+    full_seconds, base_seconds = in_fresh_process(_cpu_seconds, work, data, empty, folder / "run")
+    records, fewer = (WORKS[work].records(Dataset.open(dataset)) for dataset in (data, empty))
+    return (full_seconds - base_seconds) / (records - fewer) * 1e6
 
 
 def _cpu_seconds(work: str, data: Path, empty: Path, folder: Path) -> tuple[float, float]:
@@ -114,11 +146,11 @@ def _cpu_seconds(work: str, data: Path, empty: Path, folder: Path) -> tuple[floa
     return full, base
 
 
-def _phases(folder: Path, last: int, is_audited: bool) -> list[dict[str, float]]:
+def _phases(data: Path, folder: Path, is_audited: bool) -> Iterator[dict[str, float]]:
     """CPU seconds of each phase, by commit."""
-    replays = Replays(folder, job("W4"), Dataset.open(folder / "data"), is_audited=is_audited)
-    done = (replays.run(until_ms=START_MS + n * _MINUTE_MS) for n in range(1, last + 1))
-    return [_by_phase(one) for one in done]
+    replays = Replays(folder, job("W4"), Dataset.open(data), is_audited=is_audited)
+    for number in itertools.count(1):
+        yield _by_phase(replays.run(until_ms=START_MS + number * _MINUTE_MS))
 
 
 def _by_phase(done: Slice) -> dict[str, float]:

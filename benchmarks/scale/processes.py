@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ from benchmarks.sampling import Sampling
 from spark_jobs.imports import importing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _SAMPLE_SECONDS = 0.01
+
+_begun: list[Iterator[Any]] = []
+"""In a process of `steps_in_fresh_process`: its one generator."""
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -21,6 +25,28 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=spawn, initializer=_import_engine) as executor:
         return executor.submit(function, *arguments).result()
+
+
+@contextmanager
+def steps_in_fresh_process(function: Callable[..., Iterator[Any]], *arguments: Any) -> Iterator[Callable[[], Any]]:
+    """A generator of a module in a new interpreter, as `in_fresh_process`; each call of what this gives is a step.
+
+    Two that are compared can take turns so: a machine that is now faster, now slower, is mostly the same for both.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        max_workers=1, mp_context=spawn, initializer=_begin, initargs=(function, *arguments)
+    ) as executor:
+        yield lambda: executor.submit(_step).result()
+
+
+def _begin(function: Callable[..., Iterator[Any]], *arguments: Any) -> None:
+    _import_engine()
+    _begun.append(function(*arguments))
+
+
+def _step() -> Any:
+    return next(_begun[0])
 
 
 def _import_engine() -> None:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from statelib.manifests import Plan
 
 
-_NEIGHBOURS = 9
+NEIGHBOURS = 9
+"""Slices that `typical` looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,5 +182,5 @@ class Replays:
 
 def typical(figures: Sequence[Mapping[str, float]], around: int) -> dict[str, float]:
     """The median of each phase's figure over the slices up to number ``around``, from 1."""
-    chosen = figures[max(around - _NEIGHBOURS, 1) : around]
+    chosen = figures[max(around - NEIGHBOURS, 1) : around]
     return {phase: median(figure[phase] for figure in chosen) for phase in chosen[0]}

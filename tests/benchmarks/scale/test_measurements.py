@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 from benchmarks.dataset import Dataset, Parameters
-from benchmarks.scale.growth import Growth, _cpu_seconds
+from benchmarks.scale.growth import Growth, _against, _cpu_seconds, _Size
 from benchmarks.scale.kept_keys import KeptKeys
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.object_store import ObjectStore
-from benchmarks.scale.processes import PeakMemory, in_fresh_process
+from benchmarks.scale.processes import PeakMemory, in_fresh_process, steps_in_fresh_process
 from benchmarks.scale.slices import _hours
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
@@ -72,7 +74,7 @@ def test_an_hour_reads_from_its_state(tmp_path) -> None:
 
 
 def test_the_history_is_measured_by_phase(tmp_path) -> None:
-    (figure,) = Growth(slice_records=10, steady_from=3)._history(tmp_path / "history", 5, is_audited=False)
+    figure = Growth(slice_records=10, steady_from=3)._history(tmp_path / "history", 5, is_audited=False)
     assert figure.value > 0
     phases = ("plan", "replay", "audit", "commit", "publish", "maintain")
     assert list(figure.details) == [f"{phase}, ms" for phase in phases]
@@ -87,6 +89,20 @@ def test_requests_are_counted_by_phase_and_answered_late(tmp_path) -> None:
             assert cost.requests > 0
             assert cost.wall_seconds > 0.005
     assert sum(cost.requests for cost in slices[1].phases.values()) < 200
+
+
+def test_what_is_compared_takes_turns() -> None:
+    with steps_in_fresh_process(itertools.count, 1) as one, steps_in_fresh_process(itertools.count, 7, 2) as other:
+        assert [step() for step in (one, other, one, other, other)] == [1, 7, 2, 9, 11]
+
+
+def test_sizes_are_compared_within_a_round() -> None:
+    """The machine of the second is half as fast; the third's other run was disturbed."""
+    few, many = _Size(1_000, 2), _Size(1_000, 4)
+    rounds = [{few: 1.0, many: 1.05}, {few: 2.0, many: 2.1}, {few: 3.0, many: 1.0}]
+    figure = _against("", rounds, many, few, at_most=1.1)
+    assert figure.value == 1.05
+    assert figure.details == {"1,000 in 2, us": 2.0, "1,000 in 4, us": 1.05}
 
 
 def test_a_record_costs_what_the_whole_costs_more_than_the_small_dataset(tmp_path) -> None:
