@@ -3,7 +3,8 @@
 A writer of Parquet keeps statistics of each column in each row group: how many values are missing, the least of the
 others and the greatest. A condition on one column that some row meets only if the least value does, the greatest, a
 missing one or NaN can be asked of these few values instead of the rows; where none of them meets it, no row does, and
-the column need not be read.
+the column need not be read. Of some columns the writer says only how many values are missing; that is enough for a
+condition that asks nothing else.
 
 A footer is as true as the code that wrote it, and as whole as the file's bytes: only ask it of files that this run has
 written, and whose bytes have been compared with what was written (``check_bytes`` of `open_staged`).
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from spark_jobs.frames import PARTITION
+from statelib.topics.encodings import missing_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +56,19 @@ def bounds_of(parquet: pq.ParquetFile, column: Column, partition: int) -> pa.Tab
                 return None
             values += [statistics.min_raw, statistics.max_raw]
     return _table(column, values)
+
+
+def presence_of(parquet: pq.ParquetFile, column: Column) -> pa.Table | None:
+    """Whether values of a column are missing, and whether some are there, of strings or bytes without bounds.
+
+    Returns:
+        Under its flat name null if one is missing, and some value if one is there. None: the file does not say.
+    """
+    missing = missing_values(parquet.metadata, column.dotted)
+    if missing is None or _type_of(parquet.schema_arrow, column.path) != column.type:
+        return None
+    values = [None] * bool(missing) + [b""] * (missing < parquet.metadata.num_rows)
+    return pa.table({column.name: pa.array(values, pa.binary()).cast(column.type)})
 
 
 def _table(column: Column, values: Sequence[Any]) -> pa.Table:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs.bounds import bounds_of
+from spark_jobs.bounds import bounds_of, presence_of
 from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_staged
 from statelib.errors import CorruptedDataError
 from statelib.kernels.counting import repeated_numbers
@@ -112,6 +112,8 @@ class Scan:
             if condition.is_bounded and file.sha256 is not None:
                 (column,) = self._named(condition.columns)
                 bounds = bounds_of(parquet, column, file.partition)
+                if bounds is None and condition.is_of_presence:
+                    bounds = presence_of(parquet, column)
             if bounds is None or len(bounds.filter(condition.expression)):
                 left.append(condition)
         return left

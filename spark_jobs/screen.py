@@ -31,11 +31,13 @@ class Condition:
     """Rows fail that meet ``expression``, on ``columns``.
 
     ``is_bounded``: if a row meets it then the least value of its one column does, the greatest, a missing one or NaN.
+    ``is_of_presence``: and of values that are neither missing nor NaN any one does.
     """
 
     expression: pc.Expression
     columns: tuple[str, ...]
     is_bounded: bool
+    is_of_presence: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,8 @@ def screen_of(checks: Iterable[Check], schema: pa.Schema) -> tuple[Screen, list[
         if isinstance(looks_for, Unique):
             unique.append(looks_for)
         else:
-            columns, is_bounded = tuple(_columns_of(check)), _KINDS[check.type] in _BOUNDED
-            failing += [Condition(expression, columns, is_bounded) for expression in looks_for]
+            kind, columns = _KINDS[check.type], tuple(_columns_of(check))
+            failing += [Condition(found, columns, kind in _BOUNDED, kind in _OF_PRESENCE) for found in looks_for]
     return Screen(tuple(failing), tuple(dict.fromkeys(unique))), screened, whole
 
 
@@ -215,5 +217,6 @@ _KINDS: dict[str, Callable[..., list[pc.Expression] | Unique]] = {
     "expect_column_values_to_be_unique": _unique,
     "expect_compound_columns_to_be_unique": _compound_unique,
 }
-_BOUNDED = (_not_null, _null, _between)
+_OF_PRESENCE = (_not_null, _null)
+_BOUNDED = (*_OF_PRESENCE, _between)
 _COMPARING = (_in_set, _not_in_set, _between, _pair_equal, _pair_greater)

@@ -49,6 +49,13 @@ class KeyColumn:
             self._plain = self._encoded.dictionary_decode()
         return self._plain
 
+    @property
+    def compact(self) -> pa.Array:
+        """As they come, but plain if encoded ones bring more keys than there are records: a few out of many."""
+        if isinstance(self._encoded, pa.DictionaryArray) and len(self._encoded.dictionary) > len(self):
+            return self.plain
+        return self._encoded
+
     def take(self, chosen: pa.Array) -> KeyColumn:
         """The keys at the indices ``chosen`` (int64)."""
         return KeyColumn(self._encoded.take(chosen))

@@ -36,6 +36,14 @@ def test_an_encoded_column_is_as_a_plain_one(values, kind, random):
     assert column.slice(1, 3).plain.equals(plain.slice(1, 3).plain)
 
 
+def test_a_few_keys_out_of_many_are_plain() -> None:
+    many = encoded([f"k{n}" for n in range(10)] * 2, pa.string())
+    assert many.compact.equals(many.plain.dictionary_encode())
+    few = many.slice(0, 9)
+    assert few.compact.to_pylist() == [f"k{n}" for n in range(9)]
+    assert few.compact.type == pa.string()
+
+
 @given(st.lists(keys, min_size=1), st.data())
 def test_columns_are_joined_whatever_they_are(parts, data):
     columns = [

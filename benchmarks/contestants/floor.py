@@ -74,7 +74,6 @@ def main(work: str, dataset: str, output: str) -> None:
             numbered,
             Path(output) / "answer.parquet",
             row_group_size=_ROW_GROUP_ROWS,
-            compression="zstd",
             write_page_checksum=True,
             **column_encodings(numbered),
         )

@@ -74,6 +74,7 @@ Int32s = _array(types.int32, readonly=True)
 Int64s = _array(types.int64, readonly=True)
 BytesOut = _array(types.uint8, readonly=False)
 BoolsOut = _array(types.boolean, readonly=False)
+Int32sOut = _array(types.int32, readonly=False)
 Int64sOut = _array(types.int64, readonly=False)
 UInt64sOut = _array(types.uint64, readonly=False)
 

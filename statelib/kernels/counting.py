@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.kernels.compiled import Int64s, Int64sOut, compiled, i64, nothing
+from statelib.kernels.compiled import Int32s, Int32sOut, Int64s, Int64sOut, compiled, i64, nothing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +48,28 @@ def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
     places = np.full(2 << len(values).bit_length(), _EMPTY)
     found, number = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
     return found[: _number(values, places, found, number)], number
+
+
+@compiled(i64(Int32s, Int32sOut, Int32sOut, Int32sOut))
+def _renumber(
+    numbers: NDArray[np.int32], new: NDArray[np.int32], found: NDArray[np.int32], renumbered: NDArray[np.int32]
+) -> int:
+    """Fills ``renumbered``, and ``found`` as far as there are any; ``new``: by number `_EMPTY`."""
+    known: int = i64(0)
+    for i in range(len(numbers)):
+        number = numbers[i]
+        if new[number] == _EMPTY:
+            new[number] = known
+            found[known] = number
+            known += 1
+        renumbered[i] = new[number]
+    return known
+
+
+def renumber(numbers: NDArray[np.int32], bound: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """As `distinct`, for numbers from 0 to less than ``bound`` (of the magnitude of n, or less); all int32."""
+    found, renumbered = np.empty(min(bound, len(numbers)), np.int32), np.empty(len(numbers), np.int32)
+    return found[: _renumber(numbers, np.full(bound, _EMPTY, np.int32), found, renumbered)], renumbered
 
 
 @compiled(i64(Int64s, Int64sOut, Int64sOut))

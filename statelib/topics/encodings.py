@@ -1,56 +1,98 @@
 """How the Parquet columns of a topic's file are encoded: by what its first records are like.
 
 A dictionary is worth its while where the first values come twice on average; elsewhere it would be built, and thrown
-away. Whole numbers and times without one are delta-encoded: smaller, and a third of the work to read. Offsets
-and timestamps always are. Ids that are chosen at random (UUIDs, digests) have their lengths apart from their bytes:
-between the bytes they would be what little there is to compress, which takes the compressor half as long again. Texts
-that have something in common are better off with the lengths where they are. What lies in lists and maps is taken to
-repeat.
+away. Whole numbers and times are delta-encoded unless a dictionary takes less room: to write that is half the work, and
+to read a third. Offsets and timestamps always are. Ids that are chosen at random (UUIDs, digests) have their lengths
+apart from their bytes: between the bytes they would be what little there is to compress, which takes the compressor
+half as long again. Texts that have something in common are better off with the lengths where they are. What lies in
+lists and maps is taken to repeat.
+
+Pages are compressed with zstd, but not those of differences that it would leave as long as they are.
+
+The least and the greatest value are left out where one row group's are as good as another's, for strings and bytes that
+repeat or are chosen at random: to find them takes as long as to encode them. With them Parquet leaves out how many are
+missing, so the footer's metadata has that (`MISSING`, JSON)::
+
+    {"key": 0, "value.id": 17}
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from statelib.topics.stored_keys import with_plain_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow.parquet as pq
+    from numpy.typing import NDArray
 
+MISSING = b"hindstream.missing"
+"""The key of the metadata; other contents would get another key."""
 _FIRST_ROWS = 8_192
 _DELTA_ENCODED = ("offset", "timestamp")
 _DELTA = "DELTA_BINARY_PACKED"
 _LENGTHS_APART = "DELTA_LENGTH_BYTE_ARRAY"
 _COMPRESSED_RANDOM_SHARE = 0.45
 """Random hexadecimal digits are compressed to half of their length, not to less."""
+_COMPRESSED_SHARE = 0.95
+"""Of what is not compressed more than that, pages are left alone."""
+_MINIBLOCKS, _MINIBLOCK = 4, 32
+_BLOCK = _MINIBLOCKS * _MINIBLOCK
+"""How DELTA_BINARY_PACKED is laid out by Arrow: numbers of a block share a least difference, of a miniblock a width."""
+_PAGE_BYTES, _LEAST_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 1 << 10, 1 << 13
 _DICTIONARY_BYTES = 1 << 20
 _INDEX_BYTES = 4
 _ROWS_WORTH_A_BATCH = 1 << 12
 
 
 def column_encodings(records: pa.Table) -> dict[str, Any]:
-    """The parameters ``use_dictionary`` and ``column_encoding`` of `pyarrow.parquet.ParquetWriter`.
+    """How `pyarrow.parquet.ParquetWriter` is to encode columns, as its parameters.
 
     Args:
         records: The first of the file.
+
+    Returns:
+        ``use_dictionary``, ``column_encoding``, ``compression``, ``write_statistics``.
     """
     repeating: list[str] = []
     encodings: dict[str, str] = {}
-    first = records.slice(0, _FIRST_ROWS)
+    compression: dict[str, str] = {}
+    with_bounds: list[str] = []
+    first = with_plain_keys(records.slice(0, _FIRST_ROWS))
     for name, column in zip(first.column_names, first.columns, strict=True):
-        for leaf, values in _leaves(name, column.combine_chunks()):
-            if leaf in _DELTA_ENCODED:
+        for leaf, values in leaves(name, column.combine_chunks()):
+            if leaf in _DELTA_ENCODED or (values is not None and _is_smaller_with_deltas(values)):
                 encodings[leaf] = _DELTA
             elif values is None or len(values) >= 2 * len(values.unique()):
                 repeating.append(leaf)
-            elif _is_delta_encodable(values.type):
-                encodings[leaf] = _DELTA
             elif _are_random(values):
                 encodings[leaf] = _LENGTHS_APART
-    return {"use_dictionary": repeating, "column_encoding": encodings}
+            is_packed = encodings.get(leaf) == _DELTA and len(first) == _FIRST_ROWS
+            compression[leaf] = "none" if is_packed and not _is_compressible(values) else "zstd"
+            is_alike = values is not None and _is_text(values.type) and (leaf in encodings or leaf in repeating)
+            if not is_alike:
+                with_bounds.append(leaf)
+    return {
+        "use_dictionary": repeating,
+        "column_encoding": encodings,
+        "compression": compression,
+        "write_statistics": with_bounds,
+    }
+
+
+def rows_at_once(rows: int, payload: int) -> int:
+    """How many rows Parquet's writer takes at once, where ``rows`` have ``payload`` bytes.
+
+    The more the better, but it ends a page, which is to have a mebibyte, only between two of its batches.
+    """
+    return min(max(_PAGE_BYTES * rows // max(payload, 1), _LEAST_AT_ONCE), _MOST_AT_ONCE)
 
 
 def has_encoded_keys(metadata: pq.FileMetaData) -> bool:
@@ -75,16 +117,22 @@ def has_encoded_keys(metadata: pq.FileMetaData) -> bool:
     )
 
 
+def missing_values(metadata: pq.FileMetaData, leaf: str) -> int | None:
+    """How many values of a column without bounds are missing; None: the file does not say."""
+    said: dict[str, int] = json.loads((metadata.metadata or {}).get(MISSING, b"{}"))
+    return said.get(leaf)
+
+
 def leaf_columns(schema: pa.Schema) -> list[str]:
     """The names of the Parquet columns of ``schema``, such as ``value.amount`` or ``headers.list.element.key``."""
     return [leaf for field in schema for leaf in _leaves_of_type(field.name, field.type)]
 
 
-def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array | None]]:
+def leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array | None]]:
     """The names of a column's Parquet columns, each with its values; those in lists and maps without."""
     if pa.types.is_struct(array.type):
         for field, values in zip(array.type, array.flatten(), strict=True):
-            yield from _leaves(f"{path}.{field.name}", values)
+            yield from leaves(f"{path}.{field.name}", values)
     elif pa.types.is_nested(array.type):
         yield from ((leaf, None) for leaf in _leaves_of_type(path, array.type))
     else:
@@ -104,14 +152,45 @@ def _leaves_of_type(path: str, type_: pa.DataType) -> Iterator[str]:
         yield path
 
 
-def _is_delta_encodable(type_: pa.DataType) -> bool:
-    """Whether Parquet holds values of this type as whole numbers of 32 or 64 bits."""
-    return bool(pa.types.is_integer(type_) or pa.types.is_timestamp(type_) or pa.types.is_date(type_))
+def _is_smaller_with_deltas(values: pa.Array) -> bool:
+    """Whether Parquet holds these as whole numbers, and differences take no more room than a dictionary and indices."""
+    type_ = values.type
+    if not (pa.types.is_integer(type_) or pa.types.is_timestamp(type_) or pa.types.is_date(type_)):
+        return False
+    numbers = values.drop_null().view(f"int{type_.bit_width}").to_numpy()
+    if len(numbers) == 0:
+        return False
+    distinct = len(np.unique(numbers))
+    dictionary_bits = distinct * max(type_.bit_width, 32) + len(numbers) * (distinct - 1).bit_length()
+    return bool(_delta_bits(numbers) <= dictionary_bits)
+
+
+def _delta_bits(numbers: NDArray[np.signedinteger[Any]]) -> float:
+    """What the differences of at least one number take: in each block as far as they are above the least of them.
+
+    All numbers of a miniblock have the width of its largest one.
+    """
+    differences = np.diff(numbers.astype(np.float64))  # exact enough, and nothing overflows
+    if len(differences) == 0:
+        return 0.0
+    padded = np.pad(differences, (0, -len(differences) % _BLOCK), mode="edge").reshape(-1, _MINIBLOCKS, _MINIBLOCK)
+    above_least = padded.max(axis=2) - padded.min(axis=(1, 2))[:, None]
+    return float(_MINIBLOCK * np.ceil(np.log2(above_least + 1)).sum())
+
+
+def _is_compressible(numbers: pa.Array) -> bool:
+    """Whether it is worth while to compress the differences of these."""
+    described: list[pq.FileMetaData] = []
+    table = pa.table({"": numbers})
+    options = {"use_dictionary": False, "column_encoding": {"": _DELTA}, "write_statistics": False}
+    pq.write_table(table, pa.BufferOutputStream(), compression="zstd", metadata_collector=described, **options)
+    column = described[0].row_group(0).column(0)
+    return bool(column.total_compressed_size < _COMPRESSED_SHARE * column.total_uncompressed_size)
 
 
 def _are_random(values: pa.Array) -> bool:
     """Whether these are strings or bytes of one length that cannot be compressed to what ids count up in."""
-    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+    if not _is_text(values.type):
         return False
     lengths = pc.min_max(pc.binary_length(values)).as_py()
     if not lengths["max"] or lengths["min"] != lengths["max"]:
@@ -119,3 +198,7 @@ def _are_random(values: pa.Array) -> bool:
     joined = b"".join(values.cast(pa.binary()).drop_null().to_pylist())
     compressed = pa.compress(joined, codec="zstd", asbytes=True)
     return len(compressed) > _COMPRESSED_RANDOM_SHARE * len(joined)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))

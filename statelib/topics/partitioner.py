@@ -34,11 +34,15 @@ def partition_for(keys: pa.Array, partitions: int, *, null_keys_before: int = 0)
     Returns:
         int32, 0 to ``partitions - 1``.
     """
-    chosen = (hash_keys(keys) & _POSITIVE) % partitions
+    chosen: NDArray[np.int32]
+    if isinstance(keys, pa.DictionaryArray) and len(keys.dictionary):
+        chosen = partition_for(keys.dictionary, partitions)[indices_of(keys)]
+    else:
+        chosen = ((hash_keys(keys) & _POSITIVE) % partitions).astype(np.int32)
     if keys.null_count:
         missing = np.flatnonzero(keys.is_null().to_numpy(zero_copy_only=False))
         chosen[missing] = (null_keys_before + np.arange(len(missing))) % partitions
-    return chosen.astype(np.int32)
+    return chosen
 
 
 def hash_keys(keys: pa.Array) -> NDArray[np.int64]:

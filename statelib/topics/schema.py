@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError
+from statelib.topics.stored_keys import KEY, is_encoded_as
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +94,8 @@ def _storable_scalar(type_: pa.DataType) -> pa.DataType | None:
 def conform(records: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
     """The records with exactly the columns of ``schema``: put in order, cast without loss, missing headers null.
 
+    Keys that are encoded as files can take them over stay so.
+
     Raises:
         ConfigurationError: A column is missing or unknown, or does not fit its type.
     """
@@ -106,11 +109,11 @@ def conform(records: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
         _cast(records.column(field.name), field) if field.name in names else pa.nulls(records.num_rows, field.type)
         for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, names=schema.names)
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    if column.type.equals(field.type):
+    if column.type.equals(field.type) or (field.name == KEY and is_encoded_as(column.type, field.type)):
         return column
     try:
         return column.cast(field.type)

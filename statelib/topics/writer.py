@@ -6,13 +6,14 @@ A file is named after its first record, as Kafka's log segments are, and after t
 
 Nobody sees it until it is committed, and what an attempt leaves behind disturbs nobody. Equal records give equal bytes,
 however they were handed over: settings are fixed, and where a row group or a file ends depends on the records alone.
-Pages are compressed with zstd and carry checksums; the footer is sealed (`statelib.topics.footer`). A column gets a
+Pages are compressed and carry checksums; the footer is sealed (`statelib.topics.footer`). A column gets a
 dictionary if values repeat at the beginning of its file (`statelib.topics.encodings` has the others). A file has no
 column ``headers`` while no record has any; the first row group with some begins a file that has.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -24,10 +25,11 @@ import pyarrow.parquet as pq
 
 from statelib.errors import ConfigurationError, InternalError
 from statelib.storage.digests import DigestingOutput
-from statelib.topics.encodings import column_encodings
+from statelib.topics.encodings import MISSING, column_encodings, leaf_columns, leaves, rows_at_once
 from statelib.topics.files import ArchiveFile
 from statelib.topics.footer import SealingOutput
 from statelib.topics.schema import HEADERS_COLUMN, conform
+from statelib.topics.stored_keys import KEY, concat_records, with_encoded_keys, with_plain_keys
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -108,8 +110,9 @@ class PartitionWriter:
         """Adds records.
 
         Args:
-            records: Columns ``offset`` (int64, ascending, also from call to call), ``key``, ``value``, ``timestamp``
-                (a timestamp, or int64 milliseconds) and, if there are any, ``headers``, in any order.
+            records: Columns ``offset`` (int64, ascending, also from call to call), ``key`` (strings and bytes may be a
+                dictionary with int32 indices), ``value``, ``timestamp`` (a timestamp, or int64 milliseconds) and, if
+                there are any, ``headers``, in any order.
 
         Raises:
             ConfigurationError: A column is missing, unknown or of a type that the archive cannot hold.
@@ -119,7 +122,7 @@ class PartitionWriter:
             return
         conformed = conform(records, self._schema)
         self._check_offsets(conformed["offset"])
-        self._pending = pa.concat_tables([self._pending, conformed])
+        self._pending = concat_records([self._pending, conformed])
         while self._pending.num_rows >= self._block_rows:
             self._pending = self._pending.slice(self._take_blocks())
 
@@ -175,7 +178,7 @@ class PartitionWriter:
         if not self._row_group:
             return
         # One chunk a column: pages break where chunks do, and chunks are as the caller happened to hand them over.
-        records = pa.concat_tables(self._row_group).combine_chunks()
+        records = concat_records(self._row_group).combine_chunks()
         has_headers = self._has_headers or records[HEADERS_COLUMN].null_count < records.num_rows
         if self._file is not None and has_headers and not self._file.has_headers:
             self._end_file()
@@ -183,7 +186,7 @@ class PartitionWriter:
             first_offset = records["offset"][0].as_py()
             path = f"partition={self._partition}/{first_offset:020d}-{self._attempt}.parquet"
             first = records if has_headers else records.drop_columns(HEADERS_COLUMN)
-            self._file = _OpenFile(self._storage, path, self._partition, first)
+            self._file = _OpenFile(self._storage, path, self._partition, first, self._row_group_bytes)
             self._paths.append(path)
         self._file.add(records, self._row_group_bytes)
         self._row_group = []
@@ -200,8 +203,10 @@ class PartitionWriter:
 class _OpenFile:
     """The file that is being written, and what will be said of it."""
 
-    def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table) -> None:
-        """``first``: the first row group, which decides what columns there are and how they are encoded."""
+    def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table, payload: int) -> None:
+        """``first``: the first row group, of ``payload`` bytes; columns and their encodings are those that it wants."""
+        encodings = column_encodings(first)
+        self._with_keys = with_encoded_keys if KEY in encodings["use_dictionary"] else with_plain_keys
         self.rows = 0
         self.payload = 0
         self.has_headers = HEADERS_COLUMN in first.column_names
@@ -212,33 +217,37 @@ class _OpenFile:
         self._null_keys = 0
         self._null_values = 0
         self._columns = first.column_names
+        self._missing = dict.fromkeys(sorted({*leaf_columns(first.schema)} - {*encodings["write_statistics"]}), 0)
         self._output = DigestingOutput(storage.open_output(path))
         self._sealing = SealingOutput(self._output)
         self._parquet = pq.ParquetWriter(
             self._sealing,
-            first.schema,
+            self._with_keys(first).schema,
             version="2.6",
-            compression="zstd",
-            **column_encodings(first),
+            **encodings,
             write_page_checksum=True,
             store_schema=False,
+            write_batch_size=rows_at_once(first.num_rows, payload),
         )
 
     def add(self, records: pa.Table, payload: int) -> None:
         """Writes a row group, of which the file may have no headers only if there are none."""
-        self._parquet.write_table(records.select(self._columns), row_group_size=records.num_rows)
+        self._parquet.write_table(self._with_keys(records.select(self._columns)), row_group_size=records.num_rows)
         self.rows += records.num_rows
         self.payload += payload
         offsets = records["offset"]
         self._offsets += [offsets[0].as_py(), offsets[-1].as_py()]
         bounds = pc.min_max(records["timestamp"].cast(pa.int64()))
         self._timestamps += [bound for bound in bounds.as_py().values() if bound is not None]
+        self._count_missing(records)
         self._null_keys += records["key"].null_count
         self._null_values += records["value"].null_count
 
     def finish(self) -> ArchiveFile:
         """Ends the file and describes it."""
         self._sealing.hold()
+        if self._missing:
+            self._parquet.add_key_value_metadata({MISSING: json.dumps(self._missing)})
         self._parquet.close()
         self._sealing.end()
         self._output.close()
@@ -256,6 +265,14 @@ class _OpenFile:
             sha256=self._output.sha256,
         )
 
+    def _count_missing(self, records: pa.Table) -> None:
+        """Of the columns that have no statistics to say so."""
+        for name in {leaf.partition(".")[0] for leaf in self._missing}:
+            for chunk in records.column(name).chunks:
+                for leaf, values in leaves(name, chunk):
+                    if values is not None and leaf in self._missing:
+                        self._missing[leaf] += values.null_count
+
     def discard(self) -> None:
         """Closes what is open; the caller deletes the file."""
         self._parquet.close()
@@ -271,6 +288,9 @@ def payload_bytes(array: pa.Array) -> int:
     type_ = array.type
     if pa.types.is_struct(type_):
         return sum(payload_bytes(field) for field in array.flatten())
+    if pa.types.is_dictionary(type_):
+        lengths = pc.binary_length(array.dictionary).to_numpy()
+        return 4 * len(array) + int(lengths[array.indices.drop_null().to_numpy()].sum())
     if pa.types.is_map(type_):
         return payload_bytes(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))))
     if pa.types.is_list(type_):

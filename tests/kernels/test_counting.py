@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.counting import distinct, repeated_numbers, sort_by
+from statelib.kernels.counting import distinct, renumber, repeated_numbers, sort_by
 
 NUMBERS = st.one_of(
     st.integers(-3, 3), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 40).map(lambda n: n << 40)
@@ -20,6 +20,14 @@ def test_distinct_numbers_values_as_they_first_come(values: list[int]) -> None:
     found, number = distinct(np.array(values, np.int64))
     assert found.tolist() == list(dict.fromkeys(values))
     assert found[number].tolist() == values
+
+
+@given(st.lists(st.integers(0, 20), max_size=80), st.integers(21, 100))
+def test_renumber_does_the_same_for_small_numbers(numbers: list[int], bound: int) -> None:
+    found, number = renumber(np.array(numbers, np.int32), bound)
+    assert found.tolist() == list(dict.fromkeys(numbers))
+    assert found[number].tolist() == numbers
+    assert (found.dtype, number.dtype) == (np.int32, np.int32)
 
 
 @given(st.lists(NUMBERS, max_size=80))

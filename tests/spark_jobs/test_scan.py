@@ -86,7 +86,7 @@ VALUES = st.none() | st.fixed_dictionaries({
 })  # fmt: skip
 CHECKS = [
     *(check(NOT_NULL, column=name) for name in ("key", "value__n", "value__in__x", "value__in__s")),
-    *(check("column_values_to_be_null", column=name) for name in ("value__n", "value__in__x")),
+    *(check("column_values_to_be_null", column=name) for name in ("key", "value__n", "value__in__x", "value__in__s")),
     check(BETWEEN, column="value__n", min_value=-1, max_value=1, strict_max=True),
     check(BETWEEN, column="value__in__x", min_value=0),
     check(BETWEEN, column="value__in__s", max_value="a"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
@@ -29,6 +30,16 @@ def topic_records(offsets: Sequence[int], timestamps: Sequence[int | None] | Non
         },
         schema=SCHEMA,
     )
+
+
+def with_keys_encoded(records: pa.RecordBatch, *, backwards: bool = False) -> pa.RecordBatch:
+    """The same records, whose keys are a dictionary that has more than they need, in one order or the other."""
+    known = [f"key-{n}" for n in range(7)]
+    dictionary = pa.array(known[::-1] if backwards else known)
+    keys = records.column("key")
+    indices = pc.index_in(keys, dictionary)
+    encoded = pa.DictionaryArray.from_arrays(indices, dictionary)
+    return records.set_column(records.schema.get_field_index("key"), "key", encoded)
 
 
 def _value(offset: int) -> dict[str, Any] | None:

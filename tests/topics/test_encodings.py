@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import uuid
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from statelib.storage import Storage
-from statelib.topics.encodings import leaf_columns
+from statelib.topics.encodings import leaf_columns, missing_values, rows_at_once
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
 
@@ -26,6 +27,12 @@ def written_and_read(schema: pa.Schema, **columns: list[object]) -> tuple[pq.Fil
     (file,) = writer.close()
     content = pa.BufferReader(storage.get(file.path))
     return pq.read_metadata(content), pq.read_table(content)
+
+
+def column_of(metadata: pq.FileMetaData, leaf: str) -> pq.ColumnChunkMetaData:
+    group = metadata.row_group(0)
+    (column,) = (c for n in range(metadata.num_columns) if (c := group.column(n)).path_in_schema == leaf)
+    return column
 
 
 def test_leaf_columns_of_nested_types():
@@ -59,6 +66,67 @@ def test_encodings_follow_the_first_values():
 
 
 @pytest.mark.parametrize(
+    ("values", "encoding"),
+    [
+        (list(range(1_000, 2_000)), "DELTA_BINARY_PACKED"),
+        ([7] * 1_000, "DELTA_BINARY_PACKED"),
+        ([n * 7_919 % 1_009 for n in range(1_000)] * 3, "DELTA_BINARY_PACKED"),  # they repeat, yet need no more bits
+        ([(n * 7_919 % 31) << 40 for n in range(1_000)], "RLE_DICTIONARY"),
+        ([0] * 500 + [1 << 62, -(1 << 63)] + [0] * 500, "RLE_DICTIONARY"),
+        ([5], "DELTA_BINARY_PACKED"),
+        ([None, None], "RLE_DICTIONARY"),
+    ],
+)
+def test_whole_numbers_have_a_dictionary_where_that_is_smaller(values, encoding):
+    schema = topic_schema(pa.string(), pa.struct([("n", pa.int64())]))
+    metadata, read = written_and_read(schema, key=["k"] * len(values), value=[{"n": n} for n in values])
+    assert encoding in column_of(metadata, "value.n").encodings
+    assert [value["n"] for value in read["value"].to_pylist()] == values
+
+
+@pytest.mark.parametrize(("repeats_after", "is_compressed"), [(10_000, False), (64, True)])
+def test_differences_are_compressed_where_that_helps(repeats_after, is_compressed):
+    chance = random.Random(3)
+    delays = [chance.randrange(300) for _ in range(repeats_after)]
+    times = [1_700_000_000_000 + n * 60_000 + delays[n % repeats_after] for n in range(10_000)]
+    schema = topic_schema(pa.string(), pa.int64())
+    few, many = (
+        written(schema, key=["k"] * rows, value=[n % 5 for n in range(rows)], timestamp=times[:rows])
+        for rows in (1_000, 10_000)
+    )
+    assert column_of(few, "timestamp").compression == "ZSTD"  # too few to tell
+    assert column_of(many, "timestamp").compression == ("ZSTD" if is_compressed else "UNCOMPRESSED")
+    assert column_of(many, "key").compression == "ZSTD"
+
+
+def test_texts_that_are_alike_everywhere_have_no_bounds_but_a_count():
+    rows = 300
+    ids = [None if n % 3 == 0 else str(uuid.uuid5(uuid.NAMESPACE_URL, str(n))) for n in range(rows)]
+    types = [("id", pa.string()), ("time", pa.string()), ("few", pa.binary()), ("n", pa.int64())]
+    schema = topic_schema(pa.string(), pa.struct([*types, ("list", pa.list_(pa.string()))]))
+    value = [
+        None if n % 10 == 0 else {"id": id_, "time": f"{n:05d}", "few": b"x", "n": n, "list": ["y"]}
+        for n, id_ in enumerate(ids)
+    ]
+    metadata = written(schema, key=["k", None, "l"] * (rows // 3), value=value)
+    bounds = {
+        leaf: column_of(metadata, leaf).statistics is not None
+        for leaf in leaf_columns(metadata.schema.to_arrow_schema())
+    }
+    assert [leaf for leaf, has in bounds.items() if not has] == ["key", "value.id", "value.few"]
+    missing = {leaf: missing_values(metadata, leaf) for leaf in bounds}
+    without_id = sum(v is None or v["id"] is None for v in value)
+    assert missing == dict.fromkeys(bounds) | {"key": 100, "value.id": without_id, "value.few": 30}
+
+
+def test_rows_at_once_fill_a_page() -> None:
+    assert rows_at_once(100_000, 1_000_000) == 8_192
+    assert rows_at_once(1_000, 1_000 * 512) == 2_048
+    assert rows_at_once(10, 10 << 20) == 1_024
+    assert rows_at_once(10, 0) == 8_192
+
+
+@pytest.mark.parametrize(
     ("values", "is_random"),
     [
         ([str(uuid.uuid5(uuid.NAMESPACE_URL, str(n))) for n in range(1_000)], True),
@@ -74,8 +142,5 @@ def test_random_ids_have_their_lengths_apart(values, is_random):
     type_ = pa.array(values).type
     schema = topic_schema(pa.string(), pa.struct([("id", type_)]))
     metadata, read = written_and_read(schema, key=["k"] * len(values), value=[{"id": id_} for id_ in values])
-    (column,) = (
-        c for n in range(metadata.num_columns) if (c := metadata.row_group(0).column(n)).path_in_schema == "value.id"
-    )
-    assert ("DELTA_LENGTH_BYTE_ARRAY" in column.encodings) == is_random
+    assert ("DELTA_LENGTH_BYTE_ARRAY" in column_of(metadata, "value.id").encodings) == is_random
     assert [value["id"] for value in read["value"].to_pylist()] == values

@@ -53,7 +53,7 @@ def test_types_that_would_not_come_back_as_they_were(type_):
 def test_conform_orders_casts_and_fills_in_headers():
     records = pa.record_batch({
         "value": pa.array([1, None], pa.int32()),
-        "key": pa.array(["a", "a"]).dictionary_encode(),
+        "key": pa.array(["a", "a"], pa.large_string()),
         "offset": [5, 9],
         "timestamp": [-1, 1_700_000_000_000],
     })  # fmt: skip
@@ -63,6 +63,23 @@ def test_conform_orders_casts_and_fills_in_headers():
     assert table["timestamp"].cast(pa.int64()).to_pylist() == [-1, 1_700_000_000_000]
     assert table["headers"].to_pylist() == [None, None]
     assert table["value"].to_pylist() == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("keys", "stay_encoded"),
+    [
+        (pa.array(["a", None]).dictionary_encode(), True),
+        (pa.array([b"a", None]).dictionary_encode(), True),
+        (pa.array(["a", None], pa.dictionary(pa.int8(), pa.string())), False),
+        (pa.array(["a", None], pa.large_string()).dictionary_encode(), False),
+        (pa.array([1, None], pa.int64()).dictionary_encode(), False),
+    ],
+)
+def test_keys_stay_encoded_if_files_can_take_them_over(keys, stay_encoded):
+    schema = topic_schema(keys.type, pa.int64())
+    table = conform(pa.record_batch({"key": keys, "value": [1, 2], "offset": [5, 9], "timestamp": [1, 2]}), schema)
+    assert table["key"].type == (keys.type if stay_encoded else schema.field("key").type)
+    assert table["key"].to_pylist() == keys.to_pylist()
 
 
 def test_conform_casts_whole_values():
