@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EMPTY = -1
+_GROUP_VALUES = 1 << 13
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
@@ -95,11 +97,36 @@ def _collect_repeated(values: NDArray[np.int64], places: NDArray[np.int64], foun
     return again
 
 
+@compiled(nothing(Int64s, i64, Int64sOut, Int64sOut))
+def _group(values: NDArray[np.int64], bits: int, begin: NDArray[np.int64], grouped: NDArray[np.int64]) -> None:
+    """A counting sort by ``bits`` of a hash; ``begin``: zeros, two more than groups; afterwards where each ends."""
+    shift = np.uint64(64 - bits)
+    for value in values:
+        begin[i64((np.uint64(value) * _MULTIPLIER) >> shift) + 2] += 1
+    for n in range(2, len(begin)):
+        begin[n] += begin[n - 1]
+    for value in values:
+        group = i64((np.uint64(value) * _MULTIPLIER) >> shift) + 1
+        grouped[begin[group]] = value
+        begin[group] += 1
+
+
 def repeated_numbers(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64: those of ``values`` (int64[n]) that are there more than once, each once, ascending."""
-    found = np.empty(len(values), np.int64)
-    again = _collect_repeated(values, np.full(2 << len(values).bit_length(), _EMPTY), found)
-    return np.unique(found[:again])
+    """int64: those of ``values`` (int64[n]) that are there more than once, each once, ascending.
+
+    They are put into groups first, whose tables the processor's cache has room for.
+    """
+    bits = max((len(values) // _GROUP_VALUES).bit_length(), 1)
+    ends, grouped = np.zeros((1 << bits) + 2, np.int64), np.empty(len(values), np.int64)
+    _group(values, bits, ends, grouped)
+    most = int(np.diff(ends[:-1]).max())
+    places, found = np.empty(2 << most.bit_length(), np.int64), np.empty(most, np.int64)
+    again: list[NDArray[np.int64]] = []
+    for start, end in pairwise(ends[:-1]):
+        table = places[: 2 << int(end - start).bit_length()]
+        table.fill(_EMPTY)
+        again.append(found[: _collect_repeated(grouped[start:end], table, found)].copy())
+    return np.unique(np.concatenate(again))
 
 
 @compiled(nothing(Int64s, Int64s, Int64sOut, Int64sOut))
