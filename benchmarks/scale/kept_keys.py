@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.scale.replays import Slice
+    from statelib.job import Job
 
 _FOR_GOOD = timedelta(days=36_500)
 _HOUR_MS = 3_600_000
@@ -41,9 +42,13 @@ class KeptKeys:
         """The job, the first slice of which is committed: its keys are in the state, and all hours still to come."""
         data = folder / "data"
         in_fresh_process(partial(Dataset.generate, data, self._parameters()))  # leaves its memory behind
-        chosen = job(self.work, deduplication_interval=_FOR_GOOD)
-        replays = Replays(folder, chosen, Dataset.open(data), is_audited=is_audited)
+        replays = Replays(folder, self.job, Dataset.open(data), is_audited=is_audited)
         return replays, replays.run(until_ms=self.end_ms(0))
+
+    @property
+    def job(self) -> Job:
+        """What is run."""
+        return job(self.work, deduplication_interval=_FOR_GOOD)
 
     def end_ms(self, hour: float) -> int:
         """Where the slice of the hour with this number (from 1) ends; 0: the first slice."""

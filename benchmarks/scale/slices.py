@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
+from benchmarks.scale.fresh import seconds_of_slice, seconds_of_spark
 from benchmarks.scale.kept_keys import KeptKeys
 from benchmarks.scale.measurement import Figure, Measurement
 from benchmarks.scale.processes import in_fresh_process
@@ -54,6 +55,7 @@ class Slices(Measurement):
             cpu = {f"{name}, CPU s": h.task_cpu_seconds for name, h in (("all keys", large), ("a tenth", small))}
             ratio = large.task_cpu_seconds / small.task_cpu_seconds
             yield Figure(f"CPU of the task for ten times the keys: {size}", ratio, "times", at_most=1.5, details=cpu)
+            yield self._fresh(work, size, folder / f"{work}-fresh")
             share = (large.read_bytes - small.read_bytes) / (large.state_bytes - small.state_bytes)
             read = {
                 f"{name} {what}, MB": size_bytes / 1e6
@@ -63,6 +65,24 @@ class Slices(Measurement):
             name = f"bytes more that are read, of those that ten times the keys add to the state: {size}"
             # New ids are not in the state, which filters know; campaigns lie scattered over most of a table's blocks.
             yield Figure(name, share, at_most=0.5 if work == "W1" else None, details=read)
+
+    def _fresh(self, work: str, size: str, folder: Path) -> Figure:
+        """The same in processes of their own, in turn with some that only start Spark."""
+        kept = KeptKeys(work, self.keys, self.records, self.repeats)
+        in_fresh_process(_begin, kept, folder)
+        pairs = [
+            (seconds_of_slice(kept, hour, folder), seconds_of_spark(folder)) for hour in range(1, self.repeats + 1)
+        ]
+        whole, spark = (median(seconds) for seconds in zip(*pairs, strict=True))
+        more = median(whole - spark for whole, spark in pairs)
+        details = {"whole process, s": whole, "Spark alone, s": spark}
+        return Figure(
+            f"a process of its own, beyond one that only starts Spark: {size}", more, "s", at_most=3, details=details
+        )
+
+
+def _begin(kept: KeptKeys, folder: Path) -> None:
+    kept.begin(folder)
 
 
 def _hours(work: str, keys: int, records: int, repeats: int, folder: Path) -> _Hours:

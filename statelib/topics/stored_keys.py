@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
-from statelib.kernels.counting import renumber
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +50,8 @@ def with_encoded_keys(records: pa.Table) -> pa.Table:
 
 def _renumbered(keys: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same keys, those of the dictionary that are there, as they first come."""
+    from statelib.kernels.counting import renumber  # noqa: PLC0415 - numba, which readers of topics do without
+
     found, number = renumber(keys.indices.drop_null().to_numpy(), len(keys.dictionary))
     indices = pa.array(number)
     if keys.null_count:

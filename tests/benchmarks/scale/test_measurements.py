@@ -10,9 +10,11 @@ from benchmarks.scale.kept_keys import KeptKeys
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.processes import PeakMemory, in_fresh_process, steps_in_fresh_process
-from benchmarks.scale.slices import _hours
+from benchmarks.scale.slices import Slices, _hours
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
+from statelib.commits import CommitLog
+from statelib.storage import Storage
 
 MIB = 1 << 20
 
@@ -71,6 +73,12 @@ def test_an_hour_reads_from_its_state(tmp_path) -> None:
     assert set(hours.phases) == {"plan", "replay", "audit", "commit", "publish", "maintain", "report"}
     assert hours.read_bytes > 0
     assert hours.state_bytes > 0
+
+
+def test_a_fresh_process_takes_longer_than_spark_alone(tmp_path) -> None:
+    figure = Slices(keys=500, records=20, repeats=1)._fresh("W1", "few", tmp_path)
+    assert 0 < figure.value < figure.details["whole process, s"]
+    assert CommitLog(Storage(str(tmp_path / "warehouse")), "W1").head_number() == 2
 
 
 def test_the_history_is_measured_by_phase(tmp_path) -> None:
