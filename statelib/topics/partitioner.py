@@ -35,8 +35,9 @@ def partition_for(keys: pa.Array, partitions: int, *, null_keys_before: int = 0)
         int32, 0 to ``partitions - 1``.
     """
     chosen: NDArray[np.int32]
-    if isinstance(keys, pa.DictionaryArray) and len(keys.dictionary):
-        chosen = partition_for(keys.dictionary, partitions)[indices_of(keys)]
+    if isinstance(keys, pa.DictionaryArray):
+        of_keys = partition_for(keys.dictionary, partitions) if len(keys.dictionary) else np.zeros(1, np.int32)
+        chosen = of_keys[indices_of(keys)]
     else:
         chosen = ((hash_keys(keys) & _POSITIVE) % partitions).astype(np.int32)
     if keys.null_count:
@@ -49,13 +50,8 @@ def hash_keys(keys: pa.Array) -> NDArray[np.int64]:
     """Murmur2 of each key as an unsigned 32-bit number; meaningless for a null.
 
     Args:
-        keys: As for `partition_for`.
+        keys: As for `partition_for`, but no dictionary.
     """
-    if isinstance(keys, pa.DictionaryArray):
-        if len(keys.dictionary) == 0:
-            return np.zeros(len(keys), np.int64)
-        of_records: NDArray[np.int64] = hash_keys(keys.dictionary)[indices_of(keys)]
-        return of_records
     spans_type: type[np.int32 | np.int64] = np.int64
     if not (pa.types.is_large_binary(keys.type) or pa.types.is_large_string(keys.type)):
         keys = keys.cast(pa.binary())
