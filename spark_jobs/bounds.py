@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from spark_jobs.frames import PARTITION
-from statelib.topics.encodings import missing_values
+from statelib.topics.missing_counts import missing_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,12 +40,12 @@ def bounds_of(parquet: pq.ParquetFile, column: Column, partition: int) -> pa.Tab
     if column == PARTITION:
         return _table(column, [partition])
     is_known = any(getattr(pa.types, f"is_{name}")(column.type) for name in _TYPES)
-    leaves = [n for n in range(parquet.metadata.num_columns) if parquet.schema.column(n).path == column.dotted]
-    if not is_known or len(leaves) != 1 or _type_of(parquet.schema_arrow, column.path) != column.type:
+    leaf = _leaf_of(parquet, column)
+    if not is_known or leaf is None:
         return None
     values: list[Any] = [float("nan")] if pa.types.is_floating(column.type) else []
     for group in range(parquet.num_row_groups):
-        chunk = parquet.metadata.row_group(group).column(leaves[0])
+        chunk = parquet.metadata.row_group(group).column(leaf)
         statistics = chunk.statistics
         if statistics is None or statistics.null_count is None:
             return None
@@ -65,7 +65,7 @@ def presence_of(parquet: pq.ParquetFile, column: Column) -> pa.Table | None:
         Under its flat name null if one is missing, and some value if one is there. None: the file does not say.
     """
     missing = missing_values(parquet.metadata, column.dotted)
-    if missing is None or _type_of(parquet.schema_arrow, column.path) != column.type:
+    if missing is None or _leaf_of(parquet, column) is None:
         return None
     values = [None] * bool(missing) + [b""] * (missing < parquet.metadata.num_rows)
     return pa.table({column.name: pa.array(values, pa.binary()).cast(column.type)})
@@ -73,6 +73,13 @@ def presence_of(parquet: pq.ParquetFile, column: Column) -> pa.Table | None:
 
 def _table(column: Column, values: Sequence[Any]) -> pa.Table:
     return pa.table({column.name: pa.array(values, column.type)})
+
+
+def _leaf_of(parquet: pq.ParquetFile, column: Column) -> int | None:
+    """The number of its Parquet column; None: there is none of its type, or another one of the same name."""
+    leaves = [n for n in range(parquet.metadata.num_columns) if parquet.schema.column(n).path == column.dotted]
+    is_it = len(leaves) == 1 and _type_of(parquet.schema_arrow, column.path) == column.type
+    return leaves[0] if is_it else None
 
 
 def _type_of(fields: pa.Schema | pa.StructType, path: Sequence[str]) -> pa.DataType | None:

@@ -11,14 +11,11 @@ Pages are compressed with zstd, but not those of differences that it would leave
 
 The least and the greatest value are left out where one row group's are as good as another's, for strings and bytes that
 repeat or are chosen at random: to find them takes as long as to encode them. With them Parquet leaves out how many are
-missing, so the footer's metadata has that (`MISSING`, JSON)::
-
-    {"key": 0, "value.id": 17}
+missing, so that is said elsewhere (`statelib.topics.missing_counts`).
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,18 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from statelib.topics.leaves import leaves
 from statelib.topics.stored_keys import with_plain_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
-MISSING = b"hindstream.missing"
-"""The key of the metadata; other contents would get another key."""
 _FIRST_ROWS = 8_192
 _DELTA_ENCODED = ("offset", "timestamp")
 _DELTA = "DELTA_BINARY_PACKED"
+_DICTIONARY = "RLE_DICTIONARY"
 _LENGTHS_APART = "DELTA_LENGTH_BYTE_ARRAY"
 _COMPRESSED_RANDOM_SHARE = 0.45
 """Random hexadecimal digits are compressed to half of their length, not to less."""
@@ -68,16 +63,14 @@ def column_encodings(records: pa.Table) -> dict[str, Any]:
     first = with_plain_keys(records.slice(0, _FIRST_ROWS))
     for name, column in zip(first.column_names, first.columns, strict=True):
         for leaf, values in leaves(name, column.combine_chunks()):
-            if leaf in _DELTA_ENCODED or (values is not None and _is_smaller_with_deltas(values)):
-                encodings[leaf] = _DELTA
-            elif values is None or len(values) >= 2 * len(values.unique()):
+            encoding = _encoding_of(leaf, values)
+            if encoding == _DICTIONARY:
                 repeating.append(leaf)
-            elif _are_random(values):
-                encodings[leaf] = _LENGTHS_APART
-            is_packed = encodings.get(leaf) == _DELTA and len(first) == _FIRST_ROWS
+            elif encoding is not None:
+                encodings[leaf] = encoding
+            is_packed = encoding == _DELTA and len(first) == _FIRST_ROWS
             compression[leaf] = "none" if is_packed and not _is_compressible(values) else "zstd"
-            is_alike = values is not None and _is_text(values.type) and (leaf in encodings or leaf in repeating)
-            if not is_alike:
+            if encoding is None or values is None or not _is_text(values.type):
                 with_bounds.append(leaf)
     return {
         "use_dictionary": repeating,
@@ -85,6 +78,15 @@ def column_encodings(records: pa.Table) -> dict[str, Any]:
         "compression": compression,
         "write_statistics": with_bounds,
     }
+
+
+def _encoding_of(leaf: str, values: pa.Array | None) -> str | None:
+    """How a column is encoded, by its first values (None: they lie in a list or map); None: as they are."""
+    if leaf in _DELTA_ENCODED or (values is not None and _is_smaller_with_deltas(values)):
+        return _DELTA
+    if values is None or len(values) >= 2 * len(values.unique()):
+        return _DICTIONARY
+    return _LENGTHS_APART if _are_random(values) else None
 
 
 def rows_at_once(rows: int, payload: int) -> int:
@@ -115,41 +117,6 @@ def has_encoded_keys(metadata: pq.FileMetaData) -> bool:
         and chunk.total_uncompressed_size <= _DICTIONARY_BYTES + _INDEX_BYTES * chunk.num_values
         for chunk in chunks
     )
-
-
-def missing_values(metadata: pq.FileMetaData, leaf: str) -> int | None:
-    """How many values of a column without bounds are missing; None: the file does not say."""
-    said: dict[str, int] = json.loads((metadata.metadata or {}).get(MISSING, b"{}"))
-    return said.get(leaf)
-
-
-def leaf_columns(schema: pa.Schema) -> list[str]:
-    """The names of the Parquet columns of ``schema``, such as ``value.amount`` or ``headers.list.element.key``."""
-    return [leaf for field in schema for leaf in _leaves_of_type(field.name, field.type)]
-
-
-def leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array | None]]:
-    """The names of a column's Parquet columns, each with its values; those in lists and maps without."""
-    if pa.types.is_struct(array.type):
-        for field, values in zip(array.type, array.flatten(), strict=True):
-            yield from leaves(f"{path}.{field.name}", values)
-    elif pa.types.is_nested(array.type):
-        yield from ((leaf, None) for leaf in _leaves_of_type(path, array.type))
-    else:
-        yield path, array
-
-
-def _leaves_of_type(path: str, type_: pa.DataType) -> Iterator[str]:
-    if pa.types.is_struct(type_):
-        for field in type_:
-            yield from _leaves_of_type(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(type_):
-        yield from _leaves_of_type(f"{path}.key_value.key", type_.key_type)
-        yield from _leaves_of_type(f"{path}.key_value.value", type_.item_type)
-    elif pa.types.is_list(type_):
-        yield from _leaves_of_type(f"{path}.list.element", type_.value_type)
-    else:
-        yield path
 
 
 def _is_smaller_with_deltas(values: pa.Array) -> bool:

@@ -13,7 +13,6 @@ column ``headers`` while no record has any; the first row group with some begins
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -25,9 +24,11 @@ import pyarrow.parquet as pq
 
 from statelib.errors import ConfigurationError, InternalError
 from statelib.storage.digests import DigestingOutput
-from statelib.topics.encodings import MISSING, column_encodings, leaf_columns, leaves, rows_at_once
+from statelib.topics.encodings import column_encodings, rows_at_once
 from statelib.topics.files import ArchiveFile
 from statelib.topics.footer import SealingOutput
+from statelib.topics.leaves import leaf_columns
+from statelib.topics.missing_counts import MissingCounts
 from statelib.topics.schema import HEADERS_COLUMN, conform
 from statelib.topics.stored_keys import KEY, concat_records, with_encoded_keys, with_plain_keys
 
@@ -217,12 +218,12 @@ class _OpenFile:
         self._null_keys = 0
         self._null_values = 0
         self._columns = first.column_names
-        self._missing = dict.fromkeys(sorted({*leaf_columns(first.schema)} - {*encodings["write_statistics"]}), 0)
+        self._missing = MissingCounts({*leaf_columns(first.schema)} - {*encodings["write_statistics"]})
         self._output = DigestingOutput(storage.open_output(path))
         self._sealing = SealingOutput(self._output)
         self._parquet = pq.ParquetWriter(
             self._sealing,
-            self._with_keys(first).schema,
+            self._with_keys(first.slice(0, 1)).schema,
             version="2.6",
             **encodings,
             write_page_checksum=True,
@@ -239,15 +240,14 @@ class _OpenFile:
         self._offsets += [offsets[0].as_py(), offsets[-1].as_py()]
         bounds = pc.min_max(records["timestamp"].cast(pa.int64()))
         self._timestamps += [bound for bound in bounds.as_py().values() if bound is not None]
-        self._count_missing(records)
+        self._missing.add(records)
         self._null_keys += records["key"].null_count
         self._null_values += records["value"].null_count
 
     def finish(self) -> ArchiveFile:
         """Ends the file and describes it."""
         self._sealing.hold()
-        if self._missing:
-            self._parquet.add_key_value_metadata({MISSING: json.dumps(self._missing)})
+        self._parquet.add_key_value_metadata(self._missing.metadata())
         self._parquet.close()
         self._sealing.end()
         self._output.close()
@@ -264,14 +264,6 @@ class _OpenFile:
             null_values=self._null_values,
             sha256=self._output.sha256,
         )
-
-    def _count_missing(self, records: pa.Table) -> None:
-        """Of the columns that have no statistics to say so."""
-        for name in {leaf.partition(".")[0] for leaf in self._missing}:
-            for chunk in records.column(name).chunks:
-                for leaf, values in leaves(name, chunk):
-                    if values is not None and leaf in self._missing:
-                        self._missing[leaf] += values.null_count
 
     def discard(self) -> None:
         """Closes what is open; the caller deletes the file."""

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.bounds import bounds_of
+from spark_jobs.bounds import bounds_of, presence_of
 from spark_jobs.frames import PARTITION, Column, flat_columns, flat_row_group
+from statelib.topics.missing_counts import KEY
 
 INNER = pa.struct([("x", pa.float64()), ("s", pa.string())])
 VALUE = pa.struct([("n", pa.int64()), ("in", INNER), ("raw", pa.binary()), ("tags", pa.list_(pa.int64()))])
@@ -26,6 +27,15 @@ def parquet_of(table: pa.Table, **options: Any) -> pq.ParquetFile:
     """As `PartitionWriter` writes it."""
     output = pa.BufferOutputStream()
     pq.write_table(table, output, **({"version": "2.6", "store_schema": False} | options))
+    return pq.ParquetFile(output.getvalue())
+
+
+def parquet_that_says(missing: bytes, table: pa.Table) -> pq.ParquetFile:
+    """Without statistics, and with what is said of missing values instead."""
+    output = pa.BufferOutputStream()
+    with pq.ParquetWriter(output, table.schema, write_statistics=False, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({KEY: missing})
     return pq.ParquetFile(output.getvalue())
 
 
@@ -144,3 +154,24 @@ def test_the_partition_is_not_in_the_file() -> None:
 )
 def test_sometimes_a_footer_says_nothing(table: pa.Table, column: Column, options: dict[str, Any]) -> None:
     assert bounds(parquet_of(table, **options), column) is None
+
+
+TEXTS = pa.struct([("s", pa.string()), ("in", pa.struct([("s", pa.string())])), ("in.s", pa.string())])
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"), [(b'{"value.s": 0}', [""]), (b'{"value.s": 1}', [None, ""]), (b'{"value.s": 2}', [None])]
+)
+def test_whether_texts_are_missing(missing: bytes, said: list[Any]) -> None:
+    parquet = parquet_that_says(missing, pa.table({"value": pa.array([{}, {}], TEXTS)}))
+    found = presence_of(parquet, Column(("value", "s"), pa.string()))
+    assert found is not None
+    assert found.to_pydict() == {"value__s": said}
+    assert presence_of(parquet, Column(("value", "s"), pa.binary())) is None
+
+
+def test_of_two_columns_with_one_name_nothing_is_said() -> None:
+    parquet = parquet_that_says(b'{"value.s": 2, "value.in.s": 2}', pa.table({"value": pa.array([{}, {}], TEXTS)}))
+    assert presence_of(parquet, Column(("value", "s"), pa.string())) is not None
+    for path in (("value", "in", "s"), ("value", "in.s")):
+        assert presence_of(parquet, Column(path, pa.string())) is None

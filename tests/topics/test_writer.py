@@ -140,6 +140,20 @@ def test_payload_depends_on_values_alone(rows, start, length):
         assert payload_bytes(with_keys_encoded(batch)["key"]) == payload_bytes(batch["key"])
 
 
+def test_many_keys_are_read_as_they_were_written():
+    """More than the Parquet writer takes at once, some missing, in a row group whose dictionary is joined of two."""
+    records = topic_records(range(30_000)).combine_chunks()
+    halves = [records.slice(0, 17_000), records.slice(17_000)]
+    (first,), (second,) = (half.combine_chunks().to_batches() for half in halves)
+    encoded = [with_keys_encoded(first), with_keys_encoded(second, backwards=True)]
+    storage = Storage("memory://")
+    files = write(storage, encoded, limits=FileLimits())
+    read = PartitionReader(storage, files, SCHEMA, topic="t", partition=2).read_all()
+    assert read.equals(records)
+    plain = write(storage, [records], "b", FileLimits())
+    assert [file.sha256 for file in files] == [file.sha256 for file in plain]
+
+
 def without_headers(records: pa.Table) -> pa.Table:
     return records.set_column(4, "headers", pa.nulls(records.num_rows, SCHEMA.field("headers").type))
 
