@@ -41,7 +41,6 @@ _COMPRESSED_SHARE = 0.95
 _MINIBLOCKS, _MINIBLOCK = 4, 32
 _BLOCK = _MINIBLOCKS * _MINIBLOCK
 """How DELTA_BINARY_PACKED is laid out by Arrow: numbers of a block share a least difference, of a miniblock a width."""
-_PAGE_BYTES, _LEAST_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 1 << 10, 1 << 13
 _DICTIONARY_BYTES = 1 << 20
 _INDEX_BYTES = 4
 _ROWS_WORTH_A_BATCH = 1 << 12
@@ -87,14 +86,6 @@ def _encoding_of(leaf: str, values: pa.Array | None) -> str | None:
     if values is None or len(values) >= 2 * len(values.unique()):
         return _DICTIONARY
     return _LENGTHS_APART if _are_random(values) else None
-
-
-def rows_at_once(rows: int, payload: int) -> int:
-    """How many rows Parquet's writer takes at once, where ``rows`` have ``payload`` bytes.
-
-    The more the better, but it ends a page, which is to have a mebibyte, only between two of its batches.
-    """
-    return min(max(_PAGE_BYTES * rows // max(payload, 1), _LEAST_AT_ONCE), _MOST_AT_ONCE)
 
 
 def has_encoded_keys(metadata: pq.FileMetaData) -> bool:

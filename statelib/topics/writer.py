@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from statelib.errors import ConfigurationError, InternalError
 from statelib.storage.digests import DigestingOutput
-from statelib.topics.encodings import column_encodings, rows_at_once
+from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
 from statelib.topics.footer import SealingOutput
 from statelib.topics.leaves import leaf_columns
@@ -187,7 +187,7 @@ class PartitionWriter:
             first_offset = records["offset"][0].as_py()
             path = f"partition={self._partition}/{first_offset:020d}-{self._attempt}.parquet"
             first = records if has_headers else records.drop_columns(HEADERS_COLUMN)
-            self._file = _OpenFile(self._storage, path, self._partition, first, self._row_group_bytes)
+            self._file = _OpenFile(self._storage, path, self._partition, first)
             self._paths.append(path)
         self._file.add(records, self._row_group_bytes)
         self._row_group = []
@@ -204,8 +204,8 @@ class PartitionWriter:
 class _OpenFile:
     """The file that is being written, and what will be said of it."""
 
-    def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table, payload: int) -> None:
-        """``first``: the first row group, of ``payload`` bytes; columns and their encodings are those that it wants."""
+    def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table) -> None:
+        """``first``: the first row group, which decides what columns there are and how they are encoded."""
         encodings = column_encodings(first)
         self._with_keys = with_encoded_keys if KEY in encodings["use_dictionary"] else with_plain_keys
         self.rows = 0
@@ -228,7 +228,6 @@ class _OpenFile:
             **encodings,
             write_page_checksum=True,
             store_schema=False,
-            write_batch_size=rows_at_once(first.num_rows, payload),
         )
 
     def add(self, records: pa.Table, payload: int) -> None:

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from statelib.storage import Storage
-from statelib.topics.encodings import rows_at_once
 from statelib.topics.leaves import leaf_columns
 from statelib.topics.missing_counts import KEY, missing_values
 from statelib.topics.schema import topic_schema
@@ -120,13 +119,6 @@ def test_texts_that_are_alike_everywhere_have_no_bounds_but_a_count():
     without_id = sum(v is None or v["id"] is None for v in value)
     assert missing == dict.fromkeys(bounds) | {"key": 100, "value.id": without_id, "value.few": 30}
     assert metadata.metadata[KEY] == b'{"key": 100, "value.few": 30, "value.id": %d}' % without_id
-
-
-def test_rows_at_once_fill_a_page() -> None:
-    assert rows_at_once(100_000, 1_000_000) == 8_192
-    assert rows_at_once(1_000, 1_000 * 512) == 2_048
-    assert rows_at_once(10, 10 << 20) == 1_024
-    assert rows_at_once(10, 0) == 8_192
 
 
 @pytest.mark.parametrize(
