@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -34,6 +34,14 @@ class KeyColumn:
         self._encoded = keys
         self._plain = None if isinstance(keys, pa.DictionaryArray) else keys
 
+    @classmethod
+    def deserialized(cls, serialized: pa.Array, key: pa.DataType) -> Self:
+        """Keys of type ``key`` of which these are the bytes, or a dictionary of bytes: what `serialized` gives."""
+        if isinstance(serialized, pa.DictionaryArray):
+            keys = serde_for(key).deserialize(serialized.dictionary)
+            return cls(pa.DictionaryArray.from_arrays(serialized.indices, keys))
+        return cls(serde_for(key).deserialize(serialized))
+
     def __len__(self) -> int:
         return len(self._encoded)
 
@@ -59,6 +67,10 @@ class KeyColumn:
     def take(self, chosen: pa.Array) -> KeyColumn:
         """The keys at the indices ``chosen`` (int64)."""
         return KeyColumn(self._encoded.take(chosen))
+
+    def filter(self, keep: pa.BooleanArray) -> KeyColumn:
+        """The keys for which ``keep`` is true."""
+        return KeyColumn(self._encoded.filter(keep))
 
     def slice(self, start: int, length: int) -> KeyColumn:
         """``length`` keys from ``start`` on, without copying."""

@@ -25,7 +25,12 @@ def bytes_ranks(keys: pa.Array) -> NDArray[np.int64]:
 def key_ranks(codes: NDArray[np.int64], keys: KeyTable) -> NDArray[np.int64]:
     """int64[n]: the place of each key among the different ones of ``codes`` (int64[n], none null), from 0."""
     found, number = distinct(codes)
-    return _ranks(sort_order(*keys.spans(found)))[number]
+    return distinct_key_ranks(found, keys)[number]
+
+
+def distinct_key_ranks(codes: NDArray[np.int64], keys: KeyTable) -> NDArray[np.int64]:
+    """As `key_ranks`, of codes that are all different."""
+    return _ranks(sort_order(*keys.spans(codes)))
 
 
 def _ranks(order: NDArray[np.int64]) -> NDArray[np.int64]:

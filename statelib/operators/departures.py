@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.key_ranks import bytes_ranks, key_ranks
+from statelib.kernels.counting import distinct
+from statelib.kernels.key_ranks import bytes_ranks, distinct_key_ranks
 from statelib.kernels.suppression_buffer import departure_order
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Departures:
     """Keys that have left the buffer.
 
     Attributes:
-        keys: Serialised record keys; binary.
+        keys: Serialised record keys: binary, or a dictionary of them.
         key_code: int64, their codes; None: not all of them have one.
         start: int64, of the window; 0 without one.
         end: int64.
@@ -103,7 +104,11 @@ def merged(
         order = departure_order(time, bytes_ranks(serialized))
         of_keys = {"keys": serialized.take(pa.array(order)), "key_code": None}
     else:
-        order = departure_order(time, key_ranks(codes, keys))
-        of_keys = {"keys": keys.take(codes[order]), "key_code": codes[order]}
+        # What is the same for all windows of a key is worked out once: of all keys, which are mostly the same ones in
+        # every batch and so have one dictionary, or of those that leave.
+        found, number = (np.arange(len(keys)), codes) if len(keys) <= len(codes) else distinct(codes)
+        order = departure_order(time, distinct_key_ranks(found, keys)[number])
+        indices = pa.array(number[order].astype(np.int32))
+        of_keys = {"keys": pa.DictionaryArray.from_arrays(indices, keys.take(found)), "key_code": codes[order]}
     columns: dict[str, Any] = {**of_keys, **{name: column(name, given)[order] for name, given in _NAMES.items()}}
     return columns, columns.pop("counted_bytes"), order

@@ -40,7 +40,6 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress_changelog import SuppressChangelog
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
-from statelib.serdes import serde_for
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.suppressed import StrictBufferConfig, Suppressed
@@ -312,7 +311,7 @@ class RunningSuppress:
         self._metrics.count("suppression-emit", len(sequence))
         self._metrics.records_out += len(sequence)
         return Batch(
-            keys=KeyColumn(serde_for(batch.keys.type).deserialize(keys)),
+            keys=KeyColumn.deserialized(keys, batch.keys.type),
             key_code=codes,
             value=rows.column("value"),
             timestamp=np.asarray(rows.column("timestamp")),

@@ -16,6 +16,7 @@ import pyarrow as pa
 from statelib.arrow_buffers import valid_of
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_layout import buffer_keys
+from statelib.key_column import KeyColumn
 from statelib.serdes import serde_for
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, encode
 
@@ -110,7 +111,7 @@ class SuppressChangelog:
         self._changelog.add(raw_keys, values, timestamp, headers)
 
     def _keys_of(self, left: Departures) -> pa.Array:
-        return buffer_keys(left.keys, left.start, left.end, self._suffix_words)
+        return buffer_keys(KeyColumn(left.keys).plain, left.start, left.end, self._suffix_words)
 
     def _raw_keys(self, codes: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> pa.Array:
         return buffer_keys(self._keys.take(np.ascontiguousarray(codes)), start, end, self._suffix_words)

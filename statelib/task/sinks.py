@@ -18,6 +18,7 @@ from statelib.task.records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
 from statelib.topics.partitioner import partition_for
+from statelib.topics.stored_keys import KEY
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class ArchiveSink:
         if not len(batch):
             return
         self._check_partition(batch)
-        key = batch.keys.compact if batch.windows is None else archive_key(batch)
-        self.write_columns(key, batch.value, batch.timestamp, batch.headers)
+        self.write_columns(_with_windows(batch.keys.compact, batch), batch.value, batch.timestamp, batch.headers)
 
     def write_columns(
         self, key: pa.Array, value: pa.Array, timestamp: NDArray[np.int64], headers: pa.Array | None
@@ -214,7 +214,11 @@ def in_order(batches: Sequence[Batch]) -> Batch:
 
 def archive_key(batch: Batch) -> pa.Array:
     """The key as archives hold it: for windowed records struct<key, window_start, window_end>, else the key itself."""
+    return _with_windows(batch.key, batch)
+
+
+def _with_windows(keys: pa.Array, batch: Batch) -> pa.Array:
     if batch.windows is None:
-        return batch.key
+        return keys
     start, end = (pa.array(times).cast(_TIME) for times in (batch.windows.start, batch.windows.end))
-    return pa.StructArray.from_arrays([batch.key, start, end], ["key", "window_start", "window_end"])
+    return pa.StructArray.from_arrays([keys, start, end], [KEY, "window_start", "window_end"])

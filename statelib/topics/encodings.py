@@ -88,21 +88,25 @@ def _encoding_of(leaf: str, values: pa.Array | None) -> str | None:
     return _LENGTHS_APART if _are_random(values) else None
 
 
-def has_encoded_keys(metadata: pq.FileMetaData) -> bool:
-    """Whether a file holds its keys, strings or bytes, as a dictionary and indices that are worth being read so.
+def is_encoded(metadata: pq.FileMetaData, column: str) -> bool:
+    """Whether a file has a column of strings or bytes as a dictionary and indices that are worth being read so.
 
-    Writers give a dictionary up once it is too large, and what follows takes the room of plain keys. With a dictionary
-    for each row group no batch goes beyond one, so they must not be too small.
+    Writers give a dictionary up once it is too large, and what follows takes the room of plain values. With a
+    dictionary for each row group no batch goes beyond one, so they must not be too small.
+
+    Args:
+        metadata: Of the file.
+        column: The Parquet column, such as ``key`` or ``key.key``.
     """
     groups, columns = metadata.num_row_groups, [metadata.schema.column(i) for i in range(metadata.num_columns)]
-    keys = [n for n, column in enumerate(columns) if column.path == "key"]
-    if not keys or columns[keys[0]].physical_type != "BYTE_ARRAY":
+    places = [n for n, described in enumerate(columns) if described.path == column]
+    if len(places) != 1 or columns[places[0]].physical_type != "BYTE_ARRAY":
         return False
-    if columns[keys[0]].logical_type.type not in {"STRING", "NONE"}:
+    if columns[places[0]].logical_type.type not in {"STRING", "NONE"}:
         return False
     if groups > 1 and metadata.num_rows < _ROWS_WORTH_A_BATCH * groups:
         return False
-    chunks = [metadata.row_group(group).column(keys[0]) for group in range(groups)]
+    chunks = [metadata.row_group(group).column(places[0]) for group in range(groups)]
     return all(
         chunk.has_dictionary_page
         and chunk.total_uncompressed_size <= _DICTIONARY_BYTES + _INDEX_BYTES * chunk.num_values

@@ -20,7 +20,7 @@ from deltalake import Schema as DeltaSchema
 
 from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
-from statelib.topics.encodings import has_encoded_keys
+from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_footer
 from statelib.topics.repeated import values_in, values_in_footer
 from statelib.topics.schema import HEADERS, HEADERS_COLUMN, TIMESTAMP, project
@@ -119,7 +119,7 @@ class PartitionReader:
             pq.ParquetFile(
                 source,
                 metadata=metadata,
-                read_dictionary=["key"] if self._encoded_keys and has_encoded_keys(metadata) else None,
+                read_dictionary=["key"] if self._encoded_keys and is_encoded(metadata, "key") else None,
                 page_checksum_verification=True,
                 pre_buffer=not self._storage.is_local,
             ) as parquet,
@@ -215,9 +215,10 @@ class PartitionReader:
         if column.null_count:
             self._fail("has a record without an offset", file, offset=last_offset)
         offsets = column.to_numpy()
-        wrong = np.flatnonzero(np.diff(offsets, prepend=last_offset) <= 0) if offsets[0] > last_offset else [0]
-        if len(wrong):
-            self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=int(offsets[wrong[0]]))
+        ascend = offsets[1:] > offsets[:-1]
+        if offsets[0] <= last_offset or not ascend.all():
+            wrong = 0 if offsets[0] <= last_offset else int(np.argmin(ascend)) + 1
+            self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=int(offsets[wrong]))
         if offsets[-1] > file.last_offset:
             self._fail(f"has offsets after {file.last_offset}, its last one", file, offset=int(offsets[-1]))
         return int(offsets[-1])

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError
-from statelib.topics.stored_keys import KEY, is_encoded_as
+from statelib.topics.stored_keys import KEY, type_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,10 +113,11 @@ def conform(records: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    if column.type.equals(field.type) or (field.name == KEY and is_encoded_as(column.type, field.type)):
+    type_ = type_to_write(column.type, field.type) if field.name == KEY else field.type
+    if column.type.equals(type_):
         return column
     try:
-        return column.cast(field.type)
+        return column.cast(type_)
     except pa.ArrowException as error:
         what = f"the column {field.name} does not fit the topic archive: {error}"
         step = f"make it {field.type}, or archive the topic anew with {column.type}"

@@ -30,7 +30,7 @@ from statelib.topics.footer import SealingOutput
 from statelib.topics.leaves import leaf_columns
 from statelib.topics.missing_counts import MissingCounts
 from statelib.topics.schema import HEADERS_COLUMN, conform
-from statelib.topics.stored_keys import KEY, concat_records, with_encoded_keys, with_plain_keys
+from statelib.topics.stored_keys import KEY, concat_records, stored_key, with_encoded_keys, with_plain_keys
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -207,7 +207,8 @@ class _OpenFile:
     def __init__(self, storage: Storage, path: str, partition: int, first: pa.Table) -> None:
         """``first``: the first row group, which decides what columns there are and how they are encoded."""
         encodings = column_encodings(first)
-        self._with_keys = with_encoded_keys if KEY in encodings["use_dictionary"] else with_plain_keys
+        repeat = stored_key(first.schema.field(KEY).type) in encodings["use_dictionary"]
+        self._with_keys = with_encoded_keys if repeat else with_plain_keys
         self.rows = 0
         self.payload = 0
         self.has_headers = HEADERS_COLUMN in first.column_names

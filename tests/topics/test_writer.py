@@ -74,6 +74,30 @@ def test_equal_records_give_equal_bytes_however_handed_over(data):
     assert pa.concat_tables(tables).equals(records)
 
 
+@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=60), st.data())
+def test_windowed_keys_give_equal_bytes_plain_or_encoded(keys: list[str], data: st.DataObject) -> None:
+    time = pa.timestamp("ms", "UTC")
+    schema = topic_schema(pa.struct([("key", pa.string()), ("window_start", time)]), pa.int64())
+    rows = len(keys)
+
+    def records(inner: pa.Array) -> pa.RecordBatch:
+        key = pa.StructArray.from_arrays([inner, pa.array(range(rows), time)], ["key", "window_start"])
+        columns = {"offset": range(rows), "key": key, "value": range(rows), "timestamp": pa.array(range(rows), time)}
+        return pa.RecordBatch.from_pydict(columns)
+
+    plain = pa.array(keys)
+    others = pa.array(data.draw(st.permutations(["a", "b", "c", "d"])))
+    encoded = pa.DictionaryArray.from_arrays(pa.array([others.to_pylist().index(key) for key in keys], "int32"), others)
+    storage, files = Storage("memory://"), []
+    for attempt, inner in (("a", plain), ("b", encoded)):
+        batches = in_batches(pa.table(records(inner)), data.draw(batch_sizes(rows)))
+        files.append(write(storage, batches, attempt, FileLimits(row_group_rows=16), schema))
+    first, other = ([file.model_copy(update={"path": ""}) for file in some] for some in files)
+    assert first == other
+    tables = [pq.read_table(pa.BufferReader(storage.get(file.path)), partitioning=None) for file in files[1]]
+    assert pa.concat_tables(tables)["key"].combine_chunks().field("key").to_pylist() == keys
+
+
 def test_row_groups_are_bounded_by_bytes():
     storage = Storage("memory://")
     schema = topic_schema(pa.string(), pa.string())
