@@ -19,6 +19,7 @@ from statelib.commits import topic_path
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.storage.digests import sha256_of
 from statelib.storage.errors import ObjectNotFoundError
+from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_footer
 
 if TYPE_CHECKING:
@@ -150,14 +151,25 @@ def read_flat(warehouse: Storage, topic: str, schema: pa.Schema, file: ArchiveFi
 def flat_row_group(
     parquet: pq.ParquetFile, group: int, schema: pa.Schema, columns: Sequence[Column], partition: int
 ) -> pa.Table:
-    """The flat ``columns`` of a row group; nothing else is read."""
+    """The flat ``columns`` of a row group; nothing else is read. Columns that are read encoded stay so."""
     paths = {column.path for column in columns}
-    expected = pa.schema(_pruned(schema, paths, ())).empty_table()
+    expected = pa.schema(_pruned(schema, paths, ()))
     found = parquet.read_row_group(group, columns=[c.dotted for c in columns if c.path != PARTITION.path])
-    # Another column or type is found by the check of the files, and is not to stop those of the rows.
-    table = pa.concat_tables([expected, found], promote_options="permissive")
+    plain = pa.schema([field.with_type(_plain(field.type)) for field in found.schema])
+    table = found
+    if not plain.equals(expected):
+        # Another column or type is found by the check of the files, and is not to stop those of the rows.
+        decoded = found if plain.equals(found.schema) else found.cast(plain)
+        table = pa.concat_tables([expected.empty_table(), decoded], promote_options="permissive")
     place = pa.repeat(pa.scalar(partition, PARTITION.type), len(found))
     return pa.table({c.name: place if c.path == PARTITION.path else _leaf(table, c.path) for c in columns})
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """A type with the values of dictionaries for these."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_plain(field.type)) for field in type_])
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def _pruned(fields: Iterable[pa.Field], paths: Container[tuple[str, ...]], outer: tuple[str, ...]) -> list[pa.Field]:
@@ -175,7 +187,7 @@ def _pruned(fields: Iterable[pa.Field], paths: Container[tuple[str, ...]], outer
 
 @contextmanager
 def open_staged(
-    warehouse: Storage, topic: str, file: ArchiveFile, *, check_bytes: bool = False
+    warehouse: Storage, topic: str, file: ArchiveFile, *, check_bytes: bool = False, encoded: Iterable[Column] = ()
 ) -> Iterator[pq.ParquetFile]:
     """A staged file, to be read; pages that are read have the checksums that they were written with.
 
@@ -184,6 +196,7 @@ def open_staged(
         topic: Whose records it has.
         file: The file.
         check_bytes: Whether to look for damage in all of its bytes (if their digest is known), not only in those read.
+        encoded: What to give as dictionary and indices, of that which the file holds so.
 
     Raises:
         CorruptedDataError: The file is missing or damaged; also where that shows while it is read.
@@ -194,7 +207,10 @@ def open_staged(
             if check_bytes and file.sha256 is not None and sha256_of(opened) != file.sha256:
                 raise pa.ArrowInvalid("its bytes are not those that were written")
             footer = read_footer(opened)
-            with pq.ParquetFile(opened, metadata=footer, page_checksum_verification=True) as parquet:
+            dictionaries = [column.dotted for column in encoded if is_encoded(footer, column.dotted)]
+            with pq.ParquetFile(
+                opened, metadata=footer, page_checksum_verification=True, read_dictionary=dictionaries
+            ) as parquet:
                 yield parquet
     except (ObjectNotFoundError, pa.ArrowException, OSError) as error:
         raise CorruptedDataError(

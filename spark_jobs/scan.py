@@ -155,7 +155,7 @@ class Scan:
 
     def _tables(self, files: Iterable[ArchiveFile], columns: Sequence[Column]) -> Iterator[pa.Table]:
         for file in files:
-            with open_staged(self.warehouse, self.topic, file) as parquet:
+            with open_staged(self.warehouse, self.topic, file, encoded=columns) as parquet:
                 for group in range(parquet.num_row_groups):
                     yield flat_row_group(parquet, group, self.schema, columns, file.partition)
 
@@ -167,6 +167,9 @@ class Scan:
         return [column for column in self._columns if column.name in names]
 
     def _by_bucket(self, number: int, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, Found]]:
+        if self.buckets == 1:
+            yield number, (Kind.HASHES, number, hashes)
+            return
         bucket = (hashes % np.uint64(self.buckets)).astype(np.intp)
         for n in range(self.buckets):
             yield number * self.buckets + n, (Kind.HASHES, number, hashes[bucket == n])

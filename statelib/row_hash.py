@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import fixed_values, fixed_width, spans_of, valid_of
+from statelib.arrow_buffers import fixed_values, fixed_width, indices_of, spans_of, valid_of
 from statelib.kernels.hashing import fold_words, hash_spans
 from statelib.row_format import encode_rows
 
@@ -26,18 +26,25 @@ _EVERYWHERE = np.empty(0, np.bool_)
 def hash_rows(columns: Sequence[pa.Array]) -> NDArray[np.uint64]:
     """uint64[n]: one hash for each row of ``columns``, at least one, all n values long.
 
-    Null equals null, NaN equals NaN, and 0.0 equals -0.0. The hash of a row is the same in every process of a machine
-    with the same byte order; it is for comparing, not for storing.
+    A dictionary stands for its values. Null equals null, NaN equals NaN, and 0.0 equals -0.0. The hash of a row is the
+    same in every process of a machine with the same byte order; it is for comparing, not for storing.
     """
     hashes = np.full(len(columns[0]), _SEED, np.uint64)
     for column in columns:
-        valid = valid_of(column) if column.null_count else _EVERYWHERE
-        fold_words(_words(_canonical(column)), valid, hashes)
+        is_plain = not isinstance(column, pa.DictionaryArray) or not column.dictionary.null_count
+        values = column if is_plain else column.dictionary_decode()
+        valid = valid_of(values) if values.null_count else _EVERYWHERE
+        fold_words(_words(values), valid, hashes)
     return hashes
 
 
 def _words(column: pa.Array) -> NDArray[np.int64]:
-    """A word for each value: the value if it fits, else a hash of its bytes."""
+    """A word for each value: the value if it fits, else a hash of its bytes; any word for a null."""
+    if isinstance(column, pa.DictionaryArray):
+        of_dictionary = _words(column.dictionary) if len(column.dictionary) else np.zeros(1, np.int64)
+        words: NDArray[np.int64] = of_dictionary[indices_of(column)]
+        return words
+    column = _canonical(column)
     width = fixed_width(column.type)
     if width in _NUMBERS:
         values = fixed_values(column)
@@ -46,9 +53,9 @@ def _words(column: pa.Array) -> NDArray[np.int64]:
         data, start, length = spans_of(column)
     else:
         data, start, length = spans_of(encode_rows(pa.StructArray.from_arrays([column], ["value"])))
-    words = np.empty(len(column), np.uint64)
-    hash_spans(data, start, length, words)
-    return words.view(np.int64)
+    hashes = np.empty(len(column), np.uint64)
+    hash_spans(data, start, length, hashes)
+    return hashes.view(np.int64)
 
 
 def _canonical(column: pa.Array) -> pa.Array:

@@ -83,5 +83,15 @@ def test_all_bits_are_spread() -> None:
         assert np.abs(counts / 1024 - 1).max() < 0.2  # a standard deviation is 0.03
 
 
+@given(st.lists(st.none() | st.sampled_from(["", "a", "b"])), st.integers(0, 2))
+def test_a_dictionary_stands_for_its_values(values: list[str | None], start: int) -> None:
+    plain = pa.array(values, pa.string()).slice(start)
+    with_null = pa.DictionaryArray.from_arrays(
+        pa.array([["", "a", "b", None].index(value) for value in values], pa.int32()), pa.array(["", "a", "b", None])
+    ).slice(start)
+    for encoded in (plain.dictionary_encode(), with_null):
+        assert hash_rows([encoded]).tolist() == hash_rows([plain]).tolist()
+
+
 def test_no_rows_have_no_hashes() -> None:
     assert len(hash_rows([pa.array([], pa.string()), pa.array([], pa.int64())])) == 0

@@ -10,13 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_jobs.frames import flat_columns, flat_row_group, pandas_frame, read_flat, spark_frame, spark_uri
+from spark_jobs.frames import flat_columns, flat_row_group, open_staged, pandas_frame, read_flat, spark_frame, spark_uri
 from spark_jobs.runs import open_warehouse
 from spark_jobs.validation import plain
+from statelib.commits import topic_path
 from statelib.errors import ConfigurationError
+from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
+from statelib.topics.writer import PartitionWriter
 from tests.spark_jobs.orders import make_settings
 
 if TYPE_CHECKING:
@@ -59,6 +62,30 @@ def test_only_the_columns_that_are_named_are_read() -> None:
         flat = flat_row_group(parquet, 0, SCHEMA, columns, 7)
         assert flat.to_pydict() == {"key__id": [None] * 3, "value__n": [1, None, None], "partition": [7] * 3}
         assert flat_row_group(parquet, 0, SCHEMA, columns[-1:], 7).to_pydict() == {"partition": [7] * 3}
+
+
+def test_text_that_repeats_is_read_encoded_where_that_is_asked_for(tmp_path: Path) -> None:
+    warehouse, schema = Storage(str(tmp_path)), topic_schema(pa.struct([("key", pa.string())]), pa.int32())
+    records = pa.table({
+        "offset": pa.array([0, 1, 2, 3]),
+        "key": pa.array([{"key": key} for key in ("a", "b", "b", "a")]),
+        "value": pa.array([1, 2, 3, 4], pa.int32()),
+        "timestamp": pa.array([0] * 4, pa.timestamp("ms", "UTC")),
+    })  # fmt: skip
+    with PartitionWriter(warehouse.within(topic_path("t")), schema, 3, attempt="a") as writer:
+        writer.write(records)
+    (file,) = writer.close()
+    columns = [column for column in flat_columns(schema) if column.name in {"key__key", "value"}]
+    rows = {"key__key": ["a", "b", "b", "a"], "value": [1, 2, 3, 4]}
+    with open_staged(warehouse, "t", file, encoded=columns) as parquet:
+        flat = flat_row_group(parquet, 0, schema, columns, 3)
+        assert flat.schema.field("key__key").type == pa.dictionary(pa.int32(), pa.string())
+        assert flat.to_pydict() == rows
+        wider = topic_schema(pa.struct([("key", pa.string()), ("more", pa.string())]), pa.int64())
+        more = [column for column in flat_columns(wider) if column.name in {"key__key", "key__more", "value"}]
+        assert flat_row_group(parquet, 0, wider, more, 3).to_pydict() == {**rows, "key__more": [None] * 4}
+    with open_staged(warehouse, "t", file) as parquet:
+        assert flat_row_group(parquet, 0, schema, columns, 3).schema.field("key__key").type == pa.string()
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.checks import Check
-from spark_jobs.frames import flat_schema, read_flat
+from spark_jobs.frames import flat_schema, open_staged, read_flat
 from spark_jobs.scan import Kind, Scan, repeated_hashes
 from spark_jobs.screen import screen_of
 from statelib.errors import CorruptedDataError
 from statelib.storage import Storage
+from statelib.topics.encodings import is_encoded
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import FileLimits, PartitionWriter
 
@@ -166,6 +167,20 @@ def test_uniqueness_over_all_partitions_takes_hashes(tmp_path: Path) -> None:
     assert sorted(by_task) == [0, 1, 2]
     assert all(value % 3 == task for task, values in by_task.items() for value in values)
     assert len({value for values in by_task.values() for value in values}) == len(ROWS)
+
+
+def test_texts_are_the_same_however_a_file_has_them(tmp_path: Path) -> None:
+    encoded = [{"n": n, "in": {"s": f"s{n % 4}"}} for n in range(8)]
+    plain = [{"n": n, "in": {"s": f"s{n}"}} for n in range(3, 11)]
+    warehouse, files = staged(tmp_path, encoded + plain, row_group_rows=8)
+    has_dictionary = []
+    for file in files:
+        with open_staged(warehouse, "t", file) as parquet:
+            has_dictionary.append(is_encoded(parquet.metadata, "value.in.s"))
+    assert has_dictionary == [True, False]
+    scanned = scan(warehouse, check(UNIQUE, column_list=["value__n", "value__in__s"]))
+    hashes = repeated_hashes(found(scanned, files, Kind.HASHES))
+    assert offsets(dataclasses.replace(scanned, repeated={0: hashes}), files) == [3, 8]
 
 
 def test_a_hash_is_repeated_when_two_files_have_it() -> None:
