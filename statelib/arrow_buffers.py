@@ -10,6 +10,8 @@ import pyarrow as pa
 from statelib.errors import InternalError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 _MAX_ARRAY_BYTES = (1 << 31) - 1
@@ -134,3 +136,26 @@ def indices_of(array: pa.DictionaryArray) -> NDArray[np.signedinteger]:
     """The index of each value in the dictionary, 0 for a null."""
     indices = array.indices
     return np.asarray(indices.fill_null(0) if indices.null_count else indices)
+
+
+def taken(array: pa.Array, indices: pa.Array) -> pa.Array:
+    """The values at ``indices`` (int64), in that order; a struct's field by field, which Arrow takes longer for."""
+    return _by_field(array, lambda values: values.take(indices))
+
+
+def taken_rows(rows: pa.RecordBatch, numbers: NDArray[np.int64]) -> pa.RecordBatch:
+    """As `taken`, of all columns."""
+    chosen = pa.array(numbers)
+    return pa.RecordBatch.from_arrays([taken(column, chosen) for column in rows.columns], schema=rows.schema)
+
+
+def filtered(array: pa.Array, keep: pa.BooleanArray) -> pa.Array:
+    """The values for which ``keep`` is true, as `taken` of many rows in their order, but in a third of the time."""
+    return _by_field(array, lambda values: values.filter(keep))
+
+
+def _by_field(array: pa.Array, chosen: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    if not pa.types.is_struct(array.type) or array.null_count or not array.type.num_fields:
+        return chosen(array)
+    fields = [_by_field(field, chosen) for field in array.flatten()]
+    return pa.StructArray.from_arrays(fields, fields=list(array.type))

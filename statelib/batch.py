@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import filtered, taken
 from statelib.key_column import KeyColumn, concat_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,9 +41,9 @@ class Windows:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
-    def take(self, indices: NDArray[np.int64]) -> Windows:
-        """The windows at ``indices``."""
-        return Windows(self.start[indices], self.end[indices])
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Windows:
+        """The windows at some indices, or where ``rows`` is true."""
+        return Windows(self.start[rows], self.end[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +112,28 @@ class Batch:
     def take(self, indices: NDArray[np.int64]) -> Batch:
         """The records at ``indices``, in that order."""
         chosen = pa.array(indices)
+        return self._chosen(
+            indices, self.keys.take(chosen), lambda array: taken(array, chosen), self.headers_at(chosen)
+        )
+
+    def _chosen(
+        self,
+        rows: NDArray[np.int64] | NDArray[np.bool_],
+        keys: KeyColumn,
+        of_array: Callable[[pa.Array], pa.Array],
+        headers: pa.Array | None,
+    ) -> Batch:
         return replace(
             self,
-            keys=self.keys.take(chosen),
-            key_code=None if self.key_code is None else self.key_code[indices],
-            value=self.value.take(chosen),
-            timestamp=self.timestamp[indices],
-            sequence=self.sequence[indices],
-            windows=None if self.windows is None else self.windows.take(indices),
-            prior=None if self.prior is None else self.prior.take(chosen),
-            headers=self.headers_at(chosen),
-            is_latest=None if self.is_latest is None else self.is_latest[indices],
+            keys=keys,
+            key_code=None if self.key_code is None else self.key_code[rows],
+            value=of_array(self.value),
+            timestamp=self.timestamp[rows],
+            sequence=self.sequence[rows],
+            windows=None if self.windows is None else self.windows.take(rows),
+            prior=None if self.prior is None else of_array(self.prior),
+            headers=headers,
+            is_latest=None if self.is_latest is None else self.is_latest[rows],
         )
 
     def headers_at(self, chosen: pa.Array) -> pa.Array | None:
@@ -138,7 +150,11 @@ class Batch:
 
     def filter(self, keep: NDArray[np.bool_]) -> Batch:
         """The records for which ``keep`` is true; the batch itself if that is all of them."""
-        return self if keep.all() else self.take(np.flatnonzero(keep))
+        if keep.all():
+            return self
+        kept = pa.array(keep)
+        headers = None if self.headers is None else self.headers_at(pa.array(np.flatnonzero(keep)))
+        return self._chosen(keep, self.keys.filter(kept), lambda array: filtered(array, kept), headers)
 
     def as_record_batch(self, *, with_key: bool = True) -> pa.RecordBatch:
         """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there window bounds and headers.

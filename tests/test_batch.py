@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pyarrow as pa
 
 from statelib.batch import Batch, Uptake, Windows, concat_in_order
 from statelib.key_column import KeyColumn
+from statelib.task.records import HEADERS_TYPE
 
 
 def batch(sequences: list[int], *, windowed: bool = False) -> Batch:
@@ -30,6 +33,24 @@ def test_a_filter_that_keeps_everything_copies_nothing() -> None:
     whole = batch([1, 2])
     assert whole.filter(np.array([True, True])) is whole
     assert whole.filter(np.array([False, True])).key.to_pylist() == ["k2"]
+
+
+def test_a_filter_gives_what_take_does() -> None:
+    header = pa.array([None, [{"key": "h", "value": b"1"}], None, None], HEADERS_TYPE)
+    whole = replace(batch([1, 2, 3, 4], windowed=True), headers=header, is_latest=np.array([True, False, True, True]))
+    keep = np.array([False, True, False, True])
+    filtered, taken = whole.filter(keep), whole.take(np.array([1, 3]))
+    for field in fields(Batch):
+        a, b = (getattr(some, field.name) for some in (filtered, taken))
+        match a:
+            case KeyColumn():
+                assert a.plain.equals(b.plain)
+            case Windows():
+                assert (a.start.tolist(), a.end.tolist()) == (b.start.tolist(), b.end.tolist())
+            case None:
+                assert b is None
+            case _:
+                assert a.tolist() == b.tolist()
 
 
 def test_merging_is_by_sequence_and_ties_by_input() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import taken_rows
 from statelib.kernels.counting import sort_by
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RowPool:
         if len(self._pieces) > 1 and len(numbers) >= len(self):  # to bring them together costs no more than to choose
             self._pieces = [pa.concat_batches(self._pieces)]
         if len(self._pieces) == 1:
-            return self._pieces[0].take(pa.array(numbers))
+            return taken_rows(self._pieces[0], numbers)
         return self._take_of_several(numbers)
 
     def _take_of_several(self, numbers: NDArray[np.int64]) -> pa.RecordBatch:
@@ -57,7 +58,7 @@ class RowPool:
         by_piece = sort_by(piece_of, len(ends))
         bounds = np.searchsorted(piece_of[by_piece], np.arange(1, len(ends)))
         parts = [
-            piece.take(pa.array(numbers[which] - (end - piece.num_rows)))
+            taken_rows(piece, numbers[which] - (end - piece.num_rows))
             for piece, end, which in zip(self._pieces, ends, np.split(by_piece, bounds), strict=True)
             if len(which)
         ]
@@ -65,7 +66,7 @@ class RowPool:
             return parts[0]
         place = np.empty(len(numbers), dtype=np.int64)
         place[by_piece] = np.arange(len(numbers))
-        return pa.concat_batches(parts).take(pa.array(place))
+        return taken_rows(pa.concat_batches(parts), place)
 
     def keep(self, numbers: NDArray[np.int64]) -> None:
         """Keeps only these rows, numbered anew in this order."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.arrow_buffers import taken_rows
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
@@ -199,7 +200,7 @@ class TimeOrderedBuffer:
         # A window that is new and due by the end only passes through: it never takes a slot.
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
-        slots = self._buffer.put_last(inputs.take(stays), pool.append(rows.take(pa.array(stays))), stream_time)
+        slots = self._buffer.put_last(inputs.take(stays), pool.append(taken_rows(rows, stays)), stream_time)
         gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys)
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
@@ -210,7 +211,7 @@ class TimeOrderedBuffer:
         if due:
             self.past_bytes = sum(some.nbytes for some in (*due, *due_rows))
         del due, due_rows
-        return Departures(**gone, trigger=trigger, rows=some_rows.take(pa.array(number[order])))
+        return Departures(**gone, trigger=trigger, rows=taken_rows(some_rows, number[order]))
 
     def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
@@ -409,9 +410,12 @@ class TimeOrderedBuffer:
         if self._buffer.is_sparse:
             self._buffer.keep(self._buffer.held(), self._context.keys)
         held, slots = self._buffer.held(), self._buffer.slots
-        if "old" not in pool.schema.names:
-            slots["first_row"][held] = slots["row"][held]
-        waiting = np.unique(np.concatenate([slots["row"][held], slots["first_row"][held]]))
+        rows = [slots["row"][held]]
+        if "old" in pool.schema.names:
+            rows.append(slots["first_row"][held])
+        else:
+            slots["first_row"][held] = rows[0]
+        waiting = np.unique(np.concatenate(rows))
         pool.keep(waiting)
         for name in ("row", "first_row"):
             slots[name][held] = np.searchsorted(waiting, slots[name][held])
