@@ -2,7 +2,8 @@
 
 All have the same shape. An update is a pair ``(rows[u], slots[u])``: the record and the (key, window) that it changes.
 ``values`` and ``valid`` belong to records (an empty ``valid``: no nulls), ``state`` and ``seen`` to slots (``seen``:
-the slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update.
+the slot has taken a value that is not null), ``out`` and ``out_seen`` to updates: state and seen after the update; both
+are empty where nobody asks for that.
 
 Sessions merge and sliding windows are copied: ``absorbed`` (by update; empty: none ever) is the slot whose state is
 added to that of ``slots[u]`` before the record is, or `NO_SLOT`. Where ``rows[u]`` is `NO_ROW` no record is added.
@@ -57,8 +58,10 @@ def latest_timestamp(
     """
     for update in range(len(rows)):
         slot = slots[update]
-        out[update] = max(state[slot], timestamp[rows[update]])
-        state[slot] = NO_TIMESTAMP if len(removed) and removed[update] else out[update]
+        latest = max(state[slot], timestamp[rows[update]])
+        state[slot] = NO_TIMESTAMP if len(removed) and removed[update] else latest
+        if len(out):
+            out[update] = latest
 
 
 @compiled(nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, Int64sOut))
@@ -78,7 +81,8 @@ def running_count(
             state[slot] += state[other]
         if _has_value(rows[update], valid):
             state[slot] += 1
-        out[update] = state[slot]
+        if len(out):
+            out[update] = state[slot]
 
 
 @helper
@@ -118,8 +122,9 @@ def running_int_sum(
                 return update
             state[slot] += values[row]
             seen[slot] = True
-        out[update] = state[slot]
-        out_seen[update] = seen[slot]
+        if len(out):
+            out[update] = state[slot]
+            out_seen[update] = seen[slot]
     return NO_UPDATE
 
 
@@ -146,8 +151,9 @@ def running_float_sum(
         if _has_value(row, valid):
             state[slot] += values[row]
             seen[slot] = True
-        out[update] = state[slot]
-        out_seen[update] = seen[slot]
+        if len(out):
+            out[update] = state[slot]
+            out_seen[update] = seen[slot]
 
 
 @helper
@@ -190,8 +196,9 @@ def running_extreme(
         if _has_value(row, valid) and (not seen[slot] or _precedes(values[row], state[slot], largest)):
             state[slot] = values[row]
             seen[slot] = True
-        out[update] = state[slot]
-        out_seen[update] = seen[slot]
+        if len(out):
+            out[update] = state[slot]
+            out_seen[update] = seen[slot]
 
 
 @compiled(nothing(Int64s, Int64s, Int64sOut, Int64sOut))

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+NO_SLOTS = np.empty(0, dtype=np.int64)
+"""Nothing is absorbed, and nothing copied."""
+
+
 class Accumulator(Protocol):
     """The state of one function: see the module's docstring. Slots and rows are int64 arrays."""
 
@@ -62,6 +66,9 @@ class Accumulator(Protocol):
         Returns:
             The state after each update.
         """
+
+    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> None:
+        """As `walk` where nothing is absorbed and nobody asks for the state after each update."""
 
     def memory_bytes(self) -> int:
         """Size of the state."""
@@ -131,12 +138,25 @@ class CountAccumulator:
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], absorbed: NDArray[np.int64], column: pa.Array | None
     ) -> pa.Array:
         """See `Accumulator`."""
-        valid = np.empty(0, dtype=np.bool_)
-        if column is not None and column.null_count:
-            valid = valid_of(column)
         out = np.empty(len(rows), dtype=np.int64)
-        running_count(rows, slots, absorbed, valid, self._counts, out)
+        self._run(rows, slots, absorbed, column, out)
         return pa.array(out)
+
+    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> None:
+        """See `Accumulator`."""
+        self._run(rows, slots, NO_SLOTS, column, np.empty(0, dtype=np.int64))
+
+    def _run(
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64],
+        column: pa.Array | None,
+        out: NDArray[np.int64],
+    ) -> None:
+        has_nulls = column is not None and column.null_count
+        valid = valid_of(column) if has_nulls else np.empty(0, dtype=np.bool_)
+        running_count(rows, slots, absorbed, valid, self._counts, out)
 
     def memory_bytes(self) -> int:
         """See `Accumulator`."""
@@ -187,14 +207,32 @@ class NumberAccumulator:
         Raises:
             InputError: A sum of integers does not fit into 64 bits.
         """
+        return _column_of(*self._run(rows, slots, absorbed, column, len(rows)), self.type)
+
+    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64], column: pa.Array | None) -> None:
+        """See `Accumulator`.
+
+        Raises:
+            InputError: A sum of integers does not fit into 64 bits.
+        """
+        self._run(rows, slots, NO_SLOTS, column, 0)
+
+    def _run(
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64],
+        column: pa.Array | None,
+        results: int,
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Gives number and whether there is one after each update, if ``results`` says as many."""
         values, valid = numbers_of(column)
         values = values.astype(self._dtype, copy=False)
-        out = np.empty(len(rows), dtype=self._dtype)
-        out_seen = np.empty(len(rows), dtype=np.bool_)
+        out, out_seen = np.empty(results, dtype=self._dtype), np.empty(results, dtype=np.bool_)
         failed = self._kernel(rows, slots, absorbed, values, valid, self._numbers, self._seen, out, out_seen)
         if failed is not None and failed != NO_UPDATE:
             raise InputError("a sum does not fit into 64 bits", next_step="sum up a float64 of it")
-        return _column_of(out, out_seen, self.type)
+        return out, out_seen
 
     def memory_bytes(self) -> int:
         """See `Accumulator`."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from statelib.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT
-from statelib.operators.accumulators import accumulator
+from statelib.operators.accumulators import NO_SLOTS, accumulator
 from statelib.operators.fields import columns_for
 from statelib.operators.mapping import evaluate
 from statelib.operators.python_values import calling, column_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import Aggregation
 
 NONE_REMOVED = np.empty(0, dtype=np.bool_)
-NO_SLOTS = np.empty(0, dtype=np.int64)
 _BYTES_OF_AN_OBJECT = 64
 """What a small Python object and its place in a list take, roughly."""
 
@@ -207,6 +206,17 @@ class ColumnarAggregator:
             for part in parts
         ]
         return shown(self._functions, self._walked), NONE_REMOVED
+
+    @property
+    def makes_no_nulls(self) -> bool:
+        """Whether every value of the prepared batch makes a result that is not null."""
+        return not any(column is not None and column.null_count for column in self._columns)
+
+    def add(self, rows: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
+        """As `walk`, for windows that never merge, where nobody asks for the result after each update."""
+        for parts, column in zip(self._accumulators, self._columns, strict=True):
+            for part in parts:
+                part.add(rows, slots, column)
 
     def walked(self) -> pa.StructArray:
         """See `Aggregator`."""

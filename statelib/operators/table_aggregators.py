@@ -21,8 +21,8 @@ from statelib.kernels.table_aggregations import (
     running_float_change,
     running_int_change,
 )
-from statelib.operators.accumulators import grown, numbers_of
-from statelib.operators.aggregators import NO_SLOTS, PerRecordAggregator, own
+from statelib.operators.accumulators import NO_SLOTS, grown, numbers_of
+from statelib.operators.aggregators import PerRecordAggregator, own
 from statelib.operators.mapping import evaluate
 from statelib.operators.python_values import calling
 from statelib.operators.scatter import scatter

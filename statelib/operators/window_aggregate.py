@@ -27,7 +27,7 @@ from statelib.kernels.aggregations import first_and_last_updates, latest_timesta
 from statelib.kernels.windows import WindowSlots, accept
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregations import fields_of_aggregator
-from statelib.operators.aggregators import ColumnarAggregator
+from statelib.operators.aggregators import NONE_REMOVED, ColumnarAggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
@@ -163,26 +163,41 @@ class RunningWindowAggregate:
             return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
         first_new = self._reserve_and_load()
         self._opened = len(self._slots) - first_new
+        opened = self._slots.start[first_new:]  # the others have moved the clock when they were opened
+        store_time = max(self._store.stream_time, int(opened.max(initial=NO_TIMESTAMP)))
+        self._store.stream_time = self._context.clocks["store_time"] = store_time
+        if self._condenses and isinstance(self._aggregator, ColumnarAggregator) and self._aggregator.makes_no_nulls:
+            self._aggregator.add(rows, slots)
+            latest_timestamp(rows, slots, batch.timestamp, NONE_REMOVED, self._timestamp, np.empty(0, dtype=np.int64))
+            return self._condensed(batch, rows, slots, stream_time, first_new)
         priors = self._priors(slots) if self._spec.needs_prior else None
         result, removed = self._aggregator.walk(rows, slots)
         timestamp = np.empty(len(rows), dtype=np.int64)
         latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
         if self._changelog is not None:
             self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
-        opened = self._slots.start[first_new:]  # the others have moved the clock when they were opened
-        store_time = max(self._store.stream_time, int(opened.max(initial=NO_TIMESTAMP)))
-        self._store.stream_time = self._context.clocks["store_time"] = store_time
         if self._condenses and not _has_nulls(result):
-            first, last = self._first_and_last(slots)
-            changed = slots[last]
-            kept = self._aggregator.results(changed)
-            condensed = self._updates(batch, rows[last], changed, kept, timestamp[last], None)
-            is_new = (changed >= first_new) & ~self._stored[changed]
-            sequence = batch.sequence
-            if not self._takes_all(batch, rows):
-                sequence, stream_time = sequence[rows], stream_time[rows]
-            return replace(condensed, passage=Passage(sequence, stream_time, first, last, is_new))
+            return self._condensed(batch, rows, slots, stream_time, first_new)
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
+
+    def _condensed(
+        self,
+        batch: Batch,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        stream_time: NDArray[np.int64],
+        first_new: int,
+    ) -> Batch:
+        """The last one of the updates of each window; slots from ``first_new`` on are new in this batch."""
+        first, last = self._first_and_last(slots)
+        changed = slots[last]
+        kept = self._aggregator.results(changed)
+        condensed = self._updates(batch, rows[last], changed, kept, self._timestamp[changed], None)
+        is_new = (changed >= first_new) & ~self._stored[changed]
+        sequence = batch.sequence
+        if not self._takes_all(batch, rows):
+            sequence, stream_time = sequence[rows], stream_time[rows]
+        return replace(condensed, passage=Passage(sequence, stream_time, first, last, is_new))
 
     def _log(
         self,
