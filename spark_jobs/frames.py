@@ -161,8 +161,13 @@ def flat_row_group(
         # Another column or type is found by the check of the files, and is not to stop those of the rows.
         decoded = found if plain.equals(found.schema) else found.cast(plain)
         table = pa.concat_tables([expected.empty_table(), decoded], promote_options="permissive")
-    place = pa.repeat(pa.scalar(partition, PARTITION.type), len(found))
-    return pa.table({c.name: place if c.path == PARTITION.path else _leaf(table, c.path) for c in columns})
+
+    def flat(column: Column) -> pa.Array | pa.ChunkedArray:
+        if column.path == PARTITION.path:
+            return pa.repeat(pa.scalar(partition, PARTITION.type), len(found))
+        return _leaf(table, column.path)
+
+    return pa.table({column.name: flat(column) for column in columns})
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
