@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
+from statelib.kernels.counting import distinct
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import LatestValues, Updates
@@ -262,8 +263,8 @@ class _VersionedTableWriter:
 
     def _keys_in_order(self, codes: NDArray[np.int64]) -> tuple[Column, NDArray[np.int64]]:
         """The distinct keys, in bytewise order because stores are faster then; int64: which of them each update has."""
-        distinct, update_of = np.unique(codes, return_inverse=True)
-        keys = self._context.keys.take(distinct)
+        found, update_of = distinct(codes)
+        keys = self._context.keys.take(found)
         order = in_order(keys)
         rank = np.empty(len(keys), dtype=np.int64)
         rank[order.to_numpy()] = np.arange(len(keys))
