@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -53,6 +54,8 @@ _MOVING = frozenset(
     }
 )
 """A partition's leader is being chosen, or the broker that is asked has not heard of it yet."""
+
+_OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 
 _Answer = TypeVar("_Answer")
 
@@ -157,13 +160,39 @@ class Cluster:
         return {entry.name: entry.value for entry in entries.values()}
 
     def set_topic_config(self, name: str, config: Mapping[str, str | None]) -> None:
-        """Changes some of a topic's configuration, and leaves the rest; None: what the broker gives. As `topic`."""
+        """Changes some of a topic's configuration, and leaves the rest; returns when the cluster shows it.
+
+        A controller changes it, and brokers hear of that a little later.
+
+        Args:
+            name: The topic.
+            config: By name the value; None: the topic has none of its own.
+
+        Raises:
+            ConfigurationError: There is no such topic, or it may not be changed.
+            RetryableError: The cluster did not answer, or does not show the change.
+        """
         resource = ConfigResource(ResourceType.TOPIC, name)
         for key, value in config.items():
             how = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
             resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=how))
         with self.errors(topic=name):
             self._answer(self._admin.incremental_alter_configs([resource])[resource])
+            last_try = time.monotonic() + _SECONDS
+            while not self._has_config(name, config):
+                if time.monotonic() > last_try:
+                    raise RetryableError(
+                        f"the cluster does not show the changed configuration {dict(config)}",
+                        topic=name,
+                        next_step="run the same command again",
+                    )
+                self._admin.poll(_POLL_SECONDS)
+
+    def _has_config(self, name: str, config: Mapping[str, str | None]) -> bool:
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        found = self._answer(self._admin.describe_configs([resource])[resource])
+        own = {entry.name: entry.value for entry in found.values() if entry.source == _OF_THE_TOPIC}
+        return all(own.get(key) == value for key, value in config.items())
 
     def ensure_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Creates a topic, with the cluster's replication, if there is none of the name.

@@ -92,6 +92,18 @@ def latest_of(rows: Rows) -> list[dict[str, Any]]:
     return in_order([row for row in latest.values() if row["value"] is not None])
 
 
+def test_a_changed_configuration_shows_at_once(broker: Broker, unique: str) -> None:
+    topic = broker.cluster.create_topic(unique)
+    cluster = Cluster(load_settings({"kafka": broker.settings}, environ={}))
+    of_broker = cluster.topic_config(topic)
+    for n in range(40):
+        retention_ms = None if n % 2 else "86400000"
+        cluster.set_topic_config(topic, {"min.compaction.lag.ms": str(n), "retention.ms": retention_ms})
+        found = cluster.topic_config(topic)
+        assert found["min.compaction.lag.ms"] == str(n)
+        assert found["retention.ms"] == (retention_ms or of_broker["retention.ms"])
+
+
 def test_a_plain_table_becomes_versioned_and_plain_again(broker: Broker, unique: str, tmp_path: Path) -> None:
     bed, chance = Bed(broker, unique, tmp_path), random.Random(16)
     first = in_time(prices(chance, 300, 1_000_000, 1_100_000))
