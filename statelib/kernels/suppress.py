@@ -2,8 +2,8 @@
 
 Three structures share one array of slots (`SLOT`), a record a buffered key:
 
-* a hash table with linear probing finds the slot of a key; its words are those of `statelib.kernels.windows`, and a
-  removal moves later words back, so that no graves are left;
+* a hash table with linear probing finds the slot of a key; its words are those of `statelib.kernels.window_slots`, and
+  a removal moves later words back, so that no graves are left;
 * a heap gives the oldest: `statelib.kernels.suppression_heap`;
 * a stack of free slot numbers.
 

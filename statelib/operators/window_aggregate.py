@@ -24,7 +24,8 @@ from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, Batch, Passage, Windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import first_and_last_updates, latest_timestamp
-from statelib.kernels.windows import WindowSlots, accept
+from statelib.kernels.window_slots import WindowSlots
+from statelib.kernels.windows import accept
 from statelib.operators.accumulators import grown
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import NONE_REMOVED, ColumnarAggregator
@@ -143,7 +144,7 @@ class RunningWindowAggregate:
 
     def _start_over(self) -> None:
         """An empty working set."""
-        self._slots = WindowSlots()
+        self._slots = WindowSlots(self._windows.advance_ms)
         self._timestamp = np.empty(0, dtype=np.int64)
         self._stored = np.empty(0, dtype=np.bool_)
         self._first_of = self._last_of = np.empty(0, dtype=np.int64)  # room for a kernel
@@ -253,7 +254,7 @@ class RunningWindowAggregate:
         self._metrics.count("late-record-drop", expired)
         self._metrics.lateness.observe(lateness if keyed == len(batch) else lateness[has_key])
         self._forget_expired()
-        return *self._slots.find(key_code, first_start, accepted, windows.advance_ms, count), clock
+        return *self._slots.find(key_code, first_start, accepted, count), clock
 
     def _forget_expired(self) -> None:
         """Drops windows out of retention from the working set, whenever it has doubled."""

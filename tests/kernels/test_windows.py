@@ -5,47 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.kernels.stream_time import keyed_stream_time
-from statelib.kernels.windows import WindowSlots, accept
-
-
-@given(st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 50), st.integers(0, 4)), max_size=60), st.data())
-def test_slots_are_numbered_by_first_appearance(records: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    slots = WindowSlots()
-    known: list[tuple[int, int]] = []
-    for first in range(0, len(records), 7):
-        chunk = [(key, start, count if key >= 0 else 0) for key, start, count in records[first : first + 7]]
-        pairs = [(row, (key, start + 10 * i)) for row, (key, start, count) in enumerate(chunk) for i in range(count)]
-        for _, window in pairs:
-            if window not in known:
-                known.append(window)
-        columns = [np.array(column, dtype=np.int64) for column in zip(*chunk, strict=True)]
-        rows, found = slots.find(*columns, 10, len(pairs))
-        assert rows.tolist() == [row for row, _ in pairs]
-        assert found.tolist() == [known.index(window) for _, window in pairs]
-        if known and data.draw(st.booleans()):
-            kept = sorted(data.draw(st.sets(st.integers(0, len(known) - 1))))
-            slots.keep(np.array(kept, dtype=np.int64))
-            known = [known[i] for i in kept]
-    assert list(zip(slots.key_code.tolist(), slots.start.tolist(), strict=True)) == known
-
-
-def test_slots_grow() -> None:
-    slots = WindowSlots()
-    keys = np.arange(5_000) % 1_000
-    zeros, ones = np.zeros(5_000, dtype=np.int64), np.ones(5_000, dtype=np.int64)
-    starts = np.arange(5_000) // 2_000 * 60_000
-    _, found = slots.find(keys, starts, ones, 60_000, 5_000)
-    assert len(slots) == 3_000
-    assert (slots.key_code[found] == keys).all()
-    assert (slots.start[found] == starts).all()
-    rows, _ = slots.find(keys, zeros, zeros, 60_000, 0)
-    assert len(rows) == 0
-
-
-def test_a_record_in_more_windows_than_there_are_places() -> None:
-    slots = WindowSlots()
-    _, found = slots.find(np.array([3]), np.array([0]), np.array([5_000]), 1, 5_000)
-    assert found.tolist() == list(range(5_000))
+from statelib.kernels.windows import accept
 
 
 def test_accept() -> None:
