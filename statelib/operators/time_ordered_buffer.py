@@ -204,9 +204,12 @@ class TimeOrderedBuffer:
         gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys)
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
-        some_rows = pa.concat_batches([pool.take(slots["row"]), rows, *due_rows])
-        number = np.arange(len(some_rows))  # of those that leave: without what stays of the rows
-        number = np.concatenate([number[: len(slots)], len(slots) + through, number[len(slots) + len(rows) :]])
+        held_rows, places = pool.lookup(slots["row"])
+        some_rows = pa.concat_batches([held_rows, rows, *due_rows])
+        of_due = np.arange(len(held_rows) + len(rows), len(some_rows))
+        number = np.concatenate([places, len(held_rows) + through, of_due])
+        if self.figure("records") <= len(rows):
+            pool.forget_before(int(self._buffer.slots["row"][self._buffer.held()].min(initial=pool.end)))
         self._tidy(slots, pool, due)
         if due:
             self.past_bytes = sum(some.nbytes for some in (*due, *due_rows))
