@@ -5,17 +5,19 @@ one stable sort by (order time, source, position in the source), where the order
 maximum of its partition's timestamps: a late record is taken up directly after the one that it arrived behind.
 
 Sources are read in chunks. What may be passed on after each chunk is what certainly comes before everything unread:
-the rows below the smallest order time with which a source's read part ends. So the order does not depend on the chunks.
+the rows up to the smallest order time with which a source's read part ends, those at it only of that source and of the
+ones before it. So the order does not depend on the chunks, and a chunk is never joined with the next.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from statelib.batch import NO_TIMESTAMP, Uptake
+from statelib.kernels.merge_ranks import merge_ranks
 from statelib.kernels.stream_time import running_stream_time
 from statelib.task.records import Records, concat
 
@@ -87,21 +89,18 @@ class _Source:
         self.finished = False
 
     def extend(self) -> None:
-        """Reads one more chunk that has rows behind what is pending, or finishes."""
-        for chunk in self._chunks:
-            if len(chunk):
-                kept = [self.pending] if self.pending is not None and len(self.pending) else []
-                self.pending = concat([*kept, chunk])
-                return
-        self.finished = True
+        """Reads one more chunk that has rows, in the place of what was pending and is taken, or finishes."""
+        self.pending = next((chunk for chunk in self._chunks if len(chunk)), self.pending)
+        self.finished = self.pending is None or len(self.pending) == 0
 
-    def cut(self, below: int | None) -> Records | None:
-        """Takes away the pending rows with an order time under ``below`` (None: all)."""
+    def cut(self, until: int | None, side: Literal["left", "right"]) -> Records | None:
+        """Takes away the pending rows with an order time below ``until`` (None: all), or also ("right") at it."""
         if self.pending is None:
             return None
-        count = len(self.pending) if below is None else int(np.searchsorted(self.pending.order_time, below))
+        order_time = self.pending.order_time
+        count = len(order_time) if until is None else int(np.searchsorted(order_time, until, side))
         taken = self.pending.slice(0, count)
-        self.pending = self.pending.slice(count, len(self.pending))
+        self.pending = self.pending.slice(count, len(order_time))
         return taken
 
 
@@ -112,18 +111,17 @@ def merge(sources: Sequence[Iterable[Records]]) -> Iterator[Merged]:
         for reader in readers:
             if not reader.finished and (reader.pending is None or not len(reader.pending)):
                 reader.extend()
-        unread = [r.pending.order_time[-1] for r in readers if not r.finished and r.pending is not None]
-        # A single source needs no waiting: nothing else can come between its rows.
-        below = int(min(unread)) if unread and len(readers) > 1 else None
-        parts = tuple(reader.cut(below) for reader in readers)
-        if any(part is not None and len(part) for part in parts):
-            yield Merged(parts, _ranks(parts))
-        elif not unread:
+        unread = [
+            (int(reader.pending.order_time[-1]), index)
+            for index, reader in enumerate(readers)
+            if not reader.finished and reader.pending is not None
+        ]
+        # What is unread comes behind this time, or at it; there behind all of this source and of those before it.
+        until, first = min(unread, default=(None, 0))
+        parts = tuple(reader.cut(until, "right" if index <= first else "left") for index, reader in enumerate(readers))
+        if not any(part is not None and len(part) for part in parts):
             return
-        else:
-            for reader in readers:
-                if not reader.finished and reader.pending is not None and reader.pending.order_time[-1] == below:
-                    reader.extend()
+        yield Merged(parts, _ranks(parts))
 
 
 def merged_records(sources: Sequence[Iterable[Records]]) -> Iterator[Records]:
@@ -135,14 +133,8 @@ def merged_records(sources: Sequence[Iterable[Records]]) -> Iterator[Records]:
 
 
 def _ranks(parts: Sequence[Records | None]) -> tuple[NDArray[np.int64], ...]:
-    lengths = [0 if part is None else len(part) for part in parts]
-    filled = [part.order_time for part in parts if part is not None and len(part)]
-    if len(filled) == 1:
-        return tuple(np.arange(length, dtype=np.int64) for length in lengths)
-    order = np.argsort(np.concatenate(filled), kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return tuple(np.split(rank, np.cumsum(lengths)[:-1]))
+    nothing = np.empty(0, np.int64)
+    return tuple(merge_ranks([nothing if part is None else part.order_time for part in parts]))
 
 
 @dataclass(slots=True)
