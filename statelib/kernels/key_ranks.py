@@ -33,6 +33,35 @@ def distinct_key_ranks(codes: NDArray[np.int64], keys: KeyTable) -> NDArray[np.i
     return _ranks(sort_order(*keys.spans(codes)))
 
 
+class AllKeys:
+    """All keys of a table that grows and forgets none, and their places; worked out anew when there are more."""
+
+    def __init__(self, keys: KeyTable) -> None:
+        self._keys = keys
+        self._ranks = np.empty(0, dtype=np.int64)
+        self._serialized: pa.Array = keys.take(self._ranks)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """int64, by code: the place of each key in the order of their bytes."""
+        self._bring_up_to_date()
+        return self._ranks
+
+    @property
+    def serialized(self) -> pa.Array:
+        """The keys (binary), by code."""
+        self._bring_up_to_date()
+        return self._serialized
+
+    def _bring_up_to_date(self) -> None:
+        if len(self._ranks) < len(self._keys):
+            codes = np.arange(len(self._keys))
+            self._ranks, self._serialized = distinct_key_ranks(codes, self._keys), self._keys.take(codes)
+
+
 def _ranks(order: NDArray[np.int64]) -> NDArray[np.int64]:
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.kernels.key_ranks import AllKeys
     from statelib.kernels.key_table import KeyTable
     from statelib.stores.suppression_codec import BufferedRows
 
@@ -75,6 +76,7 @@ def merged(
     through: NDArray[np.int64],
     due: Sequence[BufferedRows],
     keys: KeyTable,
+    all_keys: AllKeys,
 ) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
     """Windows that leave the buffer, and those that leave without having been in it, in one order.
 
@@ -87,6 +89,7 @@ def merged(
         through: int64: which of ``inputs`` leave at once.
         due: Those that leave the store.
         keys: The dictionary of the keys of ``slots`` and ``inputs``.
+        all_keys: What is known of it.
 
     Returns:
         The columns of `Departures` that all have; what each counts, in bytes; and the order, as indices of ``slots``
@@ -106,9 +109,13 @@ def merged(
     else:
         # What is the same for all windows of a key is worked out once: of all keys, which are mostly the same ones in
         # every batch and so have one dictionary, or of those that leave.
-        found, number = (np.arange(len(keys)), codes) if len(keys) <= len(codes) else distinct(codes)
-        order = departure_order(time, distinct_key_ranks(found, keys)[number])
+        if len(keys) <= len(codes):
+            number, ranks, dictionary = codes, all_keys.ranks, all_keys.serialized
+        else:
+            found, number = distinct(codes)
+            ranks, dictionary = distinct_key_ranks(found, keys), keys.take(found)
+        order = departure_order(time, ranks[number])
         indices = pa.array(number[order].astype(np.int32))
-        of_keys = {"keys": pa.DictionaryArray.from_arrays(indices, keys.take(found)), "key_code": codes[order]}
+        of_keys = {"keys": pa.DictionaryArray.from_arrays(indices, dictionary), "key_code": codes[order]}
     columns: dict[str, Any] = {**of_keys, **{name: column(name, given)[order] for name, given in _NAMES.items()}}
     return columns, columns.pop("counted_bytes"), order

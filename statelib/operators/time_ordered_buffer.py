@@ -23,6 +23,7 @@ import pyarrow as pa
 from statelib.arrow_buffers import taken_rows
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
+from statelib.kernels.key_ranks import AllKeys
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
@@ -116,6 +117,7 @@ class TimeOrderedBuffer:
         self._buffer.add_spilled(records, size)
         self._pool: RowPool | None = None
         self._old_values = KeyTable()
+        self._all_keys = AllKeys(self._context.keys)  # which are forgotten with what is in memory
 
     # --- what there is -------------------------------------------------------------------------------------------
 
@@ -201,7 +203,7 @@ class TimeOrderedBuffer:
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
         slots = self._buffer.put_last(inputs.take(stays), pool.append(taken_rows(rows, stays)), stream_time)
-        gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys)
+        gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys, self._all_keys)
         more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
         held_rows, places = pool.lookup(slots["row"])

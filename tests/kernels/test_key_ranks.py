@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.key_ranks import bytes_ranks, key_ranks
+from statelib.kernels.key_ranks import AllKeys, bytes_ranks, key_ranks
 from statelib.kernels.key_table import KeyTable
 
 
@@ -25,3 +25,15 @@ def test_keys_are_ranked_among_those_that_are_named(keys: list[bytes], data: st.
     some = data.draw(st.lists(st.sampled_from(range(len(keys))), max_size=40)) if keys else []
     places = {key: place for place, key in enumerate(sorted({keys[i] for i in some}))}
     assert key_ranks(codes[some] if some else codes[:0], table).tolist() == [places[keys[i]] for i in some]
+
+
+@given(st.lists(st.lists(st.binary(max_size=10), max_size=10), max_size=5))
+def test_all_keys_of_a_table_that_grows(batches: list[list[bytes]]) -> None:
+    table = KeyTable()
+    everything = AllKeys(table)
+    for keys in batches:
+        table.encode(pa.array(keys, pa.binary()))
+        known = table.take(np.arange(len(table)))
+        assert len(everything) == len(table)
+        assert everything.serialized.equals(known)
+        assert everything.ranks.tolist() == bytes_ranks(known).tolist()
