@@ -195,17 +195,17 @@ class TimeOrderedBuffer:
         pool = self._pool_for(rows.schema)
         before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
         due, due_rows = self._take_out(self._bring_in(inputs, passage.is_new))
-        held, known = np.full(len(inputs), EMPTY), np.flatnonzero(~passage.is_new)
-        held[known] = self._buffer.find(*(inputs[name][known] for name in ("key_code", "start", "end")))
-        is_new = held == EMPTY
-        held_bytes = np.where(is_new, 0, self._buffer.slots["bytes"][held] if len(self._buffer.slots) else 0)
+        is_new, more_bytes, known = passage.is_new.copy(), inputs["bytes"].copy(), np.flatnonzero(~passage.is_new)
+        held = self._buffer.find(*(inputs[name][known] for name in ("key_code", "start", "end")))
+        waits = held != EMPTY
+        is_new[known[~waits]] = True
+        more_bytes[known[waits]] -= self._buffer.slots["bytes"][held[waits]]
         # A window that is new and due by the end only passes through: it never takes a slot.
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
         slots = self._buffer.put_last(inputs.take(stays), pool.append(taken_rows(rows, stays)), stream_time)
         gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys, self._all_keys)
-        more_bytes, leaves_at = inputs["bytes"] - held_bytes, gone["time"] + self._wait_ms
-        trigger = self._buffer.follow(passage, before, is_new, more_bytes, leaves_at, gone_bytes)
+        trigger = self._buffer.follow(passage, before, is_new, more_bytes, gone["time"] + self._wait_ms, gone_bytes)
         held_rows, places = pool.lookup(slots["row"])
         some_rows = pa.concat_batches([held_rows, rows, *due_rows])
         of_due = np.arange(len(held_rows) + len(rows), len(some_rows))
