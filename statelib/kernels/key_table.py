@@ -326,8 +326,10 @@ class KeyTable:
         if len(keys.dictionary) == 0 or keys.null_count == len(keys):
             return np.full(len(keys), NULL_KEY, dtype=np.int64)
         indices = indices_of(keys)
-        codes = self._lookup(keys.dictionary, None, insert=False)[indices]
-        if insert and (unseen := codes == ABSENT).any():  # they get codes by first appearance, not by their index
+        of_dictionary = self._lookup(keys.dictionary, None, insert=False)
+        codes = of_dictionary[indices]
+        # Those that are new get codes by first appearance, not by their index.
+        if insert and (of_dictionary == ABSENT).any() and (unseen := codes == ABSENT).any():
             unseen &= valid_of(keys)
             self._lookup(keys.dictionary.take(pc.unique(pa.array(indices[unseen]))), None, insert=True)
             codes = self._lookup(keys.dictionary, None, insert=False)[indices]

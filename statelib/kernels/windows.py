@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@compiled(several(i64, 2)(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 3))
+@compiled(several(i64, 5)(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 3))
 def accept(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
@@ -23,7 +23,7 @@ def accept(
     first_start: NDArray[np.int64],
     accepted: NDArray[np.int64],
     lateness: NDArray[np.int64],
-) -> tuple[int, int]:
+) -> tuple[int, int, int, int, int]:
     """Decides for each record which of its windows still take it: those with ``end > stream time - grace``.
 
     Records with null keys (code < 0) have no windows (Kafka's ``KStreamWindowAggregate``).
@@ -41,17 +41,23 @@ def accept(
         lateness: Out, int64: stream time minus timestamp, ms.
 
     Returns:
-        The sum of ``accepted``; and how many windows do not take their records any more.
+        The sum of ``accepted``; how many windows do not take their records any more; and how many records have a key,
+        how many of these come before the first window, and how many are taken by any.
     """
     updates: int = i64(0)
     expired: int = i64(0)
+    keyed: int = i64(0)
+    before: int = i64(0)
+    taken: int = i64(0)
     for row in range(len(timestamp)):
         accepted[row] = lateness[row] = first_start[row] = 0
         if key_code[row] < 0:
             continue
         time = timestamp[row]
         lateness[row] = clock[row] - time
+        keyed += 1
         if time < origin:
+            before += 1
             continue
         since = time - origin
         last = since - since % advance
@@ -66,4 +72,5 @@ def accept(
         accepted[row] = windows - late
         updates += windows - late
         expired += late
-    return updates, expired
+        taken += windows > late
+    return updates, expired, keyed, before, taken

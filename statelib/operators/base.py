@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import numpy as np
+
 from statelib.batch import NO_TIMESTAMP
 from statelib.operators.fields import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.batch import Batch, Uptake
@@ -84,7 +85,7 @@ class OperatorContext:
             clock: The clock's name.
             account: Of the ledger.
         """
-        dropped = int(is_late.sum())
+        dropped = int(np.count_nonzero(is_late))
         self.metrics.drop(account, dropped)
         if dropped and self.late is not None:
             records = batch.filter(is_late)

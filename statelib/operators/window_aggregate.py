@@ -236,23 +236,21 @@ class RunningWindowAggregate:
         clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
         if len(batch):
             self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
-        count, expired = accept(
+        count, expired, keyed, before, aggregated = accept(
             key_code, batch.timestamp, clock, windows.size_ms, windows.advance_ms, windows.grace_period_ms,
             windows.origin_ms, first_start, accepted, lateness,
         )  # fmt: skip
-        has_key = key_code >= 0
-        keyed = int(np.count_nonzero(has_key))
-        aggregated = int(np.count_nonzero(accepted))
-        in_range = batch.timestamp >= windows.origin_ms
-        is_late = has_key & in_range & (accepted == 0)
+        is_late = accepted == 0
+        if before or keyed < len(batch):
+            is_late &= (key_code >= 0) & (batch.timestamp >= windows.origin_ms)
         self._metrics.records_in += len(batch)
         self._metrics.records_out += count
         self._metrics.account("aggregated", aggregated)
         self._context.drop_late(batch, is_late, uptake, lateness, reason="window closed")
-        self._metrics.drop("before-first-window", int(np.count_nonzero(has_key & ~in_range)))
+        self._metrics.drop("before-first-window", before)
         self._metrics.drop("null-key", len(batch) - keyed)
         self._metrics.count("late-record-drop", expired)
-        self._metrics.lateness.observe(lateness if keyed == len(batch) else lateness[has_key])
+        self._metrics.lateness.observe(lateness if keyed == len(batch) else lateness[key_code >= 0])
         self._forget_expired()
         return *self._slots.find(key_code, first_start, accepted, count), clock
 

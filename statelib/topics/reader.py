@@ -228,10 +228,10 @@ class PartitionReader:
         least, most = file.min_timestamp_ms, file.max_timestamp_ms
         if "timestamp" not in batch.schema.names or least is None or most is None:
             return
-        found = pc.min_max(batch.column("timestamp").cast(TIMESTAMP, safe=False).cast(pa.int64())).as_py()
-        if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
-            between = f"{found['min']} to {found['max']}"
-            self._fail(f"has timestamps from {between} ms, which the Delta log has as {least} to {most}", file)
+        found = pc.min_max(batch.column("timestamp"))
+        first, last = (found[end].cast(TIMESTAMP, safe=False).value for end in ("min", "max"))
+        if first is not None and not least <= first <= last <= most:
+            self._fail(f"has timestamps from {first} to {last} ms, which the Delta log has as {least} to {most}", file)
 
     def _fail(
         self, what: str, file: ArchiveFile, *, offset: int | None = None, cause: Exception | None = None

@@ -12,7 +12,7 @@ def test_accept() -> None:
     first_start, accepted, lateness = (np.empty(4, dtype=np.int64) for _ in range(3))
     keys, times = np.array([0, -1, 0, 0]), np.array([12, 99, 25, 12])
     clock = np.array([12, 12, 25, 25])
-    assert accept(keys, times, clock, 10, 5, 4, 0, first_start, accepted, lateness) == (4, 2)
+    assert accept(keys, times, clock, 10, 5, 4, 0, first_start, accepted, lateness) == (4, 2, 3, 0, 2)
     assert accepted.tolist() == [2, 0, 2, 0]
     assert first_start[[0, 2]].tolist() == [5, 20]
     assert lateness.tolist() == [0, 0, 0, 13]
@@ -30,7 +30,7 @@ def test_accept_takes_the_windows_that_are_open(
     key, time = (np.array(column, dtype=np.int64) for column in (zip(*records, strict=True) if records else ([], [])))
     first_start, accepted, lateness = (np.empty(len(records), dtype=np.int64) for _ in range(3))
     clock = keyed_stream_time(key, time, before)
-    updates, expired = accept(key, time, clock, size, advance, grace, origin, first_start, accepted, lateness)
+    counts = accept(key, time, clock, size, advance, grace, origin, first_start, accepted, lateness)
     taken, late = [], 0
     for row, (code, at) in enumerate(records):
         seen = [timestamp for keyed, timestamp in records[: row + 1] if keyed >= 0]
@@ -41,4 +41,5 @@ def test_accept_takes_the_windows_that_are_open(
         late += sum(start + size <= clock[row] - grace for start in starts)
     found = zip(first_start.tolist(), accepted.tolist(), strict=True)
     assert [(row, first + i * advance) for row, (first, count) in enumerate(found) for i in range(count)] == taken
-    assert (updates, expired) == (len(taken), late)
+    keyed, early = (sum(code >= 0 and at < end for code, at in records) for end in (1 << 62, origin))
+    assert counts == (len(taken), late, keyed, early, len({row for row, _ in taken}))
