@@ -28,8 +28,6 @@ def scan_columns(
 
 def look_up(backend: Backend, family: str, keys: Column) -> list[bytes | None]:
     """The values of keys, in their order; asked for in that of their bytes, in which RocksDB is fastest."""
-    if len(keys) == 0:
-        return []  # to ask RocksDB for nothing takes a quarter of a millisecond
     order = in_order(keys)
     values: list[bytes | None] = [None] * len(keys)
     for place, value in zip(order.to_pylist(), backend.multi_get(family, keys.take(order).to_pylist()), strict=True):

@@ -228,12 +228,12 @@ class WindowStore:
             int64, ascending: which of the windows exist; and for each of these (timestamp in ms, row).
         """
         wanted = np.flatnonzero((start <= self.newest_stored) & (start > self.last_expired_start))
-        raws: Sequence[bytes | None] = ()
-        if len(wanted):
-            keys = keys_of(wanted)
-            may_be = self._filter.may_have(keys, start[wanted])
-            wanted, keys = wanted[may_be], keys.filter(pa.array(may_be))
-            raws = self._layout.get_many(keys, start[wanted])
+        if len(wanted) == 0:  # as mostly, since windows follow each other: the rest would take 0.3 ms for nothing
+            return wanted, []
+        keys = keys_of(wanted)
+        may_be = self._filter.may_have(keys, start[wanted])
+        wanted, keys = wanted[may_be], keys.filter(pa.array(may_be))
+        raws = self._layout.get_many(keys, start[wanted])
         there = [(i, raw) for i, raw in zip(wanted.tolist(), raws, strict=True) if raw is not None]
         return (
             np.array([i for i, _ in there], dtype=np.int64),
