@@ -36,13 +36,10 @@ def distinct_key_ranks(codes: NDArray[np.int64], keys: KeyTable) -> NDArray[np.i
 class AllKeys:
     """All keys of a table that grows and forgets none, and their places; worked out anew when there are more."""
 
-    def __init__(self, keys: KeyTable) -> None:
-        self._keys = keys
+    def __init__(self, table: KeyTable) -> None:
+        self.table = table
         self._ranks = np.empty(0, dtype=np.int64)
-        self._serialized: pa.Array = keys.take(self._ranks)
-
-    def __len__(self) -> int:
-        return len(self._keys)
+        self._serialized: pa.Array = table.take(self._ranks)
 
     @property
     def ranks(self) -> NDArray[np.int64]:
@@ -57,9 +54,9 @@ class AllKeys:
         return self._serialized
 
     def _bring_up_to_date(self) -> None:
-        if len(self._ranks) < len(self._keys):
-            codes = np.arange(len(self._keys))
-            self._ranks, self._serialized = distinct_key_ranks(codes, self._keys), self._keys.take(codes)
+        if len(self._ranks) < len(self.table):
+            codes = np.arange(len(self.table))
+            self._ranks, self._serialized = distinct_key_ranks(codes, self.table), self.table.take(codes)
 
 
 def _ranks(order: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -75,7 +75,6 @@ def merged(
     inputs: NDArray[Any],
     through: NDArray[np.int64],
     due: Sequence[BufferedRows],
-    keys: KeyTable,
     all_keys: AllKeys,
 ) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
     """Windows that leave the buffer, and those that leave without having been in it, in one order.
@@ -88,8 +87,7 @@ def merged(
         inputs: `INPUT`.
         through: int64: which of ``inputs`` leave at once.
         due: Those that leave the store.
-        keys: The dictionary of the keys of ``slots`` and ``inputs``.
-        all_keys: What is known of it.
+        all_keys: Those of the dictionary of ``slots`` and ``inputs``.
 
     Returns:
         The columns of `Departures` that all have; what each counts, in bytes; and the order, as indices of ``slots``
@@ -100,6 +98,7 @@ def merged(
         held = "bytes" if stored == "counted_bytes" else stored
         return np.concatenate([slots[held], inputs[given][through], *(getattr(rows, stored) for rows in due)])
 
+    keys = all_keys.table
     codes: NDArray[np.int64] = np.concatenate([slots["key_code"], inputs["key_code"][through]])
     time = column("time", "time")
     if due:

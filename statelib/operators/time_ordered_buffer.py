@@ -204,7 +204,7 @@ class TimeOrderedBuffer:
         passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
         slots = self._buffer.put_last(inputs.take(stays), pool.append(taken_rows(rows, stays)), stream_time)
-        gone, gone_bytes, order = merged(slots, inputs, through, due, self._context.keys, self._all_keys)
+        gone, gone_bytes, order = merged(slots, inputs, through, due, self._all_keys)
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, gone["time"] + self._wait_ms, gone_bytes)
         held_rows, places = pool.lookup(slots["row"])
         some_rows = pa.concat_batches([held_rows, rows, *due_rows])
