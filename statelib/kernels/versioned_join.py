@@ -20,6 +20,7 @@ NO_ROW = -1
 """The row of a tombstone, and of a look-up that found nothing."""
 
 _FIRST_CAPACITY = 4
+_NO_PUT = np.iinfo(np.int64).max  # the sequence of the put behind the last one
 
 
 @helper
@@ -31,7 +32,7 @@ def _versions_until(valid_from: NDArray[np.int64], start: int, count: int, time:
     step = 1
     while step <= count and valid_from[start + count - step] > time:
         step *= 2
-    low = max(0, count - step)
+    low = max(0, count - step + 1)
     high = count - step // 2
     while low < high:
         middle = (low + high) // 2
@@ -117,44 +118,39 @@ def _apply(
     Returns:
         The next put and look-up, the store's stream time, and how much of the pool is used.
     """
-    while put < len(put_codes) or ask < len(ask_codes):
-        if ask == len(ask_codes):
-            puts_next = True
-        elif put == len(put_codes):
-            puts_next = False
-        elif put_sequences[put] == ask_sequences[ask]:
-            puts_next = puts_first
-        else:
-            puts_next = put_sequences[put] < ask_sequences[ask]
-        if puts_next:
-            code, timestamp = put_codes[put], put_timestamps[put]
-            if code != NULL_KEY and timestamp >= stream_time - retention_ms:
-                count = counts[code]
-                if count == capacities[code]:
-                    capacity = max(_FIRST_CAPACITY, 2 * count)
-                    if used + capacity > len(rows):
-                        return put, ask, stream_time, used
-                    for version in range(count):
-                        valid_from[used + version] = valid_from[starts[code] + version]
-                        rows[used + version] = rows[starts[code] + version]
-                    starts[code] = used
-                    capacities[code] = capacity
-                    used += capacity
-                stream_time = max(stream_time, timestamp)
-                replaced[put] = rows[starts[code] + count - 1] if count > 0 else NO_ROW
-                is_latest[put] = count == 0 or timestamp >= valid_from[starts[code] + count - 1]
-                _put(code, timestamp, put_rows[put], kip, valid_from, rows, starts, counts, remembered)
-            put += 1
-        else:
+    puts, asks = len(put_codes), len(ask_codes)
+    while True:
+        until = put_sequences[put] + (0 if puts_first else 1) if put < puts else _NO_PUT
+        oldest = stream_time - retention_ms
+        while ask < asks and ask_sequences[ask] < until:
             code, timestamp = ask_codes[ask], ask_timestamps[ask]
             found[ask] = NO_ROW
             if code != NULL_KEY:
                 start, count = starts[code], counts[code]
                 position = _versions_until(valid_from, start, count, timestamp)
-                if position > 0 and (position == count or timestamp >= stream_time - retention_ms):
+                if position > 0 and (position == count or timestamp >= oldest):
                     found[ask] = rows[start + position - 1]
             ask += 1
-    return put, ask, stream_time, used
+        if put == puts:
+            return put, ask, stream_time, used
+        code, timestamp = put_codes[put], put_timestamps[put]
+        if code != NULL_KEY and timestamp >= oldest:
+            count = counts[code]
+            if count == capacities[code]:
+                capacity = max(_FIRST_CAPACITY, 2 * count)
+                if used + capacity > len(rows):
+                    return put, ask, stream_time, used
+                for version in range(count):
+                    valid_from[used + version] = valid_from[starts[code] + version]
+                    rows[used + version] = rows[starts[code] + version]
+                starts[code] = used
+                capacities[code] = capacity
+                used += capacity
+            stream_time = max(stream_time, timestamp)
+            replaced[put] = rows[starts[code] + count - 1] if count > 0 else NO_ROW
+            is_latest[put] = count == 0 or timestamp >= valid_from[starts[code] + count - 1]
+            _put(code, timestamp, put_rows[put], kip, valid_from, rows, starts, counts, remembered)
+        put += 1
 
 
 class Applied(NamedTuple):
