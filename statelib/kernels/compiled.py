@@ -146,11 +146,24 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
+def _multiply_fold(typing_context: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, wide = ir.IntType(64), ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        high = builder.lshr(product, wide(64))
+        return builder.xor(builder.trunc(product, word), builder.trunc(high, word))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
 load_word: Callable[[NDArray[np.uint8], int], np.uint64] = intrinsic(_load_word)
 """The eight bytes of a uint8 array from an index on as one word, in the machine's byte order."""
 
 store_word: Callable[[NDArray[np.uint8], int, np.uint64], None] = intrinsic(_store_word)
 """The inverse of `load_word`: writes eight bytes of a uint8 array at once."""
+
+multiply_fold: Callable[[np.uint64, np.uint64], np.uint64] = intrinsic(_multiply_fold)
+"""The two halves of the product of two words, 128 bits, as one word: each bit of either reaches all others."""
 
 prefetch: Callable[[NDArray[Any], int], None] = intrinsic(_prefetch)
 """Asks the processor to bring the element at an index into its cache; changes nothing."""

@@ -29,3 +29,11 @@ def test_every_byte_counts() -> None:
 def test_numbered_names_do_not_collide() -> None:
     for text in ("flight-{}", "{}", "{:032d}", "{:x}@example.org"):
         assert len(set(hashes([text.format(n).encode() for n in range(200_000)]))) == 200_000
+
+
+def test_each_bit_of_the_input_turns_about_half_of_the_bits_of_the_hash() -> None:
+    for length in (1, 7, 8, 15, 16, 17, 33):
+        value = int.from_bytes(bytes(range(1, length + 1)), "little")
+        turned = [(value ^ (1 << bit)).to_bytes(length, "little") for bit in range(8 * length)]
+        (hash_of_value, *others) = hashes([value.to_bytes(length, "little"), *turned])
+        assert all(16 <= (hash_of_value ^ other).bit_count() <= 48 for other in others)
