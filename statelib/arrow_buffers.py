@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.errors import InternalError
 
@@ -155,7 +156,8 @@ def filtered(array: pa.Array, keep: pa.BooleanArray) -> pa.Array:
 
 
 def _by_field(array: pa.Array, chosen: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    if not pa.types.is_struct(array.type) or array.null_count or not array.type.num_fields:
+    if not pa.types.is_struct(array.type) or not array.type.num_fields:
         return chosen(array)
-    fields = [_by_field(field, chosen) for field in array.flatten()]
-    return pa.StructArray.from_arrays(fields, fields=list(array.type))
+    fields = [_by_field(array.field(place), chosen) for place in range(array.type.num_fields)]
+    null = pc.invert(chosen(array.is_valid())) if array.null_count else None
+    return pa.StructArray.from_arrays(fields, fields=list(array.type), mask=null)
