@@ -138,11 +138,14 @@ class Batch:
 
     def headers_at(self, chosen: pa.Array) -> pa.Array | None:
         """Those of the records at the indices ``chosen`` (int64); None if there are none."""
+        return self._headers_by(lambda headers: headers.take(chosen), len(chosen))
+
+    def _headers_by(self, choose: Callable[[pa.Array], pa.Array], count: int) -> pa.Array | None:
         if self.headers is None:
             return None
         if self.headers.null_count == len(self.headers):  # as mostly: to choose lists takes time, even of nothing
-            return pa.nulls(len(chosen), self.headers.type)
-        return self.headers.take(chosen)
+            return pa.nulls(count, self.headers.type)
+        return choose(self.headers)
 
     def slice(self, start: int, end: int) -> Batch:
         """The records from ``start`` to before ``end``; the batch itself if that is all of them."""
@@ -153,7 +156,7 @@ class Batch:
         if keep.all():
             return self
         kept = pa.array(keep)
-        headers = None if self.headers is None else self.headers_at(pa.array(np.flatnonzero(keep)))
+        headers = self._headers_by(lambda headers: headers.filter(kept), int(np.count_nonzero(keep)))
         return self._chosen(keep, self.keys.filter(kept), lambda array: filtered(array, kept), headers)
 
     def as_record_batch(self, *, with_key: bool = True) -> pa.RecordBatch:
