@@ -70,6 +70,7 @@ boolean: Any = types.boolean
 nothing: Any = types.void
 Bytes = _array(types.uint8, readonly=True)
 Bools = _array(types.boolean, readonly=True)
+Int16s = _array(types.int16, readonly=True)
 Int32s = _array(types.int32, readonly=True)
 Int64s = _array(types.int64, readonly=True)
 BytesOut = _array(types.uint8, readonly=False)

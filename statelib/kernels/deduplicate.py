@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.batch import NO_OFFSET, NULL_KEY
-from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, i64
+from statelib.kernels.compiled import BoolsOut, Int16s, Int32s, Int64s, Int64sOut, compiled, helper, i64, several
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,13 +16,22 @@ NO_ENTRY = np.iinfo(np.int64).min
 """The timestamp of an id that has no entry: it is older than any interval."""
 
 
-@compiled(i64(*6 * [Int64s], i64, *3 * [Int64sOut], *2 * [BoolsOut]))
+@helper
+def _place(source: int, partition: int) -> int:
+    """Where a record comes from, as one number."""
+    place: int = (i64(source) << 32) | i64(partition)
+    return place
+
+
+@compiled(several(i64, 3)(*3 * [Int64s], i64, Int64s, Int16s, Int32s, Int64s, i64, *3 * [Int64sOut], *2 * [BoolsOut]))
 def deduplicate(
     codes: NDArray[np.int64],
     timestamps: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    sequences: NDArray[np.int64],
+    first_sequence: int,
     stream_times: NDArray[np.int64],
-    places: NDArray[np.int64],
+    sources: NDArray[np.int16],
+    partitions: NDArray[np.int32],
     offsets: NDArray[np.int64],
     interval_ms: int,
     entry_timestamps: NDArray[np.int64],
@@ -30,46 +39,50 @@ def deduplicate(
     entry_offsets: NDArray[np.int64],
     forwarded: NDArray[np.bool_],
     set_entry: NDArray[np.bool_],
-) -> int:
+) -> tuple[int, int, int]:
     """Decides for each record, in order, whether it is forwarded, and keeps the entries up to date.
 
     Args:
         codes: Code of each record's id, `NULL_KEY` for a null one.
         timestamps: Its timestamp, ms.
-        rows: Its row in the uptake, in which the next three are.
+        sequences: Its sequence.
+        first_sequence: That of the first row of the uptake, in which the next four are.
         stream_times: The task's stream time, the record included, ms.
-        places: Where the record comes from, as one number: two of one place and offset are the same record.
+        sources: Index of the record's topic. Two records of one topic, partition and offset are the same.
+        partitions: Its partition.
         offsets: Its offset there, `NO_OFFSET` for none.
         interval_ms: The deduplication interval.
         entry_timestamps: By code, timestamp of the id's last forwarded record, `NO_ENTRY` if there is none.
-        entry_places: By code, where that record came from.
+        entry_places: By code, where that record came from: its topic, and in the low 32 bits its partition.
         entry_offsets: By code, its offset there.
         forwarded: The decisions, written.
         set_entry: Written: whether the record has set its id's entry; empty: nobody asks.
 
     Returns:
-        How often an entry was set.
+        How many records have no id, how many of the others are forwarded, and how often an entry was set.
     """
-    new_entries = 0
+    null = forwarded_with_id = new_entries = 0
     for i in range(len(codes)):
         code = codes[i]
         forwarded[i] = True
         if code == NULL_KEY:
+            null += 1
             continue
-        timestamp, row = timestamps[i], rows[i]
+        timestamp, row = timestamps[i], sequences[i] - first_sequence
         horizon = stream_times[row] - interval_ms
         known = entry_timestamps[code]
         if known >= horizon and abs(timestamp - known) <= interval_ms:
-            offset = offsets[row]
-            forwarded[i] = offset != NO_OFFSET and offset == entry_offsets[code] and places[row] == entry_places[code]
+            offset, place = offsets[row], _place(sources[row], partitions[row])
+            forwarded[i] = offset != NO_OFFSET and offset == entry_offsets[code] and place == entry_places[code]
         elif timestamp >= horizon:
             entry_timestamps[code] = timestamp
-            entry_places[code] = places[row]
+            entry_places[code] = _place(sources[row], partitions[row])
             entry_offsets[code] = offsets[row]
             new_entries += 1
             if len(set_entry):
                 set_entry[i] = True
-    return new_entries
+        forwarded_with_id += forwarded[i]
+    return null, forwarded_with_id, new_entries
 
 
 @compiled(i64(Int64s, BoolsOut, Int64sOut))

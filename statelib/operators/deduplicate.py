@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from statelib.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import NO_ENTRY, deduplicate, first_seen
 from statelib.operators.deduplication_ids import DeduplicationIds
@@ -126,28 +126,30 @@ class Deduplicate:
             self._working_set.look_up(codes, self._ids, self._store, since_ms)
         forwarded = np.empty(len(batch), dtype=np.bool_)
         logged = np.zeros(len(batch) if self._changelog is not None else 0, dtype=np.bool_)
-        self._new_entries += deduplicate(
+        null, kept, new_entries = deduplicate(
             codes,
             batch.timestamp,
-            batch.sequence - uptake.first_sequence,
+            batch.sequence,
+            uptake.first_sequence,
             uptake.stream_time,
-            (uptake.source.astype(np.int64) << 32) | uptake.partition,
+            uptake.source,
+            uptake.partition,
             uptake.offset,
             self._spec.interval_ms,
             *self._working_set.columns,
             forwarded,
             logged,
         )
+        self._new_entries += new_entries
         if self._changelog is not None:
             self._log(self._changelog, codes, np.flatnonzero(logged), batch, uptake)
         self._forget_expired()
         metrics = self._context.metrics
-        null, kept = int(np.count_nonzero(codes == NULL_KEY)), int(np.count_nonzero(forwarded))
         metrics.records_in += len(batch)
-        metrics.records_out += kept
+        metrics.records_out += null + kept
         metrics.account("null-key", null)
-        metrics.account("forwarded", kept - null)
-        metrics.account("duplicate", len(batch) - kept)
+        metrics.account("forwarded", kept)
+        metrics.account("duplicate", len(batch) - null - kept)
         return narrowed(batch, self._context.wanted).filter(forwarded)
 
     def _log(

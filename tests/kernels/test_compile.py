@@ -17,7 +17,8 @@ from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
 one = np.zeros(1, np.int64)
 entries = [np.full(1, NO_ENTRY), one.copy(), one.copy()]
 forwarded, set_entry = np.empty(1, np.bool_), np.empty(0, np.bool_)
-deduplicate(one, one, one, one, one, one, 0, *entries, forwarded, set_entry)
+sources, partitions = one.astype(np.int16), one.astype(np.int32)
+deduplicate(one, one, one, 0, one, sources, partitions, one, 0, *entries, forwarded, set_entry)
 assert forwarded[0]
 print(sum(deduplicate.stats.cache_hits.values()))
 """
