@@ -74,7 +74,7 @@ def _tag(data: NDArray[np.uint8], start: int, end: int, scope: int) -> int:
 def _probe(
     data: NDArray[np.uint8],
     start: int,
-    end: int,
+    length: int,
     scope: int,
     tag: int,
     slots: NDArray[np.int64],
@@ -82,10 +82,9 @@ def _probe(
     offsets: NDArray[np.int64],
     known_scopes: NDArray[np.int64],
 ) -> int:
-    """The slot that holds the key ``data[start:end]`` of ``scope``, or the empty slot where it belongs."""
+    """The slot that holds the key ``data[start:][:length]`` of ``scope``, or the empty slot where it belongs."""
     mask = len(slots) - 1
     slot = tag & mask
-    length = end - start
     while True:
         word = slots[slot]
         if word == _EMPTY:
@@ -136,7 +135,8 @@ def _encode(
         The first row that is not done, and the number of known keys.
     """
     count = len(codes)
-    mask = len(slots) - 1
+    mask, most = len(slots) - 1, len(slots) // 2
+    end = offsets[known]
     for i in range(first, count):
         if i + _PREFETCH_AHEAD < count:
             prefetch(slots, codes[i + _PREFETCH_AHEAD] & mask)
@@ -145,20 +145,20 @@ def _encode(
             codes[i] = NULL_KEY
             continue
         start: int = i64(spans[i])
-        end: int = i64(spans[i + 1])
+        length: int = i64(spans[i + 1]) - start
         tag = codes[i]
-        slot = _probe(data, start, end, scope, tag, slots, arena, offsets, known_scopes)
+        slot = _probe(data, start, length, scope, tag, slots, arena, offsets, known_scopes)
         word = slots[slot]
         if word != _EMPTY:
             codes[i] = word & _CODE_MASK
         elif not insert:
             codes[i] = ABSENT
         else:
-            at = offsets[known]
-            if at + end - start > len(arena) or 2 * (known + 1) > len(slots):
+            if end + length > len(arena) or known >= most:
                 return i, known
-            copy_bytes(data, start, arena, at, end - start)
-            offsets[known + 1] = at + end - start
+            copy_bytes(data, start, arena, end, length)
+            end += length
+            offsets[known + 1] = end
             if len(scopes):
                 known_scopes[known] = scope
             slots[slot] = (tag << 32) | known
