@@ -36,6 +36,10 @@ _PLACEMENT_OPTIONS = {
 }
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
+_ARROW_MEMORY = "ARROW_DEFAULT_MEMORY_POOL"
+"""Whose memory Arrow takes. A worker lives for a run: it is to use again what it has, as the system's allocator does.
+Arrow's own touches some 40 MiB more of fresh memory for the same work, 0.1 CPU seconds a worker."""
+
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "hindstream" / "spark.jsa"
 """The classes that Spark's Java loads at its start, of this environment's jars: made by `spark_jobs.class_archive`."""
 
@@ -116,6 +120,7 @@ def _options(settings: Settings, *, submitted: bool) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.warehouse.dir": str(settings.local_state_dir / "spark-warehouse"),
         "spark.ui.showConsoleProgress": "false",
+        f"spark.executorEnv.{_ARROW_MEMORY}": os.environ.get(_ARROW_MEMORY, "system"),
     }
     if submitted or not is_local(settings.spark_master):
         options |= _PLACEMENT_OPTIONS

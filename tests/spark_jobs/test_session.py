@@ -38,24 +38,26 @@ def test_local_spark_stays_on_the_loopback_and_a_cluster_does_not() -> None:
     assert "spark.driver.bindAddress" not in options(spark_master="spark://host:7077")
 
 
-_A_WORKERS_PREFIX = """
+_A_WORKERS_SURROUNDINGS = """
 import sys
+import pyarrow as pa
 from spark_jobs.session import spark_session
 from statelib.config import load_settings
 
 spark = spark_session(load_settings({"spark_master": "local[1]"}, environ={}))
-print(spark.sparkContext.parallelize([0], 1).map(lambda _: sys.prefix).collect() == [sys.prefix])
+found = spark.sparkContext.parallelize([0], 1).map(lambda _: (sys.prefix, pa.default_memory_pool().backend_name))
+print(found.collect() == [(sys.prefix, "system")])
 """
 
 
 @pytest.mark.spark
-def test_workers_run_the_drivers_python_wherever_path_leads(tmp_path: Path) -> None:
+def test_workers_run_the_drivers_python_wherever_path_leads_and_take_the_systems_memory(tmp_path: Path) -> None:
     java = shutil.which("java")
     assert java is not None
     java_home = str(Path(java).resolve().parent.parent)
     environ = {"PATH": os.defpath, "JAVA_HOME": java_home, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", _A_WORKERS_PREFIX],
+        [sys.executable, "-c", _A_WORKERS_SURROUNDINGS],
         cwd=tmp_path,
         env=environ,
         capture_output=True,
@@ -76,6 +78,11 @@ def test_a_cluster_may_have_its_python_elsewhere(monkeypatch: pytest.MonkeyPatch
 
 def test_what_the_user_sets_wins() -> None:
     assert options(spark_conf={"spark.sql.session.timeZone": "CET"})["spark.sql.session.timeZone"] == "CET"
+
+
+def test_workers_use_the_arrow_memory_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    assert options()["spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"] == "jemalloc"
 
 
 def test_a_submitted_driver_keeps_its_master() -> None:
