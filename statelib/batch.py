@@ -112,16 +112,13 @@ class Batch:
     def take(self, indices: NDArray[np.int64]) -> Batch:
         """The records at ``indices``, in that order."""
         chosen = pa.array(indices)
-        return self._chosen(
-            indices, self.keys.take(chosen), lambda array: taken(array, chosen), self.headers_at(chosen)
-        )
+        return self._chosen(indices, self.keys.take(chosen), lambda array: taken(array, chosen))
 
     def _chosen(
         self,
         rows: NDArray[np.int64] | NDArray[np.bool_],
         keys: KeyColumn,
         of_array: Callable[[pa.Array], pa.Array],
-        headers: pa.Array | None,
     ) -> Batch:
         return replace(
             self,
@@ -132,20 +129,13 @@ class Batch:
             sequence=self.sequence[rows],
             windows=None if self.windows is None else self.windows.take(rows),
             prior=None if self.prior is None else of_array(self.prior),
-            headers=headers,
+            headers=None if self.headers is None else of_array(self.headers),
             is_latest=None if self.is_latest is None else self.is_latest[rows],
         )
 
     def headers_at(self, chosen: pa.Array) -> pa.Array | None:
         """Those of the records at the indices ``chosen`` (int64); None if there are none."""
-        return self._headers_by(lambda headers: headers.take(chosen), len(chosen))
-
-    def _headers_by(self, choose: Callable[[pa.Array], pa.Array], count: int) -> pa.Array | None:
-        if self.headers is None:
-            return None
-        if self.headers.null_count == len(self.headers):  # as mostly: to choose lists takes time, even of nothing
-            return pa.nulls(count, self.headers.type)
-        return choose(self.headers)
+        return None if self.headers is None else taken(self.headers, chosen)
 
     def slice(self, start: int, end: int) -> Batch:
         """The records from ``start`` to before ``end``; the batch itself if that is all of them."""
@@ -156,8 +146,7 @@ class Batch:
         if keep.all():
             return self
         kept = pa.array(keep)
-        headers = self._headers_by(lambda headers: headers.filter(kept), int(np.count_nonzero(keep)))
-        return self._chosen(keep, self.keys.filter(kept), lambda array: filtered(array, kept), headers)
+        return self._chosen(keep, self.keys.filter(kept), lambda array: filtered(array, kept))
 
     def as_record_batch(self, *, with_key: bool = True) -> pa.RecordBatch:
         """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there window bounds and headers.

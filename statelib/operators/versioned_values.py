@@ -17,6 +17,7 @@ from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.accumulators import grown
 from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
+from statelib.operators.scatter import scatter
 from statelib.operators.stored_rows import stored_type
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
@@ -63,7 +64,6 @@ class VersionedValues:
         self._timelines = Timelines(store.history_retention_ms, store.stream_time, kip=kip)
         self._loaded_from = np.zeros(0, dtype=np.int64)  # by key code, ms
         self._values = RowPool(pa.schema([("value", value_type)]))
-        self._append(pa.nulls(1, value_type))  # row 0 is what a look-up without a match gives
 
     def meet(self, stream: Batch, codes: NDArray[np.int64], table: Batch) -> NDArray[np.int64]:
         """Puts the updates and looks up the records, in order of sequence, updates first.
@@ -85,7 +85,9 @@ class VersionedValues:
 
     def values_of(self, rows: NDArray[np.int64]) -> pa.Array:
         """The values of versions, null for `NO_ROW`."""
-        return self._values.take(np.maximum(rows, 0)).column(0)
+        there = rows != NO_ROW
+        found = rows if there.all() else rows[there]  # as mostly: few look-ups have no match
+        return scatter(self._values.take(found).column(0), there)
 
     def memory_bytes(self) -> int:
         """Timelines and values."""
