@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from benchmarks.answers import by_key, differences
+from benchmarks.answers import by_key, differences, save
+from benchmarks.contestants.floor import Floor, answer_path
 from benchmarks.contestants.registry import CONTESTANTS
 from benchmarks.contestants.script import Script
 from benchmarks.dataset import Dataset, Parameters
@@ -15,7 +16,7 @@ from tests.benchmarks import reference
 # Two hours and 50 keys: records come late, repeats come too late, rates change, windows close.
 PARAMETERS = Parameters(records=20_000, campaigns=50, partitions=3, records_per_second=3.0, very_late=0.01)
 SPARK = [pytest.mark.spark, pytest.mark.slow]
-SCRIPTS = [c for c in CONTESTANTS if isinstance(c, Script)]
+SCRIPTS = [c for c in CONTESTANTS if isinstance(c, Script) and not isinstance(c, Floor)]
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,13 @@ def test_answers_agree(contestant, work, dataset, tmp_path) -> None:
     answer = contestant.answer(WORKS[work], tmp_path)
     expected = by_key(reference.answer(work, dataset))
     assert differences(WORKS[work], answer, expected, is_exact=contestant.is_exact) == []
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_the_floor_writes_the_answer_that_is_laid_out(work, dataset, tmp_path) -> None:
+    expected = reference.answer(work, dataset)
+    save(expected, answer_path(dataset, WORKS[work]))
+    floor, output = Floor(), tmp_path / "output"
+    floor.lay_out(WORKS[work], dataset, output)
+    subprocess.run(floor.command(WORKS[work], dataset, output), check=True, env=dict(os.environ))
+    assert floor.answer(WORKS[work], output).equals(expected.cast(WORKS[work].answer))
