@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from benchmarks.scale.fresh import seconds_of_slice, seconds_of_spark
 from benchmarks.scale.kept_keys import KeptKeys
 from benchmarks.scale.measurement import Figure, Measurement
-from benchmarks.scale.processes import in_fresh_process
+from benchmarks.scale.processes import in_fresh_process, steps_in_fresh_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from benchmarks.scale.replays import PhaseCost
+
+
+@dataclass(frozen=True)
+class _Hour:
+    """What an hour's slice cost by phase, and the bytes of the state after it."""
+
+    phases: dict[str, PhaseCost]
+    state_bytes: int
 
 
 @dataclass(frozen=True)
@@ -24,6 +34,16 @@ class _Hours:
     task_cpu_seconds: float
     read_bytes: int
     state_bytes: int
+
+    @classmethod
+    def typical(cls, hours: Sequence[_Hour]) -> Self:
+        """The median of each figure."""
+        return cls(
+            phases={phase: median(hour.phases[phase].wall_seconds for hour in hours) for phase in hours[0].phases},
+            task_cpu_seconds=median(hour.phases["replay"].cpu_seconds for hour in hours),
+            read_bytes=round(median(hour.phases["replay"].read_bytes for hour in hours)),
+            state_bytes=hours[-1].state_bytes,
+        )
 
 
 @dataclass
@@ -45,10 +65,7 @@ class Slices(Measurement):
     def figures(self, folder: Path) -> Iterator[Figure]:
         """See `Measurement`."""
         for work, kind in (("W1", "ids"), ("W2", "campaigns")):
-            large, small = (
-                in_fresh_process(_hours, work, keys, self.records, self.repeats, folder / f"{work}-{keys}")
-                for keys in (self.keys, self.keys // 10)
-            )
+            large, small = self._in_turn(work, folder)
             size = f"{work}, slice of {self.records:,} records over {self.keys:,} {kind}"
             phases = {f"{phase}, s": seconds for phase, seconds in large.phases.items()}
             yield Figure(f"all phases: {size}", sum(large.phases.values()), "s", at_most=3, details=phases)
@@ -65,6 +82,20 @@ class Slices(Measurement):
             name = f"bytes more that are read, of those that ten times the keys add to the state: {size}"
             # New ids are not in the state, which filters know; campaigns lie scattered over most of a table's blocks.
             yield Figure(name, share, at_most=0.5 if work == "W1" else None, details=read)
+
+    def _in_turn(self, work: str, folder: Path) -> tuple[_Hours, _Hours]:
+        """Hours over all keys, and over a tenth of them, which take turns."""
+        tenth = self.keys // 10
+        with (
+            steps_in_fresh_process(_hours, self._kept(work, self.keys), folder / f"{work}-{self.keys}") as large,
+            steps_in_fresh_process(_hours, self._kept(work, tenth), folder / f"{work}-{tenth}") as small,
+        ):
+            hours = [(large(), small()) for _ in range(self.repeats)]
+        of_all_keys, of_a_tenth = zip(*hours, strict=True)
+        return _Hours.typical(of_all_keys), _Hours.typical(of_a_tenth)
+
+    def _kept(self, work: str, keys: int) -> KeptKeys:
+        return KeptKeys(work, keys, self.records, self.repeats + 1)
 
     def _fresh(self, work: str, size: str, folder: Path) -> Figure:
         """The same in processes of their own, in turn with some that only start Spark."""
@@ -85,14 +116,10 @@ def _begin(kept: KeptKeys, folder: Path) -> None:
     kept.begin(folder)
 
 
-def _hours(work: str, keys: int, records: int, repeats: int, folder: Path) -> _Hours:
-    kept = KeptKeys(work, keys, records, repeats + 1)
+def _hours(kept: KeptKeys, folder: Path) -> Iterator[_Hour]:
+    """One hour after the other; the first has loaded what the others find in memory, and is not among them."""
     replays, _ = kept.begin(folder, is_audited=True)
-    done = [replays.run(until_ms=kept.end_ms(hour)) for hour in range(1, repeats + 2)]
-    done = done[1:]  # the first has loaded what the others find in memory
-    return _Hours(
-        phases={phase: median(d.phases[phase].wall_seconds for d in done) for phase in done[0].phases},
-        task_cpu_seconds=median(d.phases["replay"].cpu_seconds for d in done),
-        read_bytes=round(median(d.phases["replay"].read_bytes for d in done)),
-        state_bytes=done[-1].state_bytes,
-    )
+    replays.run(until_ms=kept.end_ms(1))
+    for hour in range(2, kept.hours + 1):
+        done = replays.run(until_ms=kept.end_ms(hour))
+        yield _Hour(done.phases, done.state_bytes)

@@ -10,7 +10,7 @@ from benchmarks.scale.kept_keys import KeptKeys
 from benchmarks.scale.memory import Memory
 from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.processes import PeakMemory, in_fresh_process, steps_in_fresh_process
-from benchmarks.scale.slices import Slices, _hours
+from benchmarks.scale.slices import Slices, _Hours, _hours
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
 from statelib.commits import CommitLog
@@ -69,7 +69,8 @@ def test_state_finds_nothing_uploaded_twice(tmp_path) -> None:
 
 
 def test_an_hour_reads_from_its_state(tmp_path) -> None:
-    hours = in_fresh_process(_hours, "W1", 2_000, 100, 1, tmp_path)
+    with steps_in_fresh_process(_hours, KeptKeys("W1", 2_000, 100, hours=2), tmp_path) as next_hour:
+        hours = _Hours.typical([next_hour()])
     assert set(hours.phases) == {"plan", "replay", "audit", "commit", "publish", "maintain", "report"}
     assert hours.read_bytes > 0
     assert hours.state_bytes > 0
