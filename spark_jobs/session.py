@@ -36,9 +36,11 @@ _PLACEMENT_OPTIONS = {
 }
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
-_ARROW_MEMORY = "ARROW_DEFAULT_MEMORY_POOL"
-"""Whose memory Arrow takes. A worker lives for a run: it is to use again what it has, as the system's allocator does.
-Arrow's own touches some 40 MiB more of fresh memory for the same work, 0.1 CPU seconds a worker."""
+WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""What Python workers have in their environment, unless the driver's says otherwise.
+
+Arrow takes its memory from the system's allocator: a worker lives for a run, and is to use again what it has. Arrow's
+own touches some 40 MiB more of fresh memory for the same work, 0.1 CPU seconds a worker."""
 
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "hindstream" / "spark.jsa"
 """The classes that Spark's Java loads at its start, of this environment's jars: made by `spark_jobs.class_archive`."""
@@ -120,8 +122,9 @@ def _options(settings: Settings, *, submitted: bool) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.warehouse.dir": str(settings.local_state_dir / "spark-warehouse"),
         "spark.ui.showConsoleProgress": "false",
-        f"spark.executorEnv.{_ARROW_MEMORY}": os.environ.get(_ARROW_MEMORY, "system"),
     }
+    for name, value in WORKER_ENVIRONMENT.items():
+        options[f"spark.executorEnv.{name}"] = os.environ.get(name, value)
     if submitted or not is_local(settings.spark_master):
         options |= _PLACEMENT_OPTIONS
     if not submitted:

@@ -18,6 +18,7 @@ from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
+from spark_jobs.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory(), ObjectStore())
 
@@ -33,6 +34,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
         parser.error(f"there is no measurement {min(unknown)}")
+    for name, value in WORKER_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)  # of the processes that measurements start
     chosen = [resized(m, arguments.set) for m in MEASUREMENTS if m.name in (arguments.names or names)]
     results, missed = [], 0
     for measurement in chosen:
