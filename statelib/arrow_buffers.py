@@ -140,11 +140,12 @@ def indices_of(array: pa.DictionaryArray) -> NDArray[np.signedinteger]:
 
 
 def taken(array: pa.Array, indices: pa.Array) -> pa.Array:
-    """The values at ``indices`` (int64), in that order.
+    """The values at ``indices`` (int64), in that order; null where an index is.
 
     A struct's field by field, which Arrow takes longer for; and if all are null, no more than that many.
     """
-    return _by_field(array, lambda values: values.take(indices), len(indices))
+    missing = indices.is_null() if indices.null_count else None
+    return _by_field(array, lambda values: values.take(indices), len(indices), missing)
 
 
 def taken_rows(rows: pa.RecordBatch, numbers: NDArray[np.int64]) -> pa.RecordBatch:
@@ -155,14 +156,17 @@ def taken_rows(rows: pa.RecordBatch, numbers: NDArray[np.int64]) -> pa.RecordBat
 
 def filtered(array: pa.Array, keep: pa.BooleanArray) -> pa.Array:
     """The values for which ``keep`` is true, as `taken` of many rows in their order, but in a third of the time."""
-    return _by_field(array, lambda values: values.filter(keep), keep.true_count)
+    return _by_field(array, lambda values: values.filter(keep), keep.true_count, None)
 
 
-def _by_field(array: pa.Array, chosen: Callable[[pa.Array], pa.Array], count: int) -> pa.Array:
+def _by_field(
+    array: pa.Array, chosen: Callable[[pa.Array], pa.Array], count: int, missing: pa.BooleanArray | None
+) -> pa.Array:
+    """The ``count`` values that are ``chosen``; ``missing``: those of them that have no value in ``array``."""
     if array.null_count == len(array):
         return pa.nulls(count, array.type)
     if not pa.types.is_struct(array.type) or not array.type.num_fields:
         return chosen(array)
-    fields = [_by_field(array.field(place), chosen, count) for place in range(array.type.num_fields)]
-    null = pc.invert(chosen(array.is_valid())) if array.null_count else None
+    fields = [_by_field(array.field(place), chosen, count, missing) for place in range(array.type.num_fields)]
+    null = pc.invert(pc.fill_null(chosen(array.is_valid()), fill_value=False)) if array.null_count else missing
     return pa.StructArray.from_arrays(fields, fields=list(array.type), mask=null)
