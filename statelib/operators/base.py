@@ -12,6 +12,7 @@ from statelib.operators.fields import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -127,6 +128,22 @@ class HoldingOperator(Operator, Protocol):
         Returns:
             The records in the order in which they would have left. Their ``sequence`` is (here, and only here) the
             stream time at which each would have, in ms, ascending. Accounted for as any that leave.
+        """
+
+
+@runtime_checkable
+class SpillingOperator(Operator, Protocol):
+    """An operator that can put aside what outgrows memory without writing it to its store before the next flush."""
+
+    def spill(self, file: Path, write: WriteBatch) -> None:
+        """Forgets the working set.
+
+        Args:
+            file: Not there yet. Whoever writes it has it for itself; what is left of it dies with the task.
+            write: Takes what is written to the store all the same.
+
+        Raises:
+            OSError: The file cannot be written or removed.
         """
 
 

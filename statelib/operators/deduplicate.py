@@ -12,14 +12,16 @@ Accounts: ``forwarded``, ``duplicate``, ``null-key`` (forwarded too: no key or i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError
-from statelib.kernels.deduplicate import NO_ENTRY, deduplicate, first_seen
+from statelib.kernels.deduplicate import deduplicate
+from statelib.operators.deduplication_entries import WorkingSet
 from statelib.operators.deduplication_ids import DeduplicationIds
+from statelib.operators.deduplication_spill import DeduplicationSpill
 from statelib.operators.fields import both, fields_of_mapper, narrowed
 from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import Entries, encode_values
@@ -28,6 +30,7 @@ from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -43,6 +46,8 @@ Kind = Literal["by_key", "by_key_value", "by_id"]
 
 _FORGET_FROM = 1 << 16
 _FORGET_FACTOR = 2
+_MOST_SPILLED = 8
+"""So many files on disk are asked for an id; RocksDB has ways to hold more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +113,12 @@ class Deduplicate:
         upgrade(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._store = DeduplicationStore(context.backend, spec.store, interval_ms=spec.interval_ms)
         self._stream_time = NO_TIMESTAMP
-        self._new_entries = 0  # since the last flush
+        self._stored = len(self._store)  # entries at the last flush
+        self._new_entries = 0  # since then
         self._new_ids = 0  # of the last batch
         self._ids = DeduplicationIds(spec, context)
-        self._working_set = _WorkingSet()
+        self._working_set = WorkingSet()
+        self._spill = DeduplicationSpill()
         self._changelog = context.changelogs.get(spec.store)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
@@ -123,7 +130,7 @@ class Deduplicate:
         if len(uptake):
             self._stream_time = int(uptake.stream_time[-1])
             since_ms = self._store.kept_from(int(uptake.stream_time[0]))
-            self._working_set.look_up(codes, self._ids, self._store, since_ms)
+            self._working_set.look_up(codes, self._ids, self._spill, self._store, since_ms)
         forwarded = np.empty(len(batch), dtype=np.bool_)
         logged = np.zeros(len(batch) if self._changelog is not None else 0, dtype=np.bool_)
         null, kept, new_entries = deduplicate(
@@ -163,15 +170,38 @@ class Deduplicate:
 
     def flush(self, write: WriteBatch) -> None:
         """Removes what the store does not keep any more, and writes those new entries that it does."""
-        store, ids, entries = self._store, self._ids, self._working_set
-        ever = len(store) + self._new_entries
-        store.expire(self._stream_time, write)
-        codes = entries.changed_since(store.kept_from(self._stream_time))
-        store.store(Changes(codes, entries.timestamp, entries.stored_ms, ids.parts, entries.of), write)
-        self._context.metrics.count("expired-entries", ever - len(store))
-        self._new_entries = 0
-        self._working_set = _WorkingSet()
+        self._store.expire(self._stream_time, write)
+        self._store.store(self._changes(), write)
+        self._forget()
+        self._keep_at_most(0, write)
+        self._context.metrics.count("expired-entries", self._stored + self._new_entries - len(self._store))
+        self._stored, self._new_entries = len(self._store), 0
+
+    def spill(self, file: Path, write: WriteBatch) -> None:
+        """See `SpillingOperator`."""
+        first_ms = self._store.kept_from(self._stream_time)
+        self._spill.add(file, self._working_set.changed_since(first_ms), self._ids, self._working_set)
+        self._forget()
+        self._store.expire(self._stream_time, write)
+        self._keep_at_most(_MOST_SPILLED, write)
+
+    def _changes(self) -> Changes:
+        """Those entries of the working set that the store is to keep and does not have."""
+        entries = self._working_set
+        codes = entries.changed_since(self._store.kept_from(self._stream_time))
+        return Changes(codes, entries.timestamp, entries.stored_ms, self._ids.parts, entries.of)
+
+    def _forget(self) -> None:
+        """Empties the working set."""
+        self._working_set = WorkingSet()
         self._ids.clear()
+
+    def _keep_at_most(self, files: int, write: WriteBatch) -> None:
+        """Writes to the store what has been spilled, but for the newest files."""
+        first_ms = self._store.kept_from(self._stream_time)
+        self._spill.expire(first_ms)
+        for changes in self._spill.drain(first_ms, most=files):
+            self._store.store(changes, write)
 
     def _forget_expired(self) -> None:
         """Drops ids whose entries would not be stored, whenever the working set has grown to several times its size."""
@@ -185,92 +215,5 @@ class Deduplicate:
     def memory_bytes(self) -> int:
         """The entries, what is known of the store and, unless they are the record keys, the ids."""
         more = self._new_ids
-        return self._working_set.memory_bytes(more) + self._store.memory_bytes() + self._ids.memory_bytes(more)
-
-
-class _WorkingSet:
-    """The entries of all ids seen since the last flush: columns indexed by the id's code, with room at the end."""
-
-    def __init__(self) -> None:
-        self._timestamps = np.empty(0, dtype=np.int64)
-        self._places = np.empty(0, dtype=np.int64)
-        self._offsets = np.empty(0, dtype=np.int64)
-        self._stored = np.empty(0, dtype=np.int64)  # the timestamps that the store has
-        self._looked_up = np.empty(0, dtype=np.bool_)
-        self._known = 0
-        self.kept = 0
-        """How many ids there were when expired ones were last dropped."""
-
-    @property
-    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Timestamps, places and offsets, for the kernel."""
-        return self._timestamps, self._places, self._offsets
-
-    def look_up(
-        self, codes: NDArray[np.int64], ids: DeduplicationIds, store: DeduplicationStore, since_ms: int
-    ) -> None:
-        """Makes room for all codes of ``ids`` and gets the entries of ``codes`` from the store, once each."""
-        self._make_room(len(ids))
-        if len(store) == 0:
-            return
-        wanted = np.empty_like(codes)
-        wanted = wanted[: first_seen(codes, self._looked_up, wanted)]
-        found, entries = store.load(ids.take(wanted), since_ms=since_ms)
-        self._fill(wanted[found], entries)
-
-    @property
-    def timestamp(self) -> NDArray[np.int64]:
-        """That of each entry, by code, ms."""
-        return self._timestamps[: self._known]
-
-    @property
-    def stored_ms(self) -> NDArray[np.int64]:
-        """The timestamp of the entry that the store has, by code."""
-        return self._stored[: self._known]
-
-    def of(self, codes: NDArray[np.int64]) -> Entries:
-        """The entries of codes."""
-        places = self._places[codes]
-        return Entries(self._timestamps[codes], self._offsets[codes], places >> 32, places & 0xFFFFFFFF)
-
-    def changed_since(self, first_ms: int) -> NDArray[np.int64]:
-        """The codes of the entries from ``first_ms`` on that the store does not have."""
-        return np.flatnonzero((self.timestamp >= first_ms) & (self.timestamp != self.stored_ms))
-
-    def alive(self, first_ms: int) -> NDArray[np.int64]:
-        """The codes whose entries are from ``first_ms`` on."""
-        return np.flatnonzero(self._timestamps[: self._known] >= first_ms)
-
-    def keep(self, codes: NDArray[np.int64]) -> None:
-        """Forgets all codes but these, which become 0, 1, 2, ... in this order."""
-        for column, _ in self._all:
-            column[: len(codes)] = column[codes]
-        self.kept = self._known = len(codes)
-
-    def memory_bytes(self, more: int) -> int:
-        """What the columns will take with so many more ids; room that they leave takes nothing."""
-        return (self._known + more) * sum(column.itemsize for column, _ in self._all)
-
-    @property
-    def _all(self) -> list[tuple[NDArray[Any], Any]]:
-        """Each column, and what it has where there is no entry."""
-        columns = (self._timestamps, self._places, self._offsets, self._stored, self._looked_up)
-        return list(zip(columns, (NO_ENTRY, 0, 0, NO_ENTRY, False), strict=True))
-
-    def _fill(self, codes: NDArray[np.int64], entries: Entries) -> None:
-        self._timestamps[codes] = self._stored[codes] = entries.timestamp
-        self._places[codes] = (entries.source << 32) | entries.partition
-        self._offsets[codes] = entries.offset
-
-    def _make_room(self, known: int) -> None:
-        """For as many codes; the new ones have no entry."""
-        if known > len(self._timestamps):
-            size = max(known, 2 * len(self._timestamps))
-            for name in ("_timestamps", "_places", "_offsets", "_stored", "_looked_up"):  # one is there twice at a time
-                column = getattr(self, name)
-                larger = np.empty(size, dtype=column.dtype)
-                larger[: self._known] = column[: self._known]
-                setattr(self, name, larger)
-        for column, unset in self._all:
-            column[self._known : known] = unset
-        self._known = known
+        parts = (self._working_set.memory_bytes(more), self._ids.memory_bytes(more))
+        return sum(parts) + self._store.memory_bytes() + self._spill.memory_bytes()

@@ -204,7 +204,7 @@ class DeduplicationStore:
 
         Args:
             changes: The new entries.
-            write: The batch; it has to be carried out before the next call.
+            write: The batch; it has to be carried out before the next look-up.
         """
         there = list(self._segments)
         added, removed = Counter[int](), Counter[int]()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.stores.backend import Rows
+    from statelib.stores.backend import ColumnOf, Rows
     from statelib.stores.byte_columns import Column
 
 PIECE_ROWS = 1 << 16
@@ -41,9 +41,7 @@ def in_pieces(rows: Rows) -> Iterator[tuple[Column, Column | None]]:
 
 def _pieces(rows: Rows) -> Iterator[NDArray[np.int64]]:
     """int64: the rows of each piece, ascending; all keys of a piece come before those of the next one."""
-    sample = _spread(rows.count, _SAMPLES)
-    row_bytes = (rows.keys(sample).nbytes + (0 if rows.values is None else rows.values(sample).nbytes)) // len(sample)
-    pieces = min(-(-rows.count // max(1, min(PIECE_ROWS, PIECE_BYTES // max(row_bytes, 1)))), _MOST_PIECES)
+    pieces = min(-(-rows.count // rows_a_piece(rows.count, rows.keys, rows.values)), _MOST_PIECES)
     if pieces == 1:
         yield np.arange(rows.count)
         return
@@ -57,6 +55,13 @@ def _pieces(rows: Rows) -> Iterator[NDArray[np.int64]]:
         piece[first : first + len(keys)] = places
     by_piece = np.argsort(piece, kind="stable")
     yield from np.split(by_piece, np.cumsum(np.bincount(piece, minlength=pieces))[:-1])
+
+
+def rows_a_piece(count: int, *columns: ColumnOf | None) -> int:
+    """Of how many rows out of ``count`` a piece is to be made, judged by a sample of their columns."""
+    sample = _spread(count, _SAMPLES)
+    row_bytes: int = sum(column(sample).nbytes for column in columns if column is not None) // len(sample)
+    return max(1, min(PIECE_ROWS, PIECE_BYTES // max(row_bytes, 1)))
 
 
 def _spread(count: int, samples: int) -> NDArray[np.int64]:

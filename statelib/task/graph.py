@@ -16,6 +16,7 @@ from statelib.operators.base import (
     HoldingOperator,
     OperatorContext,
     RoutingOperator,
+    SpillingOperator,
     WindowedOperator,
 )
 from statelib.stores.backend import WriteBatch
@@ -23,7 +24,8 @@ from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -191,11 +193,18 @@ class Graph:
             operator.flush(write)
         self.keys.clear()
 
-    def spill(self) -> None:
-        """As `flush`, but writes the changes, one operator's after the other: all at once would take more memory."""
+    def spill(self, new_file: Callable[[], Path]) -> None:
+        """As `flush`, but writes the changes, one operator's after the other: all at once would take more memory.
+
+        Args:
+            new_file: Gives a file of its own to each operator that may put its changes aside: see `SpillingOperator`.
+        """
         for operator in self.operators.values():
             write = WriteBatch(passed_to=self._backend)
-            operator.flush(write)
+            if isinstance(operator, SpillingOperator):
+                operator.spill(new_file(), write)
+            else:
+                operator.flush(write)
             self._backend.write(write)
         self.keys.clear()
 

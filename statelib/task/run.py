@@ -198,8 +198,9 @@ class _Task:
 
     def _spill(self) -> None:
         """Writes the working sets, which have outgrown the memory budget."""
-        self._graph.spill()
-        self.state.after_spill()
+        with self.state.spilling() as new_file:
+            self._graph.spill(new_file)
+        step("task.spilled")
 
     def abort(self) -> None:
         """Deletes what was staged: it will never be looked at."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 from statelib.changelog import changelog_records
@@ -19,6 +21,9 @@ from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
     from statelib.manifests import Migration
     from statelib.storage import Storage
     from statelib.stores.backend import Backend, WriteBatch
@@ -59,6 +64,7 @@ class TaskState:
         self._rocksdb_bytes = work.settings.memory_budget_bytes // _ROCKSDB_SHARE
         self.working_set_bytes = work.settings.memory_budget_bytes - self._rocksdb_bytes
         """Past this the working sets are spilled."""
+        self._spilled = count()
         remove_dead_attempts(attempts, before_commit=work.commit)
         with local_errors("make a working directory for the state", self._directory):
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -89,8 +95,17 @@ class TaskState:
         """What has come from the warehouse to restore it."""
         return self._checkpoints.fetched_bytes
 
-    def after_spill(self) -> None:
-        """Keeps in order what working sets that have outgrown the memory budget have written; the position stays."""
+    @contextmanager
+    def spilling(self) -> Iterator[Callable[[], Path]]:
+        """While working sets that have outgrown the memory budget are written: gives names of new files beside RocksDB.
+
+        Afterwards keeps in order what RocksDB has been given; the position stays.
+
+        Raises:
+            RetryableError: The disk is full, or fails.
+        """
+        with local_errors("spill working sets", self._directory):
+            yield lambda: self._directory / f"{next(self._spilled)}.spilled"
         if self._rocksdb is not None:
             self._rocksdb.compact(more_will_expire=True)
 

@@ -12,14 +12,15 @@ import pyarrow as pa
 from statelib.batch import Batch, Uptake
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import OperatorContext
+from statelib.operators.base import OperatorContext, SpillingOperator
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from statelib.operators.base import Operator, OperatorSpec
     from statelib.semantics import Semantics
@@ -57,6 +58,7 @@ class Task:
     clocks: dict[str, int] = field(default_factory=dict)
     stream_time: int = -1
     sequence: int = 0
+    files: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -98,8 +100,27 @@ class Task:
         self.backend.write(write)
         self.clocks = dict(self.context.clocks)
 
-    def run(self, records: Sequence[Record], cuts: Sequence[int] = (), *, flush_every: int = 0) -> list[Batch]:
-        """All records, cut into batches before the indices ``cuts``; a flush and restart after so many batches."""
+    def spill(self, folder: Path) -> None:
+        """Puts the working set aside, as a task does whose memory budget is exceeded."""
+        assert isinstance(self.operator, SpillingOperator)
+        write = WriteBatch()
+        self.operator.spill(folder / f"{next(self.files)}", write)
+        self.keys.clear()
+        self.backend.write(write)
+
+    def run(
+        self,
+        records: Sequence[Record],
+        cuts: Sequence[int] = (),
+        *,
+        flush_every: int = 0,
+        spill_every: int = 0,
+        folder: Path | None = None,
+    ) -> list[Batch]:
+        """All records, cut into batches before the indices ``cuts``.
+
+        After so many batches comes a flush and restart, after so many others it spills into ``folder``.
+        """
         results = []
         bounds = [0, *sorted(cut for cut in set(cuts) if 0 < cut < len(records)), len(records)]
         for number, (start, end) in enumerate(itertools.pairwise(bounds), start=1):
@@ -107,6 +128,8 @@ class Task:
             if flush_every and number % flush_every == 0:
                 self.flush()
                 self.restart()
+            elif folder is not None and spill_every and number % spill_every == 0:
+                self.spill(folder)
         self.flush()
         return results
 

@@ -100,6 +100,65 @@ def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], inter
     assert contents[1:] == contents[:-1]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    records=histories(),
+    interval_ms=st.sampled_from([0, 1, 10, 60]),
+    cuts=st.lists(st.integers(1, 39)),
+    most_spilled=st.integers(0, 3),
+    spill_every=st.integers(1, 3),
+    flush_every=st.sampled_from([0, 0, 5, 7]),
+)
+def test_what_is_spilled_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: Kind,
+    records: list[Record],
+    interval_ms: int,
+    cuts: list[int],
+    most_spilled: int,
+    spill_every: int,
+    flush_every: int,
+) -> None:
+    """Answers, state and counters, and no file is left."""
+    outcomes = []
+    folder = tmp_path_factory.mktemp("spilled")
+    for spilling in ({}, {"spill_every": spill_every, "folder": folder}):
+        run = task(kind, interval_ms)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deduplicate, "_MOST_SPILLED", most_spilled)
+            results = run.run(records, cuts, flush_every=flush_every, **spilling)
+        sequence = np.concatenate([result.sequence for result in results]).tolist()
+        assert sequence == model(kind, interval_ms, records)
+        outcomes.append((run.content(), run.metrics))
+    assert outcomes[0] == outcomes[1]
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_spilled_is_on_disk_until_it_expires(tmp_path: Path) -> None:
+    run = task("by_id", 100)
+
+    def process(ids: range, time: int) -> int:
+        batch = run.process([Record("k", {"id": f"id-{i}", "n": i}, time, time + i) for i in ids])
+        return len(batch.sequence)
+
+    assert process(range(1_000), 0) == 1_000
+    in_memory = run.operator.memory_bytes()
+    run.spill(tmp_path)
+    assert run.operator.memory_bytes() < in_memory / 2
+    assert run.content() == {"dedup.entries": [], "dedup.segments": []}
+    assert process(range(500, 1_500), 90) == 500
+    run.spill(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert process(range(1_500), 101) == 1_000  # all but those that were new at 90
+    run.spill(tmp_path)
+    assert process(range(1), 250) == 1
+    run.spill(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+    run.flush()
+    assert list(tmp_path.iterdir()) == []
+    assert len(run.content()["dedup.entries"]) == 1
+
+
 @given(records=histories(), interval_ms=st.sampled_from([0, 10, 60]))
 def test_the_store_keeps_what_may_still_matter(records: list[Record], interval_ms: int) -> None:
     run = task("by_key", interval_ms)
