@@ -15,7 +15,9 @@ CASES = [
     "kill:next/commit.created:1",
     "zombie:next/task.restored/overtaken by two slices:2",
     "zombie:rewrite/publish.before-commit/overtaken:1",
+    "kill:spill/task.spilled:20",
     "disk-full:next from then on:500",
+    "disk-full:spill once:604",  # of a table that is spilled
     "no-permission:next from then on:366",
     "memory:no more:2",
     *(f"power:cut:{seed}" for seed in (1, 7, 36)),  # these lost records before the log of a topic was synced

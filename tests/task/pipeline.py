@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import shutil
 import time
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +67,12 @@ class Pipeline:
         self._settings = TaskSettings(warehouse, str(directory / "state"), **settings)
         self.warehouse = Storage(warehouse, self._settings.storage_options)
         self._changelogs = changelogs
+
+    def with_settings(self, **settings: Any) -> Pipeline:
+        """The same job with some settings changed."""
+        changed = copy(self)
+        changed._settings = replace(self._settings, **settings)
+        return changed
 
     def archive(self, topic: str, rows: Sequence[tuple[Any, Any, int | None]], types: tuple[pa.DataType, pa.DataType],
                 partitions: int = 1) -> None:  # fmt: skip

@@ -61,7 +61,7 @@ def _at_a_step(case: Case, folder: Path, made: Path) -> Outcome:
 def _at_a_moment(case: Case, folder: Path, made: Path) -> Outcome:
     """Once or several times in a row, then it is let go."""
     chance = random.Random(case.seed)
-    run = Run(folder, made, chance.choice(subject.SCENARIOS))
+    run = Run(folder, made, chance.choice(subject.CHOSEN_BY_SEED))
     everything = chance.random() < 0.3
     counted: Callable[[Call], bool] = (lambda _: True) if everything else counts
     most = sum(everything or name not in WRITES for name, *_ in run.scenario.calls)

@@ -39,7 +39,7 @@ def _cases(_: Path, seed: int, quick: bool) -> Sequence[tuple[str, int]]:
 
 def _run(case: Case, folder: Path, made: Path) -> Outcome:
     chance = random.Random(case.seed)
-    run = Run(folder, made, chance.choice(subject.SCENARIOS))
+    run = Run(folder, made, chance.choice(subject.CHOSEN_BY_SEED))
     step, often = chance.choice(sorted(run.scenario.steps.items()))
     left_bytes = chance.choice(_LEFT_BYTES)
     work = run.work(at_step((step, chance.randint(1, often)), lambda: _limit(left_bytes)))
