@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from statelib.stores.backend import ColumnOf, Rows
     from statelib.stores.byte_columns import Column
 
-PIECE_ROWS = 1 << 16
+PIECE_ROWS = 1 << 14
 PIECE_BYTES = 8 << 20
-"""A piece has at most about so many rows, and keys and values of about so many bytes."""
+"""A piece has at most about so many rows, and keys and values of about so many bytes.
+
+So many rows are small enough for the allocator to keep their memory for the next piece.
+"""
 
 _SAMPLES = 32  # a piece: the more there are, the more alike the pieces become
 _MOST_PIECES = 1 << 15

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     ValuesOf: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 _BUCKET_ROWS = 16
-_PIECE_ROWS = 1 << 14  # so that the allocator keeps the memory of a piece for the next one
 
 
 class SpilledTable:
@@ -70,7 +69,7 @@ class SpilledTable:
 
     def __init__(self, file: Path, count: int, keys: ColumnOf, values: ValuesOf) -> None:
         self._file = file
-        at_once = min(_PIECE_ROWS, rows_a_piece(count, keys))
+        at_once = rows_a_piece(count, keys)
         self._piece_bits = _bits(count, at_once)
         self._bits = max(self._piece_bits, _bits(count, _BUCKET_ROWS))
         self._first_row = np.empty((1 << self._bits) + 1, np.int64)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.kernels.key_filter import hashes_of
-from statelib.stores import spilled_table
+from statelib.stores import rows_in_order, spilled_table
 from statelib.stores.byte_columns import cut
 from statelib.stores.spilled_table import SpilledTable
 
@@ -66,7 +66,7 @@ def test_it_is_a_dictionary_that_gives_each_key_once(
     words = len(next(iter(content.values())))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spilled_table, "_BUCKET_ROWS", bucket_rows)
-        patch.setattr(spilled_table, "_PIECE_ROWS", piece_rows)
+        patch.setattr(rows_in_order, "PIECE_ROWS", piece_rows)
         table = table_of(content, tmp_path_factory.mktemp("spilled") / "file")
     model = dict(content)
     for keys in [*asked, list(content)[::2]]:
