@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.kernels.compiled import (
-    BoolsOut,
     Bytes,
     BytesOut,
     Int64s,
@@ -54,6 +53,11 @@ def _head(key_hash: np.uint64, length: int) -> np.uint64:
 def _row_bytes(head: np.uint64, words: int) -> int:
     size: int = WORD_BYTES * (1 + words) + i64(head & _LOW)
     return size
+
+
+@helper
+def _is_set(bits: NDArray[np.uint8], row: int) -> bool:
+    return bool((bits[row >> 3] >> (row & 7)) & 1)
 
 
 @compiled(nothing(UInt64sOut, i64, Int64sOut, Int64sOut))
@@ -116,7 +120,7 @@ def write_rows(
         at += length[row]
 
 
-@compiled(i64(UInt64sOut, Bytes, Int64s, Int64s, Bytes, i64, Int64s, Int64s, i64, BoolsOut, Int64sOut, Int64sOut))
+@compiled(i64(UInt64sOut, Bytes, Int64s, Int64s, Bytes, i64, Int64s, Int64s, i64, BytesOut, Int64sOut, Int64sOut))
 def take_out(
     hashes: NDArray[np.uint64],
     data: NDArray[np.uint8],
@@ -127,7 +131,7 @@ def take_out(
     first_row: NDArray[np.int64],
     first_byte: NDArray[np.int64],
     bits: int,
-    taken: NDArray[np.bool_],
+    taken: NDArray[np.uint8],
     found: NDArray[np.int64],
     values: NDArray[np.int64],
 ) -> int:
@@ -143,7 +147,7 @@ def take_out(
         first_row: The row with which each bucket begins, and one element more.
         first_byte: Where that row begins.
         bits: There are ``1 << bits`` buckets.
-        taken: By row, whether it has been taken; brought up to date.
+        taken: A bit a row, eight in a byte: whether it has been taken; brought up to date.
         found: Written: the keys that have been found, as long as ``hashes``.
         values: Written: ``words`` of each of these, one behind the other.
 
@@ -161,8 +165,8 @@ def take_out(
             head = load_word(rows, at)
             next_at = at + _row_bytes(head, words)
             if head == wanted and equal_bytes(data, start[key], rows, next_at - length[key], length[key]):
-                if not taken[row]:
-                    taken[row] = True
+                if not _is_set(taken, row):
+                    taken[row >> 3] |= np.uint8(1 << (row & 7))
                     found[count] = key
                     for word in range(words):
                         values[count * words + word] = i64(load_word(rows, at + WORD_BYTES * (1 + word)))
@@ -173,17 +177,18 @@ def take_out(
     return count
 
 
-@compiled(i64(Bytes, i64, BoolsOut, Int64sOut))
-def find_left(rows: NDArray[np.uint8], words: int, taken: NDArray[np.bool_], places: NDArray[np.int64]) -> int:
-    """Writes where each row begins that has not been taken, and gives how many there are."""
-    count: int = i64(0)
+@compiled(nothing(Bytes, i64, Bytes, Int64sOut))
+def find_left(rows: NDArray[np.uint8], words: int, taken: NDArray[np.uint8], places: NDArray[np.int64]) -> None:
+    """Writes where each row begins that has not been taken, to the end of ``places``."""
+    row: int = i64(0)
     at: int = i64(0)
-    for is_taken in taken:
-        if not is_taken:
-            places[count] = at
-            count += 1
+    for i in range(len(places)):
+        while _is_set(taken, row):
+            at += _row_bytes(load_word(rows, at), words)
+            row += 1
+        places[i] = at
         at += _row_bytes(load_word(rows, at), words)
-    return count
+        row += 1
 
 
 @compiled(nothing(Bytes, i64, Int64s, Int64sOut))

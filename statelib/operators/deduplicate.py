@@ -46,8 +46,11 @@ Kind = Literal["by_key", "by_key_value", "by_id"]
 
 _FORGET_FROM = 1 << 16
 _FORGET_FACTOR = 2
-_MOST_SPILLED = 8
+_MOST_SPILLED = 32
 """So many files on disk are asked for an id; RocksDB has ways to hold more."""
+
+_FEWEST_SPILLED = 1 << 16
+"""So few ids are not worth a file: there is hardly memory beside what is known of all that has been spilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +182,13 @@ class Deduplicate:
 
     def spill(self, file: Path, write: WriteBatch) -> None:
         """See `SpillingOperator`."""
-        first_ms = self._store.kept_from(self._stream_time)
-        self._spill.add(file, self._working_set.changed_since(first_ms), self._ids, self._working_set)
-        self._forget()
         self._store.expire(self._stream_time, write)
+        changes = self._changes()
+        if len(changes.codes) >= _FEWEST_SPILLED:
+            self._spill.add(file, changes.codes, self._ids, self._working_set)
+        else:
+            self._store.store(changes, write)
+        self._forget()
         self._keep_at_most(_MOST_SPILLED, write)
 
     def _changes(self) -> Changes:

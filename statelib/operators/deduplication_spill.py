@@ -41,12 +41,11 @@ class DeduplicationSpill:
         return bool(self._tables)
 
     def add(self, file: Path, codes: NDArray[np.int64], ids: DeduplicationIds, entries: WorkingSet) -> None:
-        """Puts aside the entries of some codes in a new file; see `SpilledTable`."""
-        if len(codes):
-            table = SpilledTable(
-                file, len(codes), lambda rows: ids.take(codes[rows]), lambda rows: entries.words(codes[rows])
-            )
-            self._tables.append(_Table(table, int(entries.timestamp[codes].max())))
+        """Puts aside the entries of some codes, one at least, in a new file; see `SpilledTable`."""
+        table = SpilledTable(
+            file, len(codes), lambda rows: ids.take(codes[rows]), lambda rows: entries.words(codes[rows])
+        )
+        self._tables.append(_Table(table, int(entries.timestamp[codes].max())))
 
     def take_out(self, ids: Column, *, since_ms: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Which of some ids are here, some at a time, and their `WorkingSet.words`; they are not here any more.

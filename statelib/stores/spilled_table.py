@@ -12,11 +12,10 @@ order of the keys' hashes as far as buckets tell::
     | 63..32, the key's length in 31..0     |            |     |            |
     +---------------------------------------+------------+-----+------------+
 
-All words are in the machine's byte order. A *bucket* is the rows whose hashes begin with the same bits, sixteen or
-fewer on average. In memory are the row and the place with which each begins, a filter
-of the keys, and which rows have been taken: five bytes a row. So a key that is not there seldom costs a look at the
-file, and one that is there costs one page of it. The file is mapped: its pages belong to the system, which drops them
-as it needs to.
+All words are in the machine's byte order. A *bucket* is the rows whose hashes begin with the same bits, thirty-two or
+fewer on average. In memory are the row and the place with which each begins, a filter of the keys, and which rows have
+been taken: three bytes a row. So a key that is not there seldom costs a look at the file, and one that is there costs
+one page of it. The file is mapped: its pages belong to the system, which drops them as it needs to.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
     ValuesOf: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
-_BUCKET_ROWS = 16
+_BUCKET_ROWS = 32
 
 
 class SpilledTable:
@@ -74,7 +73,8 @@ class SpilledTable:
         self._bits = max(self._piece_bits, _bits(count, _BUCKET_ROWS))
         self._first_row = np.empty((1 << self._bits) + 1, np.int64)
         self._first_byte = np.empty_like(self._first_row)
-        self._taken = np.zeros(count, np.bool_)
+        self._left = count
+        self._taken = np.zeros(-(-count // 8), np.uint8)
         self._filter = KeyFilter(count)
         with file.open("xb") as output:
             self._words = self._write(output, self._pieces(count, keys, at_once), keys, values)
@@ -82,7 +82,7 @@ class SpilledTable:
 
     def __len__(self) -> int:
         """How many rows are left."""
-        return len(self._taken) - int(np.count_nonzero(self._taken))
+        return self._left
 
     def _pieces(self, count: int, keys: ColumnOf, at_once: int) -> Iterator[NDArray[np.int64]]:
         """int64: the rows of some buckets, about so many at once, as they come. Also fills the filter."""
@@ -140,6 +140,7 @@ class SpilledTable:
             found,
             values,
         )
+        self._left -= count
         return asked[found[:count]], values[: count * self._words].reshape(count, self._words)
 
     def left(self) -> NDArray[np.int64]:

@@ -106,6 +106,7 @@ def test_the_models_answer_in_every_cut(kind: Kind, records: list[Record], inter
     interval_ms=st.sampled_from([0, 1, 10, 60]),
     cuts=st.lists(st.integers(1, 39)),
     most_spilled=st.integers(0, 3),
+    fewest_spilled=st.integers(1, 4),
     spill_every=st.integers(1, 3),
     flush_every=st.sampled_from([0, 0, 5, 7]),
 )
@@ -116,6 +117,7 @@ def test_what_is_spilled_changes_nothing(
     interval_ms: int,
     cuts: list[int],
     most_spilled: int,
+    fewest_spilled: int,
     spill_every: int,
     flush_every: int,
 ) -> None:
@@ -126,6 +128,7 @@ def test_what_is_spilled_changes_nothing(
         run = task(kind, interval_ms)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(deduplicate, "_MOST_SPILLED", most_spilled)
+            patch.setattr(deduplicate, "_FEWEST_SPILLED", fewest_spilled)
             results = run.run(records, cuts, flush_every=flush_every, **spilling)
         sequence = np.concatenate([result.sequence for result in results]).tolist()
         assert sequence == model(kind, interval_ms, records)
@@ -134,7 +137,8 @@ def test_what_is_spilled_changes_nothing(
     assert list(folder.iterdir()) == []
 
 
-def test_what_is_spilled_is_on_disk_until_it_expires(tmp_path: Path) -> None:
+def test_what_is_spilled_is_on_disk_until_it_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deduplicate, "_FEWEST_SPILLED", 1)
     run = task("by_id", 100)
 
     def process(ids: range, time: int) -> int:

@@ -104,7 +104,7 @@ def test_a_row_takes_a_few_bytes_of_memory(tmp_path: Path) -> None:
     keys = np.char.add("user-", np.arange(200_000).astype(str)).astype("S")
     column = binary(keys.tolist())
     table = SpilledTable(tmp_path / "file", len(keys), column.take, lambda rows: rows.reshape(-1, 1))
-    assert table.memory_bytes() < 6 * len(keys)
+    assert table.memory_bytes() < 4 * len(keys)
     found, values = table.take_out(column, hashes_of(column))
     assert (values.ravel() == found).all()
     assert len(found) == len(keys)

@@ -13,6 +13,7 @@ from statelib import Consumed, JsonSerde, per_record
 from statelib.commits.plan import NothingToDo
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors import ConfigurationError, InputError
+from statelib.operators import deduplicate
 from statelib.operators.aggregations import count, mean_, sum_
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import TimeWindows
@@ -80,7 +81,10 @@ def replayed(
 
 
 @pytest.mark.parametrize("over_all_partitions", [False, True])
-def test_slices_batches_and_memory_do_not_matter(tmp_path: Path, over_all_partitions: bool) -> None:
+def test_slices_batches_and_memory_do_not_matter(
+    tmp_path: Path, over_all_partitions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deduplicate, "_FEWEST_SPILLED", 3)
     whole = replayed(tmp_path / "whole", [None], over_all_partitions=over_all_partitions)
     assert len(whole["once"]) > 180
     assert len(whole["by-hour"]) > 10
