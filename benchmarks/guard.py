@@ -109,9 +109,14 @@ OPERATORS: dict[str, Callable[[StreamsBuilder], None]] = {
 }  # fmt: skip
 
 
+SPILLING = {"W1-spilling": ("W1", 12 << 20)}
+"""Works once more with a memory budget, in bytes, which their state exceeds."""
+
+
 def jobs() -> dict[str, Job]:
     """The jobs by name: the works, and one an operator."""
     made = {name: work_job(name) for name in WORKS}
+    made |= {name: work_job(work) for name, (work, _) in SPILLING.items()}
     for name, build in OPERATORS.items():
         builder = StreamsBuilder(name)
         build(builder)
@@ -128,7 +133,8 @@ def ratios(repeats: int, parameters: Parameters = PARAMETERS) -> dict[str, float
         for repeat in range(repeats + 1):
             for name, job in jobs().items():
                 floor.append(_copy(dataset, Path(folder)))
-                done = Replays(Path(folder) / f"{name}-{repeat}", job, dataset).run()
+                budget = {"memory_budget_bytes": SPILLING[name][1]} if name in SPILLING else {}
+                done = Replays(Path(folder) / f"{name}-{repeat}", job, dataset, **budget).run()
                 if repeat:  # the first one warms up
                     costs.setdefault(name, []).append(done.phases["replay"].cpu_seconds)
     return {name: min(seconds) / min(floor) for name, seconds in costs.items()}
