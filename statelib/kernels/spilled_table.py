@@ -1,4 +1,4 @@
-"""The rows of a `SpilledTable`: how they are put into order, written, found and read. The layout is drawn there.
+"""The rows of a `SpilledTable`: how they are written, found and read. The layout is drawn there.
 
 A row is a word, some words of value and the bytes of the key; a *bucket* is the rows whose hashes begin with the same
 bits.
@@ -60,30 +60,11 @@ def _is_set(bits: NDArray[np.uint8], row: int) -> bool:
     return bool((bits[row >> 3] >> (row & 7)) & 1)
 
 
-@compiled(nothing(UInt64sOut, i64, Int64sOut, Int64sOut))
-def order_by_bucket(
-    hashes: NDArray[np.uint64], bits: int, first_row: NDArray[np.int64], order: NDArray[np.int64]
-) -> None:
-    """Finds the order of rows by bucket, and within one as they come.
-
-    Args:
-        hashes: Of the keys.
-        bits: There are ``1 << bits`` buckets.
-        first_row: Written: the row, in the new order, with which each bucket begins; and one element more.
-        order: Written: the rows in the new order.
-    """
-    first_row[:] = 0
-    for key_hash in hashes:
-        first_row[_bucket(key_hash, bits) + 1] += 1
-    for bucket in range(1, len(first_row)):
-        first_row[bucket] += first_row[bucket - 1]
+@compiled(nothing(UInt64sOut, i64, Int64sOut))
+def find_buckets(hashes: NDArray[np.uint64], bits: int, buckets: NDArray[np.int64]) -> None:
+    """Writes the bucket of each hash, out of ``1 << bits``."""
     for row in range(len(hashes)):
-        bucket = _bucket(hashes[row], bits)
-        order[first_row[bucket]] = row
-        first_row[bucket] += 1
-    for bucket in range(len(first_row) - 1, 0, -1):  # each has become where the next one begins
-        first_row[bucket] = first_row[bucket - 1]
-    first_row[0] = 0
+        buckets[row] = _bucket(hashes[row], bits)
 
 
 @compiled(nothing(Int64s, UInt64sOut, Bytes, Int64s, Int64s, Int64s, i64, BytesOut))

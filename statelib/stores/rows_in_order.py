@@ -56,8 +56,12 @@ def _pieces(rows: Rows) -> Iterator[NDArray[np.int64]]:
         places = np.empty(len(keys), dtype=np.int64)
         places_among(*spans_of(keys), *spans_of(bounds), places)
         piece[first : first + len(keys)] = places
-    by_piece = np.argsort(piece, kind="stable")
-    yield from np.split(by_piece, np.cumsum(np.bincount(piece, minlength=pieces))[:-1])
+    yield from rows_of_pieces(piece, pieces)
+
+
+def rows_of_pieces(piece: NDArray[np.int16], pieces: int) -> list[NDArray[np.int64]]:
+    """int64: the rows of each piece, ascending, given the number of each row's piece."""
+    return np.split(np.argsort(piece, kind="stable"), np.cumsum(np.bincount(piece, minlength=pieces))[:-1])
 
 
 def rows_a_piece(count: int, *columns: ColumnOf | None) -> int:

@@ -2,7 +2,8 @@
 
 It is written once and holds distinct keys, each with a few int64. A key that is asked for is *taken out*: whoever asks
 has it in memory from then on, so that it is in one place only. What nobody has asked for is left, to be read in the
-end. In RocksDB it would cost five times as much, and most of what a store spills has expired before it is to be kept.
+end. In RocksDB it would cost nearly three times as much, and most of what a store spills has expired before it is to be
+kept.
 
 The file is no format that outlives its process: whoever wrote it reads it, and nobody else. It has one row a key, in
 order of the keys' hashes as far as buckets tell::
@@ -20,26 +21,26 @@ one page of it. The file is mapped: its pages belong to the system, which drops 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from statelib.arrow_buffers import spans_of
+from statelib.kernels.counting import sort_by
 from statelib.kernels.key_filter import KeyFilter, hashes_of
 from statelib.kernels.spilled_table import (
     WORD_BYTES,
+    find_buckets,
     find_keys,
     find_left,
-    order_by_bucket,
     read_word,
     take_out,
     write_rows,
 )
-from statelib.stores.rows_in_order import rows_a_piece
+from statelib.stores.rows_in_order import rows_a_piece, rows_of_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from typing import BinaryIO
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     ValuesOf: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 _BUCKET_ROWS = 32
+_MOST_PIECE_BITS = 14
 
 
 class SpilledTable:
@@ -68,53 +70,52 @@ class SpilledTable:
 
     def __init__(self, file: Path, count: int, keys: ColumnOf, values: ValuesOf) -> None:
         self._file = file
-        at_once = rows_a_piece(count, keys)
-        self._piece_bits = _bits(count, at_once)
+        self._piece_bits = min(_bits(count, rows_a_piece(count, keys)), _MOST_PIECE_BITS)
         self._bits = max(self._piece_bits, _bits(count, _BUCKET_ROWS))
         self._first_row = np.empty((1 << self._bits) + 1, np.int64)
         self._first_byte = np.empty_like(self._first_row)
         self._left = count
         self._taken = np.zeros(-(-count // 8), np.uint8)
         self._filter = KeyFilter(count)
+        self._words = values(np.arange(1)).shape[1]
+        pieces = self._pieces(count, keys)
         with file.open("xb") as output:
-            self._words = self._write(output, self._pieces(count, keys, at_once), keys, values)
+            self._write(output, pieces, keys, values)
         self._rows = np.asarray(np.memmap(file, np.uint8, "r"))
 
     def __len__(self) -> int:
         """How many rows are left."""
         return self._left
 
-    def _pieces(self, count: int, keys: ColumnOf, at_once: int) -> Iterator[NDArray[np.int64]]:
-        """int64: the rows of some buckets, about so many at once, as they come. Also fills the filter."""
-        hashes = np.empty(count, np.uint64)
+    def _pieces(self, count: int, keys: ColumnOf) -> list[NDArray[np.int64]]:
+        """int64: the rows of so many buckets at a time as are written at once, as they come. Also fills the filter."""
+        piece = np.empty(count, np.int16)
+        at_once = max(1, count >> self._piece_bits)
         for first in range(0, count, at_once):
-            some = slice(first, min(first + at_once, count))
-            hashes[some] = hashes_of(keys(np.arange(some.start, some.stop)))
-            self._filter.add(hashes[some])
-        bounds, order = np.empty((1 << self._piece_bits) + 1, np.int64), np.empty(count, np.int64)
-        order_by_bucket(hashes, self._piece_bits, bounds, order)
-        del hashes
-        yield from (order[first:end] for first, end in pairwise(bounds.tolist()))
+            some = np.arange(first, min(first + at_once, count))
+            hashes = hashes_of(keys(some))
+            self._filter.add(hashes)
+            piece[some] = _buckets(hashes, self._piece_bits)
+        return rows_of_pieces(piece, 1 << self._piece_bits)
 
-    def _write(self, output: BinaryIO, pieces: Iterable[NDArray[np.int64]], keys: ColumnOf, values: ValuesOf) -> int:
-        """Writes the rows, and where each bucket begins; gives the words of a value."""
-        row = byte = words = 0
-        bits = self._bits - self._piece_bits  # that tell the buckets of a piece apart
-        first_row = np.empty((1 << bits) + 1, np.int64)
+    def _write(self, output: BinaryIO, pieces: Iterable[NDArray[np.int64]], keys: ColumnOf, values: ValuesOf) -> None:
+        """Writes the rows, and where each bucket begins."""
+        row = byte = 0
+        more_bits = self._bits - self._piece_bits  # these tell the buckets of a piece apart
         for piece, some in enumerate(pieces):
-            some_keys, some_values = keys(some), values(some)
-            hashes, (data, start, length), words = hashes_of(some_keys), spans_of(some_keys), some_values.shape[1]
-            order, ends = np.empty(len(some), np.int64), np.zeros(len(some) + 1, np.int64)
-            order_by_bucket(hashes << np.uint64(self._piece_bits), bits, first_row, order)
-            np.cumsum(length[order] + WORD_BYTES * (1 + words), out=ends[1:])
-            rows = np.empty(ends[-1], np.uint8)
-            write_rows(order, hashes, data, start, length, some_values.ravel(), words, rows)
+            some_keys = keys(some)
+            hashes, (data, start, length) = hashes_of(some_keys), spans_of(some_keys)
+            bucket = _buckets(hashes << np.uint64(self._piece_bits), more_bits)
+            order = sort_by(bucket, 1 << more_bits)
+            first_row = _from_zero(np.bincount(bucket, minlength=1 << more_bits))
+            first_byte = _from_zero(length[order] + WORD_BYTES * (1 + self._words))
+            rows = np.empty(first_byte[-1], np.uint8)
+            write_rows(order, hashes, data, start, length, values(some).ravel(), self._words, rows)
             output.write(rows.data)
-            here = slice(piece << bits, (piece + 1 << bits) + 1)
+            here = slice(piece << more_bits, (piece + 1 << more_bits) + 1)
             self._first_row[here] = row + first_row
-            self._first_byte[here] = byte + ends[first_row]
+            self._first_byte[here] = byte + first_byte[first_row]
             row, byte = row + len(some), byte + len(rows)
-        return words
 
     def take_out(self, keys: Column, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Takes out keys, each asked for once, given with their hashes (`hashes_of`).
@@ -173,3 +174,15 @@ class SpilledTable:
 def _bits(count: int, most: int) -> int:
     """How many bits tell so many rows apart that ``most`` have the same on average."""
     return ((count - 1) // most).bit_length()
+
+
+def _buckets(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
+    """int64: the bucket of each hash, out of ``1 << bits``."""
+    buckets = np.empty(len(hashes), np.int64)
+    find_buckets(hashes, bits, buckets)
+    return buckets
+
+
+def _from_zero(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64: where each begins that lie one behind the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])
