@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SET_CHILD_SUBREAPER = 36
 _SAMPLE_SECONDS = 0.05
 _SAMPLES_OF_TIME_PER_MEMORY = 4
+_LINES_SHOWN = 25
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,22 +42,25 @@ class Cost:
     peak_memory_bytes: int
 
 
-def measure(command: Sequence[str], *, environment: dict[str, str]) -> Cost:
-    """Runs a command.
+def measure(command: Sequence[str], *, environment: dict[str, str], log: Path) -> Cost:
+    """Runs a command; what it says goes into ``log``.
 
     Raises:
-        subprocess.CalledProcessError: The command failed.
+        subprocess.CalledProcessError: The command failed. The end of the log is among the error's notes.
     """
     # Descendants that outlive their parents, such as Spark's JVM, become children of this process: still to be found.
     ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.perf_counter()
-    process = subprocess.Popen(command, env=environment)
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
     with _Descendants(os.getpid()) as descendants:
         code = process.wait()
         wall = time.perf_counter() - started
         _wait_for_orphans()
     if code:
-        raise subprocess.CalledProcessError(code, command)
+        error = subprocess.CalledProcessError(code, command)
+        error.add_note("\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]))
+        raise error
     return Cost(wall, descendants.cpu_seconds, descendants.peak_bytes)
 
 

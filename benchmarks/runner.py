@@ -113,7 +113,8 @@ class Runner:
         contestant.lay_out(work, dataset, output)
         output.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        cost = measure(contestant.command(work, dataset, output), environment=environment)
+        command, log = contestant.command(work, dataset, output), self._folder / "said.log"
+        cost = measure(command, environment=environment, log=log)
         answer = contestant.answer(work, output)
         reference = answer_path(dataset, work)
         if not reference.exists():  # Hindstream's, who comes first

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +12,10 @@ import pytest
 MEASURE = """
 import json, os, sys
 from dataclasses import asdict
+from pathlib import Path
 from benchmarks.measure import measure
-print(json.dumps(asdict(measure([sys.executable, "-c", sys.argv[1]], environment=dict(os.environ)))))
+cost = measure([sys.executable, "-c", sys.argv[1]], environment=dict(os.environ), log=Path(sys.argv[2]))
+print(json.dumps(asdict(cost)))
 """
 BUSY = "import time\nwhile time.process_time() < 0.8: pass"
 # Its child ignores its own child, as Spark's daemon does, and ends first.
@@ -30,18 +34,34 @@ os.wait()
 """
 
 
-def measured(code: str) -> dict[str, float]:
-    command = [sys.executable, "-c", MEASURE, code]
+def run(code: str, log: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", MEASURE, code, str(log)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    cost: dict[str, float] = __import__("json").loads(done.stdout)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def measured(code: str, folder: Path) -> dict[str, float]:
+    done = run(code, folder / "log")
+    assert done.returncode == 0, done.stderr
+    cost: dict[str, float] = json.loads(done.stdout)
     return cost
 
 
 @pytest.mark.parametrize("code", [BUSY, NESTED], ids=["child", "orphan"])
-def test_cpu_time_of_any_descendant_is_counted(code) -> None:
-    assert 0.7 < measured(code)["cpu_seconds"] < 3
+def test_cpu_time_of_any_descendant_is_counted(code, tmp_path) -> None:
+    assert 0.7 < measured(code, tmp_path)["cpu_seconds"] < 3
 
 
-def test_memory_of_any_descendant_is_counted() -> None:
-    assert measured(NESTED)["peak_memory_bytes"] > measured(BUSY)["peak_memory_bytes"] + (50 << 20)
+def test_memory_of_any_descendant_is_counted(tmp_path) -> None:
+    nested, busy = (measured(code, tmp_path)["peak_memory_bytes"] for code in (NESTED, BUSY))
+    assert nested > busy + (50 << 20)
+
+
+def test_what_it_says_is_kept_and_shown_where_it_fails(tmp_path) -> None:
+    log = tmp_path / "log"
+    measured("print('a warning')", tmp_path)
+    assert log.read_text() == "a warning\n"
+    done = run("import sys; print('of no use'); sys.exit('no such topic')", log)
+    assert "returned non-zero exit status 1" in done.stderr
+    assert done.stderr.endswith("of no use\nno such topic\n")
+    assert not done.stdout
