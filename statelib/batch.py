@@ -53,8 +53,9 @@ class Passage:
     An aggregation whose only reader wants final results need not pass every update on: see `CondensingOperator`.
 
     Attributes:
-        sequence: int64, of each update that was made, in order.
-        stream_time: int64, the operator's stream time at each, ms.
+        sequence: int64, of each record that was aggregated, or too late to be.
+        stream_time: int64, the operator's stream time at each, ms; ascending.
+        rows: int64, of each update that was made, in order: which of these records made it.
         first: int64, one a record of the batch: which of these updates was the first of its window.
         last: int64, one a record: which was the last, and is the record.
         is_new: bool, one a record: whether the window was never passed on before this batch.
@@ -62,12 +63,18 @@ class Passage:
 
     sequence: NDArray[np.int64]
     stream_time: NDArray[np.int64]
+    rows: NDArray[np.int64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     is_new: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return len(self.sequence)
+        """How many updates there were."""
+        return len(self.rows)
+
+    def stream_time_at(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, the stream time at some of the batch's records, ms."""
+        return self.stream_time[self.rows[self.last[numbers]]]
 
 
 @dataclass(frozen=True, slots=True)

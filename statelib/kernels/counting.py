@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _EMPTY = -1
 _GROUP_VALUES = 1 << 13
+_CELLS_A_PAIR = 16
+"""A cell that is empty takes some percent of what a step of a sort does."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
@@ -158,3 +160,39 @@ def sort_by(number: NDArray[np.int64], numbers: int, order: NDArray[np.int64] | 
     ordered = np.empty(len(number), np.int64)
     _sort(number, np.arange(len(number)) if order is None else order, np.zeros(numbers + 2, np.int64), ordered)
     return ordered
+
+
+@compiled(nothing(Int64s, Int64s, i64, Int32sOut, Int64sOut))
+def _read_off(
+    major: NDArray[np.int64],
+    minor: NDArray[np.int64],
+    minors: int,
+    grid: NDArray[np.int32],
+    ordered: NDArray[np.int64],
+) -> None:
+    """Puts each index into the grid, where its numbers say, and reads them off; ``ordered``: one more than indices."""
+    for i in range(len(major)):
+        grid[major[i] * minors + minor[i]] = i
+    found: int = i64(0)
+    for i in grid:
+        ordered[found] = i
+        found += i != _EMPTY
+
+
+def sort_pairs(major: NDArray[np.int64], majors: int, minor: NDArray[np.int64], minors: int) -> NDArray[np.int64]:
+    """The order by two numbers, by the first one before the second.
+
+    Args:
+        major: int64[n], from 0 to less than ``majors``.
+        majors: Of the same magnitude as n, or less.
+        minor: int64[n], from 0 to less than ``minors``; no pair is there twice.
+        minors: Of the same magnitude as n, or less.
+
+    Returns:
+        int64[n], indices.
+    """
+    if majors * minors > _CELLS_A_PAIR * len(major):
+        return sort_by(major, majors, sort_by(minor, minors))
+    ordered = np.empty(len(major) + 1, np.int64)
+    _read_off(major, minor, minors, np.full(majors * minors, _EMPTY, np.int32), ordered)
+    return ordered[:-1]

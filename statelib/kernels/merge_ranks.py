@@ -51,6 +51,8 @@ def merge_ranks(columns: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]
     Returns:
         int64, as long as each column.
     """
+    if sum(len(column) > 0 for column in columns) <= 1:
+        return [np.arange(len(column)) for column in columns]
     bounds = np.cumsum([0, *(len(column) for column in columns)])
     rank = np.empty(bounds[-1], np.int64)
     _merge(np.concatenate(columns), bounds[1:], bounds[:-1].copy(), rank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from statelib.kernels.compiled import Bools, Int64s, Int64sOut, compiled, i64, nothing
+from statelib.kernels.compiled import Bools, Int64s, Int64sOut, compiled, helper, i64, nothing
 from statelib.kernels.suppression_layout import Figures
 
 if TYPE_CHECKING:
@@ -12,53 +12,85 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@compiled(nothing(i64, i64, *[Int64s] * 2, Bools, *[Int64s] * 3, *[Int64sOut] * 3, Figures))
+@helper
+def _first_from(values: NDArray[np.int64], count: int, bound: int) -> int:
+    """The first of ``count`` ascending values that is at least ``bound``; ``count`` if none is."""
+    low: int = i64(0)
+    length: int = i64(count)
+    while length > 0:
+        half = length // 2
+        if values[low + half] < bound:
+            low += half + 1
+            length -= half + 1
+        else:
+            length = half
+    return low
+
+
+@compiled(nothing(i64, i64, *[Int64s] * 3, Bools, *[Int64s] * 3, *[Int64sOut] * 4, Figures))
 def follow(
     records: int,
     size: int,
     stream_time: NDArray[np.int64],
+    rows: NDArray[np.int64],
     first: NDArray[np.int64],
     is_new: NDArray[np.bool_],
     more_bytes: NDArray[np.int64],
     due: NDArray[np.int64],
     due_bytes: NDArray[np.int64],
+    leaving: NDArray[np.int64],
     new_records: NDArray[np.int64],
     new_bytes: NDArray[np.int64],
     trigger: NDArray[np.int64],
     figures: Any,
 ) -> None:
-    """Goes through all updates, in order: what the first one of each window adds stays until the window is due.
+    """How full the buffer was after each update: what the first one of each window adds stays until it is due.
+
+    Between two updates at which windows leave, the buffer only grows: a window never gets smaller.
 
     Args:
         records: How many keys waited before.
         size: Their bytes.
-        stream_time: int64, at each update, ms; ascending.
+        stream_time: int64, by record, ms; ascending.
+        rows: int64, by update, of which there is at least one: the record that made it; ascending.
         first: int64, by window: its first update.
         is_new: bool, by window: whether that one buffers a key that was not there.
         more_bytes: int64, by window: how much larger it makes the buffer.
-        due: int64, by key that leaves, ascending: the stream time at which it does, ms.
+        due: int64, by key that leaves, ascending: the stream time at which it does, ms; reached by the last record.
         due_bytes: int64, by key that leaves: its size.
-        new_records: Room by update, int64, all zero.
-        new_bytes: The same.
+        leaving: Room for one more than the keys that leave, int64: gets the updates that make any leave.
+        new_records: The same, all zero.
+        new_bytes: The same, all zero.
         trigger: Out, int64, by key that leaves: the update that makes it leave.
         figures: `FIGURES`, one element; gets the maxima, which are those before anything leaves, and the sums of how
             full the buffer is after each update.
     """
-    for window in range(len(first)):
-        new_records[first[window]] += is_new[window]
-        new_bytes[first[window]] += more_bytes[window]
+    updates = len(rows)
+    leavings: int = i64(0)
+    for key in range(len(due)):
+        if key == 0 or due[key] != due[key - 1]:
+            update = _first_from(rows, updates, _first_from(stream_time, len(stream_time), due[key]))
+            if leavings == 0 or leaving[leavings - 1] != update:
+                leaving[leavings] = update
+                leavings += 1
+        trigger[key] = leaving[leavings - 1]
     state = figures[0]
+    state.sum_records, state.sum_bytes = records * updates, size * updates
+    for window in range(len(first)):
+        stretch = _first_from(leaving, leavings, first[window])
+        new_records[stretch] += is_new[window]
+        new_bytes[stretch] += more_bytes[window]
+        state.sum_records += is_new[window] * (updates - first[window])
+        state.sum_bytes += more_bytes[window] * (updates - first[window])
     gone = i64(0)
-    state.sum_records = state.sum_bytes = 0
-    for update in range(len(stream_time)):
-        records += new_records[update]
-        size += new_bytes[update]
+    for stretch in range(leavings + 1):
+        records += new_records[stretch]
+        size += new_bytes[stretch]
         state.max_records = max(state.max_records, records)
         state.max_bytes = max(state.max_bytes, size)
-        while gone < len(due) and due[gone] <= stream_time[update]:
-            trigger[gone] = update
+        while stretch < leavings and gone < len(due) and trigger[gone] == leaving[stretch]:
             records -= 1
             size -= due_bytes[gone]
+            state.sum_records -= updates - trigger[gone]
+            state.sum_bytes -= due_bytes[gone] * (updates - trigger[gone])
             gone += 1
-        state.sum_records += records
-        state.sum_bytes += size

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.counting import distinct, sort_by
+from statelib.kernels.counting import distinct, sort_pairs
 from statelib.kernels.occupancy import follow
 from statelib.kernels.suppress import find, insert, place_slots, put_last, run, take_out_due
 from statelib.kernels.suppression_layout import (
@@ -50,12 +50,13 @@ def policy(
     return np.array([(wait_ms, *bounds, strict, clock, suffix_words)], dtype=POLICY)
 
 
-def departure_order(time: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.int64]:
+def departure_order(time: NDArray[np.int64], rank: NDArray[np.int64], ranks: int) -> NDArray[np.int64]:
     """The order in which windows leave: by buffer time, then by the bytes of the key.
 
     Args:
         time: int64, buffer times; windows of one key have different ones.
-        rank: int64, less than their number, in the order of the keys' bytes.
+        rank: int64, less than ``ranks``, in the order of the keys' bytes.
+        ranks: How many there are.
 
     Returns:
         int64: indices.
@@ -63,7 +64,7 @@ def departure_order(time: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray
     times, time_of = distinct(time)  # few: windows end on a grid
     time_rank = np.empty(len(times), dtype=np.int64)
     time_rank[np.argsort(times)] = np.arange(len(times))
-    return sort_by(time_rank[time_of], len(times), sort_by(rank, len(rank)))
+    return sort_pairs(time_rank[time_of], len(times), rank, ranks)
 
 
 class SuppressionBuffer:
@@ -144,11 +145,11 @@ class SuppressionBuffer:
             int64, by key that left: the update that made it leave.
         """
         self._figures["replaced"] = len(passage) - np.count_nonzero(is_new)
-        trigger = np.empty(len(due), dtype=np.int64)
-        new_records, new_bytes = (np.zeros(len(passage), dtype=np.int64) for _ in range(2))
+        trigger, leaving = np.empty(len(due), dtype=np.int64), np.empty(len(due) + 1, dtype=np.int64)
+        new_records, new_bytes = (np.zeros(len(due) + 1, dtype=np.int64) for _ in range(2))
         follow(
-            *before, passage.stream_time, passage.first, is_new, more_bytes, due, due_bytes, new_records,
-            new_bytes, trigger, self._figures,
+            *before, passage.stream_time, passage.rows, passage.first, is_new, more_bytes, due, due_bytes, leaving,
+            new_records, new_bytes, trigger, self._figures,
         )  # fmt: skip
         return trigger
 

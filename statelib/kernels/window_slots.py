@@ -4,12 +4,14 @@ A *slot* is the number of one (key, window), counted from 0; the state of a wind
 are found in one of two ways:
 
 * in a *grid*: one int32 for each key and window in a range of time, the slot or -1. A record finds its slot by one
-  division and one look. Most replays have few keys for a window, or few windows for a key, and a grid for them;
+  look. Most replays have few keys for a window, or few windows for a key, and a grid for them;
 * by open addressing with linear probing over one int64 word each, where a grid would be mostly empty::
 
-      bits 62..32  31 bits of the hash of key code and window start (its low bits give the place)
+      bits 62..32  31 bits of the hash of key code and window (its low bits give the place)
       bits 31..0   the slot
       -1           empty
+
+Windows go by their number here: each begins one advance after the one before it.
 """
 
 from __future__ import annotations
@@ -26,127 +28,120 @@ if TYPE_CHECKING:
 EMPTY = -1
 _SLOT_MASK = (1 << 32) - 1
 _KEY_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_START_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
+_WINDOW_MULTIPLIER = np.uint64(0xC2B2AE3D27D4EB4F)
 _FINAL = np.uint64(0xFF51AFD7ED558CCD)
 _HALF = np.uint64(32)
 _TAG_SHIFT = np.uint64(33)
 _FIRST_SLOTS = 1 << 10
 _CELLS_PER_SLOT = 4
 """A grid may have so many cells for a known window or an update, which is half of what a hash table would take."""
-_FIRST_GRID_START = -(1 << 61)
-"""Windows of millions of years, as those without an end, are not told apart by differences of 64 bits."""
+_FIRST_GRID_WINDOW = -(1 << 61)
+"""Windows further apart than that are not told apart by differences of 64 bits."""
 
 
-@compiled(several(i64, 3)(*[Int64s] * 3, i64))
+@compiled(several(i64, 3)(*[Int64s] * 3))
 def _extent(
-    key_code: NDArray[np.int64], first_start: NDArray[np.int64], accepted: NDArray[np.int64], advance: int
+    key_code: NDArray[np.int64], first_window: NDArray[np.int64], accepted: NDArray[np.int64]
 ) -> tuple[int, int, int]:
-    """One more than the largest key code, and the first and the last start, of all windows that take a record."""
+    """One more than the largest key code, and the first and the last of all windows that take a record."""
     keys: int = i64(0)
     first: int = i64(np.iinfo(np.int64).max)
     last: int = i64(np.iinfo(np.int64).min)
     for row in range(len(key_code)):
         if accepted[row]:
             keys = max(keys, key_code[row] + 1)
-            first = min(first, first_start[row])
-            last = max(last, first_start[row] + (accepted[row] - 1) * advance)
+            first = min(first, first_window[row])
+            last = max(last, first_window[row] + accepted[row] - 1)
     return keys, first, last
 
 
-@compiled(several(i64, 3)(*[Int64s] * 3, *[i64] * 6, Int32sOut, *[Int64sOut] * 4))
+@compiled(several(i64, 3)(*[Int64s] * 3, *[i64] * 5, Int32sOut, *[Int64sOut] * 4))
 def _find_in_grid(
     key_code: NDArray[np.int64],
-    first_start: NDArray[np.int64],
+    first_window: NDArray[np.int64],
     accepted: NDArray[np.int64],
-    advance: int,
     first_row: int,
     updates: int,
     known: int,
-    grid_start: int,
+    grid_first: int,
     width: int,
     grid: NDArray[np.int32],
     slot_key: NDArray[np.int64],
-    slot_start: NDArray[np.int64],
+    slot_window: NDArray[np.int64],
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """As `_find_by_hash`; ``grid``: int32, by key ``width`` windows from ``grid_start`` on."""
+    """As `_find_by_hash`; ``grid``: int32, by key ``width`` windows from ``grid_first`` on."""
     for row in range(first_row, len(key_code)):
         if accepted[row] == 0:
             continue
         if known + accepted[row] > len(slot_key):
             return row, updates, known
-        start = first_start[row]
-        cell = key_code[row] * width + (start - grid_start) // advance
+        window = first_window[row]
+        cell = key_code[row] * width + window - grid_first
         for _ in range(accepted[row]):
+            # Nobody can foretell which windows are new: without a branch it takes a sixth less time.
+            slot_key[known] = key_code[row]
+            slot_window[known] = window
             slot = i64(grid[cell])
-            if slot == EMPTY:
-                slot = known
-                grid[cell] = slot
-                slot_key[slot] = key_code[row]
-                slot_start[slot] = start
-                known += 1
+            is_new = i64(slot == EMPTY)
+            slot += is_new * (known - EMPTY)
+            grid[cell] = slot
+            known += is_new
             rows[updates] = row
             slots[updates] = slot
             updates += 1
-            start += advance
+            window += 1
             cell += 1
     return len(key_code), updates, known
 
 
-@compiled(nothing(Int64s, Int64s, i64, i64, i64, Int32sOut))
+@compiled(nothing(Int64s, Int64s, i64, i64, Int32sOut))
 def _place_in_grid(
-    slot_key: NDArray[np.int64],
-    slot_start: NDArray[np.int64],
-    advance: int,
-    grid_start: int,
-    width: int,
-    grid: NDArray[np.int32],
+    slot_key: NDArray[np.int64], slot_window: NDArray[np.int64], grid_first: int, width: int, grid: NDArray[np.int32]
 ) -> None:
     """Puts those slots into an empty grid that lie in it."""
     for slot in range(len(slot_key)):
-        window = (slot_start[slot] - grid_start) // advance
+        window = slot_window[slot] - grid_first
         cell = slot_key[slot] * width + window
         if 0 <= window < width and cell < len(grid):
             grid[cell] = slot
 
 
 @helper
-def _tag(key_code: int, start: int) -> int:
-    state = np.uint64(key_code) * _KEY_MULTIPLIER + np.uint64(start) * _START_MULTIPLIER
+def _tag(key_code: int, window: int) -> int:
+    state = np.uint64(key_code) * _KEY_MULTIPLIER + np.uint64(window) * _WINDOW_MULTIPLIER
     state = (state ^ (state >> _HALF)) * _FINAL
     tag: int = i64((state ^ (state >> _HALF)) >> _TAG_SHIFT)
     return tag
 
 
-@compiled(several(i64, 3)(*[Int64s] * 3, i64, i64, i64, i64, *[Int64sOut] * 5))
+@compiled(several(i64, 3)(*[Int64s] * 3, i64, i64, i64, *[Int64sOut] * 5))
 def _find_by_hash(
     key_code: NDArray[np.int64],
-    first_start: NDArray[np.int64],
+    first_window: NDArray[np.int64],
     accepted: NDArray[np.int64],
-    advance: int,
     first_row: int,
     updates: int,
     known: int,
     places: NDArray[np.int64],
     slot_key: NDArray[np.int64],
-    slot_start: NDArray[np.int64],
+    slot_window: NDArray[np.int64],
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Finds or makes the slot of each (record, window), windows by ascending start, until done or out of room.
+    """Finds or makes the slot of each (record, window), ascending windows of a record, until done or out of room.
 
     Args:
         key_code: int64, by record.
-        first_start: int64, by record, as `accept` gives it.
+        first_window: int64, by record, as `accept` gives it.
         accepted: int64, by record, as `accept` gives it.
-        advance: From one window's start to the next's, ms.
         first_row: The record to begin with.
         updates: How many elements of ``rows`` and ``slots`` are written.
         known: How many slots are taken.
         places: int64, the table; a power of two of elements, twice as many as there is room for slots.
         slot_key: int64, the key code of each slot.
-        slot_start: int64, the window's start of each slot; as many.
+        slot_window: int64, the window of each slot; as many.
         rows: Out, int64, by update: the record.
         slots: Out, int64, by update: the slot.
 
@@ -157,37 +152,37 @@ def _find_by_hash(
     for row in range(first_row, len(key_code)):
         if known + accepted[row] > len(slot_key):
             return row, updates, known
-        start = first_start[row]
+        window = first_window[row]
         for _ in range(accepted[row]):
-            tag = _tag(key_code[row], start)
+            tag = _tag(key_code[row], window)
             place = tag & mask
             slot = known
             while places[place] != EMPTY:
                 word = places[place]
                 if word >> 32 == tag:
                     candidate = word & _SLOT_MASK
-                    if slot_key[candidate] == key_code[row] and slot_start[candidate] == start:
+                    if slot_key[candidate] == key_code[row] and slot_window[candidate] == window:
                         slot = candidate
                         break
                 place = (place + 1) & mask
             if slot == known:
                 places[place] = (tag << 32) | slot
                 slot_key[slot] = key_code[row]
-                slot_start[slot] = start
+                slot_window[slot] = window
                 known += 1
             rows[updates] = row
             slots[updates] = slot
             updates += 1
-            start += advance
+            window += 1
     return len(key_code), updates, known
 
 
 @compiled(nothing(Int64s, Int64s, Int64sOut))
-def _place_by_hash(slot_key: NDArray[np.int64], slot_start: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+def _place_by_hash(slot_key: NDArray[np.int64], slot_window: NDArray[np.int64], places: NDArray[np.int64]) -> None:
     """Fills an empty table (all `EMPTY`, at least twice as many elements as slots)."""
     mask = len(places) - 1
     for slot in range(len(slot_key)):
-        tag = _tag(slot_key[slot], slot_start[slot])
+        tag = _tag(slot_key[slot], slot_window[slot])
         place = tag & mask
         while places[place] != EMPTY:
             place = (place + 1) & mask
@@ -202,16 +197,11 @@ def _with_room(values: NDArray[np.int64], at_least: int) -> NDArray[np.int64]:
 
 
 class WindowSlots:
-    """The slots of a working set: (key code, window start) -> 0, 1, 2, ... in order of first appearance.
+    """The slots of a working set: (key code, window) -> 0, 1, 2, ... in order of first appearance."""
 
-    Args:
-        advance_ms: From one window's start to the next's; all starts differ by multiples of it.
-    """
-
-    def __init__(self, advance_ms: int) -> None:
-        self._advance_ms = advance_ms
+    def __init__(self) -> None:
         self._known = 0
-        self._key, self._start = np.empty(_FIRST_SLOTS, dtype=np.int64), np.empty(_FIRST_SLOTS, dtype=np.int64)
+        self._key, self._window = np.empty(_FIRST_SLOTS, dtype=np.int64), np.empty(_FIRST_SLOTS, dtype=np.int64)
         self._places = np.empty(0, dtype=np.int64)  # only where there is no grid
         self._lay(np.empty(0, dtype=np.int32), 0, 0)
 
@@ -224,22 +214,22 @@ class WindowSlots:
         return self._key[: self._known]
 
     @property
-    def start(self) -> NDArray[np.int64]:
-        """int64, the window's start of each slot, ms."""
-        return self._start[: self._known]
+    def window(self) -> NDArray[np.int64]:
+        """int64, the number of each slot's window."""
+        return self._window[: self._known]
 
     def find(
         self,
         key_code: NDArray[np.int64],
-        first_start: NDArray[np.int64],
+        first_window: NDArray[np.int64],
         accepted: NDArray[np.int64],
         updates: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The (record, window) pairs that `accept` found, by record, then by start; new windows get new slots.
+        """The (record, window) pairs that `accept` found, by record, then by window; new windows get new slots.
 
         Args:
             key_code: int64, by record.
-            first_start: int64, by record.
+            first_window: int64, by record.
             accepted: int64, by record.
             updates: The sum of ``accepted``.
 
@@ -248,19 +238,16 @@ class WindowSlots:
         """
         rows, slots = np.empty(updates, dtype=np.int64), np.empty(updates, dtype=np.int64)
         if updates and not len(self._places):
-            self._cover(*_extent(key_code, first_start, accepted, self._advance_ms), updates)
+            self._cover(*_extent(key_code, first_window, accepted), updates)
         row = done = 0
         while updates > done:
-            so_far = (self._advance_ms, row, done, self._known)
-            found = (self._key, self._start, rows, slots)
+            so_far, found = (row, done, self._known), (self._key, self._window, rows, slots)
             if len(self._places):
-                row, done, self._known = _find_by_hash(
-                    key_code, first_start, accepted, *so_far, self._places, *found
-                )  # fmt: skip
+                row, done, self._known = _find_by_hash(key_code, first_window, accepted, *so_far, self._places, *found)
             else:
                 row, done, self._known = _find_in_grid(
-                    key_code, first_start, accepted, *so_far, self._grid_start, self._width, self._grid, *found
-                )  # fmt: skip
+                    key_code, first_window, accepted, *so_far, self._grid_first, self._width, self._grid, *found
+                )
             if row < len(key_code):
                 self._make_room(self._known + int(accepted[row]))
         return rows, slots
@@ -268,41 +255,40 @@ class WindowSlots:
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Keeps only ``slots`` (int64, ascending) and numbers them anew, from 0."""
         at_least = max(len(slots) + 1, _FIRST_SLOTS)
-        self._key, self._start = (_with_room(values[slots], at_least) for values in (self.key_code, self.start))
+        self._key, self._window = (_with_room(values[slots], at_least) for values in (self.key_code, self.window))
         self._known = len(slots)
         self._places = np.empty(0, dtype=np.int64)
         self._lay(np.empty(0, dtype=np.int32), 0, 0)
 
     def _make_room(self, at_least: int) -> None:
         """Makes room for ``at_least`` slots, a power of two."""
-        self._key, self._start = (_with_room(values, at_least) for values in (self.key_code, self.start))
+        self._key, self._window = (_with_room(values, at_least) for values in (self.key_code, self.window))
         if len(self._places):
             self._hash()
 
-    def _cover(self, keys: int, first_ms: int, last_ms: int, updates: int) -> None:
+    def _cover(self, keys: int, first: int, last: int, updates: int) -> None:
         """Makes sure that these windows are in the grid, or goes over to a hash table if a grid takes too much."""
-        windows = (last_ms - first_ms) // self._advance_ms + 1
-        there = (first_ms - self._grid_start) // self._advance_ms
+        windows, there = last - first + 1, first - self._grid_first
         if 0 <= there <= self._width - windows and keys * self._width <= len(self._grid):
             return
         # Room for the keys and the time to come, and for records that are late, or each batch would need a new grid.
-        width, grid_start = 3 * windows, first_ms - windows * self._advance_ms
+        width, grid_first = 3 * windows, first - windows
         cells = (keys + keys // 4) * width
-        if cells > _CELLS_PER_SLOT * max(self._known + updates, _FIRST_SLOTS) or grid_start < _FIRST_GRID_START:
+        if cells > _CELLS_PER_SLOT * max(self._known + updates, _FIRST_SLOTS) or grid_first < _FIRST_GRID_WINDOW:
             self._hash()
         else:
-            self._lay(np.full(cells, EMPTY, dtype=np.int32), grid_start, width)
-            _place_in_grid(self.key_code, self.start, self._advance_ms, grid_start, width, self._grid)
+            self._lay(np.full(cells, EMPTY, dtype=np.int32), grid_first, width)
+            _place_in_grid(self.key_code, self.window, grid_first, width, self._grid)
 
-    def _lay(self, grid: NDArray[np.int32], grid_start: int, width: int) -> None:
-        self._grid, self._grid_start, self._width = grid, grid_start, width
+    def _lay(self, grid: NDArray[np.int32], grid_first: int, width: int) -> None:
+        self._grid, self._grid_first, self._width = grid, grid_first, width
 
     def _hash(self) -> None:
         """Goes over to a hash table, or makes a new one."""
         self._lay(np.empty(0, dtype=np.int32), 0, 0)
         self._places = np.full(2 * len(self._key), EMPTY, dtype=np.int64)
-        _place_by_hash(self.key_code, self.start, self._places)
+        _place_by_hash(self.key_code, self.window, self._places)
 
     def memory_bytes(self) -> int:
         """What the tables hold in memory."""
-        return self._places.nbytes + self._grid.nbytes + self._key.nbytes + self._start.nbytes
+        return self._places.nbytes + self._grid.nbytes + self._key.nbytes + self._window.nbytes

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.kernels.compiled import Int64s, Int64sOut, compiled, i64, several
+import numpy as np
+
+from statelib.kernels.compiled import Int64s, Int64sOut, compiled, helper, i64, several
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
-@compiled(several(i64, 5)(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 3))
+@helper
+def _quotient(of: int, divisor: int) -> int:
+    """Of whole numbers that are not negative: a division without a sign has no branches."""
+    quotient: int = i64(np.uint64(of) // np.uint64(divisor))
+    return quotient
+
+
+@compiled(several(i64, 5)(*[Int64s] * 3, *[i64] * 4, *[Int64sOut] * 4))
 def accept(
     key_code: NDArray[np.int64],
     timestamp: NDArray[np.int64],
@@ -20,9 +28,10 @@ def accept(
     advance: int,
     grace: int,
     origin: int,
-    first_start: NDArray[np.int64],
+    first_window: NDArray[np.int64],
     accepted: NDArray[np.int64],
     lateness: NDArray[np.int64],
+    late: NDArray[np.int64],
 ) -> tuple[int, int, int, int, int]:
     """Decides for each record which of its windows still take it: those with ``end > stream time - grace``.
 
@@ -35,22 +44,23 @@ def accept(
         size: Size of the windows, ms.
         advance: From one window's start to the next's, ms.
         grace: Grace period, ms.
-        origin: Start of the first window of all, ms; no window holds a record before it.
-        first_start: Out, int64: start of the first window that takes the record; the others follow by ``advance``.
+        origin: Start of window number 0, ms; no window holds a record before it.
+        first_window: Out, int64: number of the first window that takes the record; the others follow.
         accepted: Out, int64: how many windows take it.
         lateness: Out, int64: stream time minus timestamp, ms.
+        late: Out, int64, room for all records: those that none of their windows takes any more.
 
     Returns:
         The sum of ``accepted``; how many windows do not take their records any more; and how many records have a key,
-        how many of these come before the first window, and how many are taken by any.
+        how many of these come before the first window, and how many are late.
     """
     updates: int = i64(0)
     expired: int = i64(0)
     keyed: int = i64(0)
     before: int = i64(0)
-    taken: int = i64(0)
+    too_late: int = i64(0)
     for row in range(len(timestamp)):
-        accepted[row] = lateness[row] = first_start[row] = 0
+        accepted[row] = lateness[row] = first_window[row] = 0
         if key_code[row] < 0:
             continue
         time = timestamp[row]
@@ -60,17 +70,18 @@ def accept(
             before += 1
             continue
         since = time - origin
-        last = since - since % advance
-        first, windows = last, i64(1)
+        last = _quotient(since, advance)
+        first = last
         if size > advance:  # else there is no other: divisions are what takes time here
-            earliest = max(0, since - size + advance)
-            first = earliest - earliest % advance
-            windows = (last - first) // advance + 1
+            first = _quotient(max(0, since - size + advance), advance)
         last_expired = clock[row] - origin - grace - size
-        late = min(windows, (last_expired - first) // advance + 1) if first <= last_expired else i64(0)
-        first_start[row] = origin + first + late * advance
-        accepted[row] = windows - late
-        updates += windows - late
-        expired += late
-        taken += windows > late
-    return updates, expired, keyed, before, taken
+        open_from = first
+        if first * advance <= last_expired:
+            open_from = min(last, _quotient(last_expired, advance)) + 1
+        first_window[row] = open_from
+        accepted[row] = last + 1 - open_from
+        updates += last + 1 - open_from
+        expired += open_from - first
+        late[too_late] = row
+        too_late += open_from > last
+    return updates, expired, keyed, before, too_late

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import numpy as np
-
 from statelib.batch import NO_TIMESTAMP
 from statelib.operators.fields import ALL
 
@@ -14,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.batch import Batch, Uptake
@@ -67,7 +66,7 @@ class OperatorContext:
     def drop_late(
         self,
         batch: Batch,
-        is_late: NDArray[np.bool_],
+        late: NDArray[np.int64],
         uptake: Uptake,
         lateness_ms: NDArray[np.int64],
         *,
@@ -79,18 +78,18 @@ class OperatorContext:
 
         Args:
             batch: Any records; those that are not late are not looked at.
-            is_late: bool, one a record: which are dropped, whole. (A record that some windows still take is not.)
+            late: int64, which of them are dropped, whole. (A record that some windows still take is not.)
             uptake: What the batch was processed with.
             lateness_ms: int64, one a record: what the clock said minus the record's timestamp.
             reason: Why, in a word or two for people: ``window closed``.
             clock: The clock's name.
             account: Of the ledger.
         """
-        dropped = int(np.count_nonzero(is_late))
+        dropped = len(late)
         self.metrics.drop(account, dropped)
         if dropped and self.late is not None:
-            records = batch.filter(is_late)
-            clock_ms = records.timestamp + lateness_ms[is_late]
+            records = batch.take(late)
+            clock_ms = records.timestamp + lateness_ms[late]
             self.late.add(self.node, records, uptake, clock_ms=clock_ms, clock=clock, reason=reason)
             self.metrics.count("late-record-to-topic", dropped)
 

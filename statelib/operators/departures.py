@@ -11,6 +11,7 @@ import pyarrow as pa
 from statelib.kernels.counting import distinct
 from statelib.kernels.key_ranks import bytes_ranks, distinct_key_ranks
 from statelib.kernels.suppression_buffer import departure_order
+from statelib.kernels.suppression_layout import INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ class Departures:
         start: int64, of the window; 0 without one.
         end: int64.
         time: int64, buffer time, ms.
-        updated: int64, the stream time at the latest record, ms.
+        updated: int64, the stream time at the latest record, ms; None: nobody asks (of final results).
         trigger: int64, the record of the batch that made each leave.
         rows: The latest row of each.
         prior: The value that each replaces downstream; None if the rows do not say what they replace.
@@ -43,7 +44,7 @@ class Departures:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     time: NDArray[np.int64]
-    updated: NDArray[np.int64]
+    updated: NDArray[np.int64] | None
     trigger: NDArray[np.int64]
     rows: pa.RecordBatch
     prior: pa.Array | None = None
@@ -66,13 +67,37 @@ class Departures:
         return cls(keys.take(columns["key_code"]), **columns, trigger=trigger, rows=rows, prior=prior)
 
 
-_NAMES = {"updated": "timestamp", "counted_bytes": "bytes"} | {name: name for name in ("start", "end", "time")}
-"""What is known of a key that leaves: its name in `BufferedRows`, and in an `INPUT`."""
+@dataclass(frozen=True, slots=True)
+class LastUpdates:
+    """The last update of each of some windows, which leaves when its window has closed.
+
+    Attributes:
+        key_code: int64, of the key.
+        start: int64, of the window, ms.
+        end: int64; also the buffer time.
+        counted_bytes: int64, what it counts.
+    """
+
+    key_code: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    counted_bytes: NDArray[np.int64]
+
+    def inputs(self, numbers: NDArray[np.int64], stream_time: NDArray[np.int64]) -> NDArray[Any]:
+        """`INPUT`, of some of them; ``stream_time``: int64, at each of these, ms."""
+        inputs = np.zeros(len(numbers), dtype=INPUT)
+        inputs["key_code"], inputs["start"], inputs["end"] = (
+            self.key_code[numbers],
+            self.start[numbers],
+            self.end[numbers],
+        )
+        inputs["time"], inputs["timestamp"], inputs["bytes"] = inputs["end"], stream_time, self.counted_bytes[numbers]
+        return inputs
 
 
 def merged(
     slots: NDArray[Any],
-    inputs: NDArray[Any],
+    updates: LastUpdates,
     through: NDArray[np.int64],
     due: Sequence[BufferedRows],
     all_keys: AllKeys,
@@ -84,26 +109,26 @@ def merged(
 
     Args:
         slots: `SLOT`, those that leave the buffer.
-        inputs: `INPUT`.
-        through: int64: which of ``inputs`` leave at once.
+        updates: What came.
+        through: int64: which of ``updates`` leave at once.
         due: Those that leave the store.
-        all_keys: Those of the dictionary of ``slots`` and ``inputs``.
+        all_keys: Those of the dictionary of ``slots`` and ``updates``.
 
     Returns:
         The columns of `Departures` that all have; what each counts, in bytes; and the order, as indices of ``slots``
         followed by ``through`` and ``due``.
     """
 
-    def column(stored: str, given: str) -> NDArray[np.int64]:
-        held = "bytes" if stored == "counted_bytes" else stored
-        return np.concatenate([slots[held], inputs[given][through], *(getattr(rows, stored) for rows in due)])
+    def column(name: str, of_slot: str) -> NDArray[np.int64]:
+        given: NDArray[np.int64] = getattr(updates, name)
+        return np.concatenate([slots[of_slot], given[through], *(getattr(rows, name) for rows in due)])
 
     keys = all_keys.table
-    codes: NDArray[np.int64] = np.concatenate([slots["key_code"], inputs["key_code"][through]])
-    time = column("time", "time")
+    codes: NDArray[np.int64] = np.concatenate([slots["key_code"], updates.key_code[through]])
+    end = column("end", "end")
     if due:
         serialized = pa.concat_arrays([keys.take(codes), *(rows.key for rows in due)])
-        order = departure_order(time, bytes_ranks(serialized))
+        order = departure_order(end, bytes_ranks(serialized), len(serialized))
         of_keys = {"keys": serialized.take(pa.array(order)), "key_code": None}
     else:
         # What is the same for all windows of a key is worked out once: of all keys, which are mostly the same ones in
@@ -113,8 +138,9 @@ def merged(
         else:
             found, number = distinct(codes)
             ranks, dictionary = distinct_key_ranks(found, keys), keys.take(found)
-        order = departure_order(time, ranks[number])
+        order = departure_order(end, ranks[number], len(ranks))
         indices = pa.array(number[order].astype(np.int32))
         of_keys = {"keys": pa.DictionaryArray.from_arrays(indices, dictionary), "key_code": codes[order]}
-    columns: dict[str, Any] = {**of_keys, **{name: column(name, given)[order] for name, given in _NAMES.items()}}
-    return columns, columns.pop("counted_bytes"), order
+    end = end[order]
+    columns: dict[str, Any] = {**of_keys, "start": column("start", "start")[order], "end": end, "time": end}
+    return {**columns, "updated": None}, column("counted_bytes", "bytes")[order], order

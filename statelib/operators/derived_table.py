@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from statelib.operators.change import as_stream, without_empty
 from statelib.operators.stateless import Stateless
 from statelib.operators.table_steps import columns_of
@@ -89,7 +91,7 @@ class RunningDerivedTable:
         if self._writer is not None:
             written = self._writer.put(changes)
             self._context.drop_late(
-                changes, written.refused, uptake, written.lateness_ms,
+                changes, np.flatnonzero(written.refused), uptake, written.lateness_ms,
                 reason="older than the history retention", clock="store_time", account="refused",
             )  # fmt: skip
             changes = written.changes

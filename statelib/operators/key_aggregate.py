@@ -268,6 +268,6 @@ class RunningKeyAggregate:
         refused = wanted.copy()
         refused[updates.rows] = False
         self._context.drop_late(
-            batch, refused, uptake, self._store.clock - batch.timestamp,
+            batch, np.flatnonzero(refused), uptake, self._store.clock - batch.timestamp,
             reason="older than the history retention", clock="store_time", account="refused",
         )  # fmt: skip

@@ -207,8 +207,8 @@ class RunningSessionAggregate:
         self._metrics.records_in += done
         self._metrics.records_out += len(assigned.emissions)
         self._metrics.account("aggregated", aggregated)
-        is_late = has_key & ~assigned.accepted
-        self._context.drop_late(batch, is_late, uptake, assigned.lateness, reason="session closed")
+        late = np.flatnonzero(has_key & ~assigned.accepted)
+        self._context.drop_late(batch, late, uptake, assigned.lateness, reason="session closed")
         self._metrics.drop("null-key", done - keyed)
         self._metrics.count("late-record-drop", keyed - aggregated)
         self._metrics.lateness.observe(assigned.lateness[has_key])

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 def serialized_bytes(column: pa.Array) -> NDArray[np.int64]:
     """int64, the size of each value."""
+    size = _size(column)
+    return np.full(len(column), size, dtype=np.int64) if isinstance(size, int) else size
+
+
+def _size(column: pa.Array) -> int | NDArray[np.int64]:
+    """As `serialized_bytes`, or one number if all have the same size."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return serialized_bytes(column.dictionary_decode())
+        return _size(column.dictionary_decode())
     if pa.types.is_struct(kind):
-        fields = [serialized_bytes(field) for field in column.flatten()]
-        return np.sum(fields, axis=0, dtype=np.int64) if fields else np.zeros(len(column), dtype=np.int64)
+        return sum((_size(field) for field in column.flatten()), 0)
     if pa.types.is_map(kind):
         column = column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
         kind = column.type
@@ -34,11 +39,9 @@ def serialized_bytes(column: pa.Array) -> NDArray[np.int64]:
         parents = np.asarray(pc.list_parent_indices(column))
         return np.bincount(parents, weights=elements, minlength=len(column)).astype(np.int64)
     if pa.types.is_null(kind):
-        return np.zeros(len(column), dtype=np.int64)
+        return 0
     try:
-        width: int | NDArray[np.int64] = max(1, kind.bit_width // 8)  # a boolean takes a byte
+        width = max(1, kind.bit_width // 8)  # a boolean takes a byte
     except ValueError:  # of variable width
-        width = np.asarray(pc.fill_null(pc.binary_length(column), 0))
-    if column.null_count == 0:
-        return np.full(len(column), width, dtype=np.int64)
-    return valid_of(column) * np.int64(width)
+        return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
+    return valid_of(column) * np.int64(width) if column.null_count else width

@@ -353,9 +353,9 @@ class RunningStreamStreamJoin:
 
     def _drop_late(self, batch: Batch, arrivals: NDArray[Any], uptake: Uptake) -> None:
         """Says which records of one side have come too late for anything."""
-        is_late = arrivals["outcome"] == EXPIRED
+        late = np.flatnonzero(arrivals["outcome"] == EXPIRED)
         self._context.drop_late(
-            batch, is_late, uptake, arrivals["behind"],
+            batch, late, uptake, arrivals["behind"],
             reason="older than the join's retention", clock="store_time",
         )  # fmt: skip
 

@@ -23,7 +23,7 @@ before the key was buffered; the shipped library (``semantics="kafka-4.3"``) giv
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from statelib.kernels.stream_time import running_stream_time
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.key_column import KeyColumn
+from statelib.operators.departures import LastUpdates
 from statelib.operators.final_results import repeats_of_final_results
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
@@ -203,11 +204,9 @@ class RunningSuppress:
         """As `process`, of a batch that has only the last update of each window."""
         self._metrics.records_in += len(passage)
         rows = rows_of(batch)
-        inputs = self._inputs(batch, rows, None)
-        inputs["timestamp"] = passage.stream_time[passage.last]
-        left = self._buffer.put_condensed(inputs, rows, passage)
+        left = self._buffer.put_condensed(self._last_updates(batch, rows), rows, passage)
         self._took_up(len(passage), int(passage.stream_time[-1]))
-        return self._emit(left, batch, passage.sequence[left.trigger])
+        return self._emit(left, batch, passage.sequence[passage.rows[left.trigger]])
 
     def _took_up(self, records: int, stream_time_ms: int) -> None:
         """Keeps clock and figures after a put."""
@@ -251,12 +250,18 @@ class RunningSuppress:
             return batch
         repeats = repeats_of_final_results(batch, self._context.clock(), self._spec.wait_ms)
         clock_ms = running_stream_time(batch.timestamp, self._context.clock())
-        self._context.drop_late(batch, repeats, uptake, clock_ms - batch.timestamp, reason="result was final")
-        self._metrics.count("late-record-drop", int(np.count_nonzero(repeats)))
+        late = np.flatnonzero(repeats)
+        self._context.drop_late(batch, late, uptake, clock_ms - batch.timestamp, reason="result was final")
+        self._metrics.count("late-record-drop", len(late))
         return batch.filter(~repeats)
 
-    def _inputs(self, batch: Batch, rows: pa.RecordBatch, uptake: Uptake | None) -> NDArray[Any]:
-        """What the kernel sees of records; without ``uptake``, no sizes as shipped."""
+    def _last_updates(self, batch: Batch, rows: pa.RecordBatch) -> LastUpdates:
+        """What the buffer sees of a condensed batch."""
+        codes, windows = key_codes(batch, self._context), cast("Windows", batch.windows)
+        return LastUpdates(codes, windows.start, windows.end, self._record_bytes(codes, rows))
+
+    def _inputs(self, batch: Batch, rows: pa.RecordBatch, uptake: Uptake) -> NDArray[Any]:
+        """What the kernel sees of records."""
         inputs = np.zeros(len(batch), dtype=INPUT)
         inputs["key_code"] = batch.key_code
         inputs["timestamp"] = batch.timestamp
@@ -265,7 +270,7 @@ class RunningSuppress:
             inputs["end"] = batch.windows.end
         inputs["time"] = inputs["end"] if self._spec.suppressed.final_results else batch.timestamp
         inputs["bytes"] = self._record_bytes(inputs["key_code"], rows)
-        if self._as_shipped and uptake is not None:
+        if self._as_shipped:
             topic_bytes = np.array([len(topic.encode()) for topic in self._context.sources] or [0])
             inputs["bytes"] += topic_bytes[uptake.source[batch.sequence - uptake.first_sequence]]
             inputs["old_bytes"], inputs["old_code"] = self._buffer.sizes_of_old_values(rows)
@@ -336,7 +341,7 @@ class RunningSuppress:
             left: What has left the buffer.
             stream_time: int64, at which each did.
         """
-        if len(left) and not self._spec.suppressed.final_results:
+        if len(left) and left.updated is not None and not self._spec.suppressed.final_results:
             until = np.minimum(left.time + self._spec.wait_ms, stream_time)
             overtime = np.maximum(until - left.updated, 0)
             name = "intermediate-result-suppression-overtime"

@@ -205,7 +205,7 @@ class RunningTableJoinMerge:
         """Keeps the changes; those that the store has taken."""
         written = writer.put(changes)
         self._context.drop_late(
-            changes, written.refused, uptake, written.lateness_ms,
+            changes, np.flatnonzero(written.refused), uptake, written.lateness_ms,
             reason="older than the history retention", clock="store_time", account="refused",
         )  # fmt: skip
         if isinstance(self._spec.store, VersionedStore) and self._context.semantics == "kip":

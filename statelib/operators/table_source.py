@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from statelib.batch import NULL_KEY, Batch
 from statelib.operators.key_codes import key_codes
 from statelib.operators.table_writer import PlainStore, TableStore, VersionedStore
@@ -109,7 +111,7 @@ class RunningTableSource:
         changes, refused, lateness_ms = self._writer.put(updates)
         metrics.account("stored", len(changes))
         self._context.drop_late(
-            updates, refused, uptake, lateness_ms,
+            updates, np.flatnonzero(refused), uptake, lateness_ms,
             reason="older than the history retention", clock="store_time", account="refused",
         )  # fmt: skip
         metrics.records_out += len(changes)

@@ -28,7 +28,7 @@ from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
 from statelib.operators.buffered_columns import from_store, stored_schema, to_store
-from statelib.operators.departures import Departures, merged
+from statelib.operators.departures import Departures, LastUpdates, merged
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for, serialized
@@ -170,7 +170,7 @@ class TimeOrderedBuffer:
             ConfigurationError: The rows have other columns than those that wait.
         """
         pool = self._pool_for(rows.schema)
-        self._take_in(self._bring_in(inputs))
+        self._take_in(self._bring_in(inputs, int(inputs["timestamp"].max())))
         puts = np.empty(len(inputs) if self._logs else 0, dtype=PUT)
         slots, trigger, failed = self._buffer.put(inputs, pool.append(rows), self._context.keys, puts)
         left = self._left(slots, trigger, pool)
@@ -181,12 +181,12 @@ class TimeOrderedBuffer:
             self._tidy(slots, pool)
         return left, failed
 
-    def put_condensed(self, inputs: NDArray[Any], rows: pa.RecordBatch, passage: Passage) -> Departures:
+    def put_condensed(self, updates: LastUpdates, rows: pa.RecordBatch, passage: Passage) -> Departures:
         """As `put`, of the last update of each window; figures are those that all updates would have given.
 
         Args:
-            inputs: `INPUT`; ``timestamp`` is the stream time at each.
-            rows: The rows of the records.
+            updates: What came.
+            rows: Their rows.
             passage: How all updates came. Windows that have left get no updates any more.
 
         Returns:
@@ -194,17 +194,20 @@ class TimeOrderedBuffer:
         """
         pool = self._pool_for(rows.schema)
         before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
-        due, due_rows = self._take_out(self._bring_in(inputs, passage.is_new))
-        is_new, more_bytes, known = passage.is_new.copy(), inputs["bytes"].copy(), np.flatnonzero(~passage.is_new)
-        held = self._buffer.find(*(inputs[name][known] for name in ("key_code", "start", "end")))
+        is_new, more_bytes, known = passage.is_new.copy(), updates.counted_bytes.copy(), np.flatnonzero(~passage.is_new)
+        due, due_rows = self._take_out(
+            self._bring_in(updates.inputs(known, passage.stream_time_at(known)), stream_time)
+        )
+        held = self._buffer.find(updates.key_code[known], updates.start[known], updates.end[known])
         waits = held != EMPTY
         is_new[known[~waits]] = True
         more_bytes[known[waits]] -= self._buffer.slots["bytes"][held[waits]]
         # A window that is new and due by the end only passes through: it never takes a slot.
-        passes = is_new & (inputs["time"] <= stream_time - self._wait_ms)
+        passes = is_new & (updates.end <= stream_time - self._wait_ms)
         through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
-        slots = self._buffer.put_last(inputs.take(stays), pool.append(taken_rows(rows, stays)), stream_time)
-        gone, gone_bytes, order = merged(slots, inputs, through, due, self._all_keys)
+        inputs = updates.inputs(stays, passage.stream_time_at(stays))
+        slots = self._buffer.put_last(inputs, pool.append(taken_rows(rows, stays)), stream_time)
+        gone, gone_bytes, order = merged(slots, updates, through, due, self._all_keys)
         trigger = self._buffer.follow(passage, before, is_new, more_bytes, gone["time"] + self._wait_ms, gone_bytes)
         held_rows, places = pool.lookup(slots["row"])
         some_rows = pa.concat_batches([held_rows, rows, *due_rows])
@@ -244,19 +247,24 @@ class TimeOrderedBuffer:
 
     # --- from the store ------------------------------------------------------------------------------------------
 
-    def _bring_in(self, inputs: NDArray[Any], is_new: NDArray[np.bool_] | None = None) -> Iterable[BufferedRows]:
-        """Takes those stored keys into memory that may change with these records; gives others that may leave."""
+    def _bring_in(self, inputs: NDArray[Any], stream_time: int) -> Iterable[BufferedRows]:
+        """Takes those stored keys into memory that may change with records; gives others that may leave.
+
+        Args:
+            inputs: `INPUT`, those of the records whose keys may be stored.
+            stream_time: After the records, ms.
+        """
         if not self.figure("spilled_records"):
             return ()
         if self._memory is None:
             self._take_in(self._store.everything(self._horizon_ms))
             return ()
-        touched = self._touched(inputs if is_new is None else inputs[~is_new])
+        touched = self._touched(inputs)
         if self.figure("spilled_records") <= len(touched):  # fewer answers than questions: read them all
             self._take_in(self._store.everything(self._horizon_ms))
             return ()
         self._take_in(self._store.load(self._raw_keys(touched), touched["time"]))
-        until_ms = int(max(inputs["timestamp"].max(), self.figure("stream_time"))) - self._wait_ms
+        until_ms = max(stream_time, self.figure("stream_time")) - self._wait_ms
         return self._store.due(self._horizon_ms, until_ms) if until_ms > self._horizon_ms else ()
 
     def _touched(self, inputs: NDArray[Any]) -> NDArray[Any]:

@@ -144,7 +144,7 @@ class RunningWindowAggregate:
 
     def _start_over(self) -> None:
         """An empty working set."""
-        self._slots = WindowSlots(self._windows.advance_ms)
+        self._slots = WindowSlots()
         self._timestamp = np.empty(0, dtype=np.int64)
         self._stored = np.empty(0, dtype=np.bool_)
         self._first_of = self._last_of = np.empty(0, dtype=np.int64)  # room for a kernel
@@ -164,7 +164,7 @@ class RunningWindowAggregate:
             return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
         first_new = self._reserve_and_load()
         self._opened = len(self._slots) - first_new
-        opened = self._slots.start[first_new:]  # the others have moved the clock when they were opened
+        opened = self._start_of(self._slots.window[first_new:])  # the others have moved the clock when they were opened
         store_time = max(self._store.stream_time, int(opened.max(initial=NO_TIMESTAMP)))
         self._store.stream_time = self._context.clocks["store_time"] = store_time
         if self._condenses and isinstance(self._aggregator, ColumnarAggregator) and self._aggregator.makes_no_nulls:
@@ -195,10 +195,7 @@ class RunningWindowAggregate:
         kept = self._aggregator.results(changed)
         condensed = self._updates(batch, rows[last], changed, kept, self._timestamp[changed], None)
         is_new = (changed >= first_new) & ~self._stored[changed]
-        sequence = batch.sequence
-        if not self._takes_all(batch, rows):
-            sequence, stream_time = sequence[rows], stream_time[rows]
-        return replace(condensed, passage=Passage(sequence, stream_time, first, last, is_new))
+        return replace(condensed, passage=Passage(batch.sequence, stream_time, rows, first, last, is_new))
 
     def _log(
         self,
@@ -209,12 +206,8 @@ class RunningWindowAggregate:
     ) -> None:
         """Logs updates; ``timestamps``: of the windows, and of the records, which those of removals are."""
         kept = states(self._aggregator.walked(), removed)
-        keys = window_keys(self._keys_of(slots), self._slots.start[slots])
+        keys = window_keys(self._keys_of(slots), self._starts(slots))
         changelog.add(keys, kept, np.where(valid_of(kept), *timestamps))
-
-    def _takes_all(self, batch: Batch, rows: NDArray[np.int64]) -> bool:
-        """Whether ``rows`` are simply those of the batch: no record is in several windows, and none in no window."""
-        return len(rows) == len(batch) and self._windows.advance_ms >= self._windows.size_ms
 
     def _first_and_last(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first and the last update of each window that has any, by the last ones."""
@@ -232,27 +225,24 @@ class RunningWindowAggregate:
         And, by record, the operator's stream time.
         """
         windows = self._windows
-        first_start, accepted, lateness = (np.empty(len(batch), dtype=np.int64) for _ in range(3))
+        first_window, accepted, lateness, late = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
         clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
         if len(batch):
             self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
-        count, expired, keyed, before, aggregated = accept(
+        count, expired, keyed, before, too_late = accept(
             key_code, batch.timestamp, clock, windows.size_ms, windows.advance_ms, windows.grace_period_ms,
-            windows.origin_ms, first_start, accepted, lateness,
+            windows.origin_ms, first_window, accepted, lateness, late,
         )  # fmt: skip
-        is_late = accepted == 0
-        if before or keyed < len(batch):
-            is_late &= (key_code >= 0) & (batch.timestamp >= windows.origin_ms)
         self._metrics.records_in += len(batch)
         self._metrics.records_out += count
-        self._metrics.account("aggregated", aggregated)
-        self._context.drop_late(batch, is_late, uptake, lateness, reason="window closed")
+        self._metrics.account("aggregated", keyed - before - too_late)
+        self._context.drop_late(batch, late[:too_late], uptake, lateness, reason="window closed")
         self._metrics.drop("before-first-window", before)
         self._metrics.drop("null-key", len(batch) - keyed)
         self._metrics.count("late-record-drop", expired)
         self._metrics.lateness.observe(lateness if keyed == len(batch) else lateness[key_code >= 0])
         self._forget_expired()
-        return *self._slots.find(key_code, first_start, accepted, count), clock
+        return *self._slots.find(key_code, first_window, accepted, count), clock
 
     def _forget_expired(self) -> None:
         """Drops windows out of retention from the working set, whenever it has doubled."""
@@ -268,7 +258,7 @@ class RunningWindowAggregate:
             self._loaded = len(alive)
 
     def _alive(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self._slots.start > self._store.last_expired_start)
+        return np.flatnonzero(self._start_of(self._slots.window) > self._store.last_expired_start)
 
     def _reserve_and_load(self) -> int:
         """Makes room for the slots that this batch has opened, and looks their windows up in the store.
@@ -285,7 +275,7 @@ class RunningWindowAggregate:
             return first
         self._store.header.check(schema)
         new = np.arange(first, self._loaded)
-        there, values = self._store.load(lambda of: self._keys_of(new[of]), self._slots.start[new])
+        there, values = self._store.load(lambda of: self._keys_of(new[of]), self._starts(new))
         if len(there):
             slots = new[there]
             rows = serde_for(pa.struct(list(schema))).deserialize(pa.array([row for _, row in values], pa.binary()))
@@ -293,6 +283,14 @@ class RunningWindowAggregate:
             self._timestamp[slots] = [timestamp for timestamp, _ in values]
             self._stored[slots] = True
         return first
+
+    def _starts(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, when the windows of ``slots`` start, ms."""
+        return self._start_of(self._slots.window[slots])
+
+    def _start_of(self, windows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, when windows of these numbers start, ms."""
+        return windows * self._windows.advance_ms + self._windows.origin_ms
 
     def _keys_of(self, slots: NDArray[np.int64]) -> pa.Array:
         return self._context.keys.take(self._slots.key_code[slots])
@@ -311,7 +309,7 @@ class RunningWindowAggregate:
         timestamp: NDArray[np.int64],
         prior: pa.Array | None,
     ) -> Batch:
-        start = self._slots.start[slots]
+        start = self._starts(slots)
         chosen = pa.array(rows)
         return Batch(
             keys=batch.keys.take(chosen),
@@ -332,7 +330,7 @@ class RunningWindowAggregate:
         alive = self._alive()
         changes = WindowChanges(
             keys=lambda some: self._keys_of(alive[some]),
-            start=self._slots.start[alive],
+            start=self._starts(alive),
             timestamp=self._timestamp[alive],
             rows=lambda some: serialized(self._aggregator.dump(alive[some])),
             stored=self._stored[alive],

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
+_BUFFER_BYTES = 1 << 18
+
 _BLOCK_ROWS = 8_192
 """Records are counted and weighed in blocks of this many, from the first record of a writer on."""
 
@@ -222,8 +224,10 @@ class _OpenFile:
         self._missing = MissingCounts({*leaf_columns(first.schema)} - {*encodings["write_statistics"]})
         self._output = DigestingOutput(storage.open_output(path))
         self._sealing = SealingOutput(self._output)
+        # A file is hundreds of small pieces, each of which would go through three layers of Python.
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sealing, "w"), _BUFFER_BYTES)
         self._parquet = pq.ParquetWriter(
-            self._sealing,
+            self._buffered,
             self._with_keys(first.slice(0, 1)).schema,
             version="2.6",
             **encodings,
@@ -246,9 +250,11 @@ class _OpenFile:
 
     def finish(self) -> ArchiveFile:
         """Ends the file and describes it."""
+        self._buffered.flush()
         self._sealing.hold()
         self._parquet.add_key_value_metadata(self._missing.metadata())
         self._parquet.close()
+        self._buffered.flush()
         self._sealing.end()
         self._output.close()
         return ArchiveFile(
@@ -268,6 +274,7 @@ class _OpenFile:
     def discard(self) -> None:
         """Closes what is open; the caller deletes the file."""
         self._parquet.close()
+        self._buffered.close()
         self._output.close()
 
 
@@ -278,11 +285,13 @@ def _weight(records: pa.Table) -> int:
 def payload_bytes(array: pa.Array) -> int:
     """How much data an array stands for: depends on its values alone, not on how their buffers were made."""
     type_ = array.type
+    if pa.types.is_list(type_) and array.null_count == len(array):  # as headers mostly are
+        return 4 * len(array)
     if pa.types.is_struct(type_):
         return sum(payload_bytes(field) for field in array.flatten())
     if pa.types.is_dictionary(type_):
-        lengths = pc.binary_length(array.dictionary).to_numpy()
-        return 4 * len(array) + int(lengths[array.indices.drop_null().to_numpy()].sum())
+        lengths = pc.binary_length(array.dictionary).take(array.indices)
+        return 4 * len(array) + int(pc.sum(lengths).as_py() or 0)
     if pa.types.is_map(type_):
         return payload_bytes(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))))
     if pa.types.is_list(type_):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.counting import distinct, renumber, repeated_numbers, sort_by
+from statelib.kernels.counting import distinct, renumber, repeated_numbers, sort_by, sort_pairs
 
 NUMBERS = st.one_of(
     st.integers(-3, 3), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 40).map(lambda n: n << 40)
@@ -43,3 +43,17 @@ def test_sort_by_is_a_stable_sort(number: list[int], chance: random.Random) -> N
     chance.shuffle(given_order)
     ordered = sort_by(np.array(number, np.int64), 10, np.array(given_order, np.int64))
     assert ordered.tolist() == sorted(given_order, key=number.__getitem__)
+
+
+@given(
+    st.sets(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=60), st.sampled_from([20, 1_000]), st.randoms()
+)
+def test_sort_pairs_sorts_by_the_first_and_then_by_the_second(
+    pairs: set[tuple[int, int]], bound: int, chance: random.Random
+) -> None:
+    """By a grid or, if that were mostly empty, by sorting twice."""
+    shuffled = sorted(pairs)
+    chance.shuffle(shuffled)
+    major, minor = (np.array([pair[i] for pair in shuffled], np.int64) for i in (0, 1))
+    order = sort_pairs(major, bound, minor, bound)
+    assert [shuffled[i] for i in order] == sorted(pairs)

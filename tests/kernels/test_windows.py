@@ -9,12 +9,13 @@ from statelib.kernels.windows import accept
 
 
 def test_accept() -> None:
-    first_start, accepted, lateness = (np.empty(4, dtype=np.int64) for _ in range(3))
+    first_window, accepted, lateness, late = (np.empty(4, dtype=np.int64) for _ in range(4))
     keys, times = np.array([0, -1, 0, 0]), np.array([12, 99, 25, 12])
     clock = np.array([12, 12, 25, 25])
-    assert accept(keys, times, clock, 10, 5, 4, 0, first_start, accepted, lateness) == (4, 2, 3, 0, 2)
+    assert accept(keys, times, clock, 10, 5, 4, 0, first_window, accepted, lateness, late) == (4, 2, 3, 0, 1)
     assert accepted.tolist() == [2, 0, 2, 0]
-    assert first_start[[0, 2]].tolist() == [5, 20]
+    assert first_window[[0, 2]].tolist() == [1, 4]
+    assert late[0] == 3
     assert lateness.tolist() == [0, 0, 0, 13]
 
 
@@ -28,18 +29,24 @@ def test_accept_takes_the_windows_that_are_open(
     """Every window that there is, one by one: the size is up to twelve times the advance."""
     size = advance + more
     key, time = (np.array(column, dtype=np.int64) for column in (zip(*records, strict=True) if records else ([], [])))
-    first_start, accepted, lateness = (np.empty(len(records), dtype=np.int64) for _ in range(3))
+    first_window, accepted, lateness, late = (np.empty(len(records), dtype=np.int64) for _ in range(4))
     clock = keyed_stream_time(key, time, before)
-    counts = accept(key, time, clock, size, advance, grace, origin, first_start, accepted, lateness)
-    taken, late = [], 0
+    counts = accept(key, time, clock, size, advance, grace, origin, first_window, accepted, lateness, late)
+    taken, expired, closed = [], 0, []
     for row, (code, at) in enumerate(records):
         seen = [timestamp for keyed, timestamp in records[: row + 1] if keyed >= 0]
         assert clock[row] == max([before, *seen])
         assert lateness[row] == (clock[row] - at if code >= 0 else 0)
         starts = [start for start in range(origin, at + 1, advance) if code >= 0 and at < start + size]
-        taken += [(row, start) for start in starts if start + size > clock[row] - grace]
-        late += sum(start + size <= clock[row] - grace for start in starts)
-    found = zip(first_start.tolist(), accepted.tolist(), strict=True)
-    assert [(row, first + i * advance) for row, (first, count) in enumerate(found) for i in range(count)] == taken
+        open_ones = [start for start in starts if start + size > clock[row] - grace]
+        taken += [(row, start) for start in open_ones]
+        expired += len(starts) - len(open_ones)
+        closed += [row] if starts and not open_ones else []
+    found = zip(first_window.tolist(), accepted.tolist(), strict=True)
+    starts_of = [
+        (row, origin + (first + i) * advance) for row, (first, count) in enumerate(found) for i in range(count)
+    ]
+    assert starts_of == taken
     keyed, early = (sum(code >= 0 and at < end for code, at in records) for end in (1 << 62, origin))
-    assert counts == (len(taken), late, keyed, early, len({row for row, _ in taken}))
+    assert counts == (len(taken), expired, keyed, early, len(closed))
+    assert late[: len(closed)].tolist() == closed
