@@ -7,6 +7,8 @@ Most of what a screen asks is answered without looking at rows:
 * A condition that the footer rules out (see `spark_jobs.bounds`) is not asked of the rows.
 * Rows that are to differ in ``partition`` or other columns do so in every partition where one of these ascends
   strictly, as offsets do. Only that column is read.
+* Rows that are to differ in a number, a key and perhaps more do so in every partition where they ascend by these two,
+  as the final results of windows do; and in all of them if no two partitions have a key in common.
 
 For the rest the columns in question are read, a row group at a time. For uniqueness each row becomes a 64-bit hash of
 its values; rows in different partitions can agree only if ``partition`` is not among the columns. Rows that are found
@@ -21,11 +23,13 @@ import operator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from spark_jobs.ascent import is_text, is_whole_number, keys_of_ascending_rows, numbers_that_ascend
 from spark_jobs.bounds import bounds_of, presence_of
 from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_staged
 from statelib.errors import CorruptedDataError
@@ -52,6 +56,8 @@ class Kind(Enum):
     """Of what a scan gives: a value, and the number of the check that it is about."""
 
     ROWS = "flat rows that may fail"
+    KEYS = "hashes of the keys of a partition whose rows ascend"
+    UNDECIDED = "whether rows agree: it takes hashes to tell"
     HASHES = "hashes that may be in other partitions too"
     REPEATED = "hashes that are there twice"
     ERROR = "what is wrong with a file; trying again would not mend it, so to Spark it is a result like others"
@@ -71,6 +77,7 @@ class Scan:
         screen: What to look for.
         buckets: Over how many tasks the hashes of a check are spread.
         repeated: By the number of a uniqueness check, the hashes to fetch rows of; without them hashes are made.
+        undecided: The numbers of the uniqueness checks that the first look has left so: makes hashes for these alone.
     """
 
     warehouse: Storage
@@ -79,13 +86,15 @@ class Scan:
     screen: Screen
     buckets: int = 1
     repeated: Mapping[int, NDArray[np.uint64]] = field(default_factory=dict)
+    undecided: frozenset[int] = frozenset()
 
     def __call__(self, files: Sequence[ArchiveFile]) -> Iterator[tuple[int, Found]]:
         """Gives what it finds, with the number of the task that is to have it."""
         try:
-            yield from self._rows(files)
+            if not self.undecided:
+                yield from self._rows(files)
             if not self.repeated:
-                yield from self._hashes(files)
+                yield from self._differences(files)
         except CorruptedDataError as error:
             yield 0, (Kind.ERROR, 0, error)
 
@@ -133,25 +142,45 @@ class Scan:
             suspect[counted[np.isin(hashes, repeated)]] = True
         return suspect
 
-    def _hashes(self, files: Sequence[ArchiveFile]) -> Iterator[tuple[int, Found]]:
+    def _differences(self, files: Sequence[ArchiveFile]) -> Iterator[tuple[int, Found]]:
         """What it takes to find rows that agree."""
         for number, unique in enumerate(self.screen.unique):
-            columns = self._named(unique.columns)
-            if not unique.is_within_partition:
-                for table in self._tables(files, columns):
-                    yield from self._by_bucket(number, _hashed(table, unique)[1])
-            elif not self._ascends(files, columns):
-                hashes = (_hashed(table, unique)[1] for table in self._tables(files, columns))
-                yield 0, (Kind.REPEATED, number, repeated_hashes(hashes))
+            if self.undecided:
+                if number in self.undecided:
+                    yield from self._hashes(files, number)
+            elif unique.is_within_partition:
+                columns = self._named(unique.columns)
+                numbers = [column for column in columns if is_whole_number(column) and column != PARTITION]
+                if not numbers_that_ascend(self._tables(files, numbers) if numbers else ()):
+                    hashes = (_hashed(table, unique)[1] for table in self._tables(files, columns))
+                    yield 0, (Kind.REPEATED, number, repeated_hashes(hashes))
+            elif (keys := self._keys_if_ascending(files, unique)) is not None:
+                yield number * self.buckets, (Kind.KEYS, number, keys)
+            else:
+                yield from self._hashes(files, number)
 
-    def _ascends(self, files: Iterable[ArchiveFile], columns: Iterable[Column]) -> bool:
-        """Whether one of the columns holds whole numbers, each greater than the one before, over all files."""
-        numbers = [column for column in columns if pa.types.is_integer(column.type) and column != PARTITION]
-        last: dict[str, int | None] = {column.name: None for column in numbers}
-        tables = self._tables(files, numbers)
-        while last and (table := next(tables, None)) is not None:
-            last = {name: end for name in last if (end := _end(table.column(name), last[name])) is not None}
-        return bool(last)
+    def _keys_if_ascending(self, files: Sequence[ArchiveFile], unique: Unique) -> NDArray[np.uint64] | None:
+        """See `keys_of_ascending_rows`; whichever columns these are."""
+        columns = self._named(unique.columns)
+        numbers = [column for column in columns if is_whole_number(column)]
+        for number, key in product(numbers, (column for column in columns if is_text(column))):
+            tables = self._tables(files, self._named({number.name, key.name}))
+            keys = keys_of_ascending_rows(tables, number.name, key.name)
+            if keys is not None:
+                return keys
+        return None
+
+    def _hashes(self, files: Sequence[ArchiveFile], number: int) -> Iterator[tuple[int, Found]]:
+        """Those of a uniqueness check, by bucket."""
+        unique = self.screen.unique[number]
+        for table in self._tables(files, self._named(unique.columns)):
+            _, hashes = _hashed(table, unique)
+            if self.buckets == 1:
+                yield number, (Kind.HASHES, number, hashes)
+                continue
+            bucket = (hashes % np.uint64(self.buckets)).astype(np.intp)
+            for n in range(self.buckets):
+                yield number * self.buckets + n, (Kind.HASHES, number, hashes[bucket == n])
 
     def _tables(self, files: Iterable[ArchiveFile], columns: Sequence[Column]) -> Iterator[pa.Table]:
         for file in files:
@@ -165,23 +194,6 @@ class Scan:
 
     def _named(self, names: Container[str]) -> list[Column]:
         return [column for column in self._columns if column.name in names]
-
-    def _by_bucket(self, number: int, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, Found]]:
-        if self.buckets == 1:
-            yield number, (Kind.HASHES, number, hashes)
-            return
-        bucket = (hashes % np.uint64(self.buckets)).astype(np.intp)
-        for n in range(self.buckets):
-            yield number * self.buckets + n, (Kind.HASHES, number, hashes[bucket == n])
-
-
-def _end(numbers: pa.ChunkedArray, last: int | None) -> int | None:
-    """The last of ``numbers``, at least one, if they ascend strictly from above ``last``; else None."""
-    if numbers.null_count or not pa.types.is_integer(numbers.type):
-        return None
-    array = numbers.to_numpy()
-    ascend = (last is None or array[0] > last) and bool(np.all(array[1:] > array[:-1]))
-    return int(array[-1]) if ascend else None
 
 
 def _hashed(table: pa.Table, unique: Unique) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:

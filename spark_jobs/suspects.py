@@ -9,7 +9,9 @@ Spark's shuffle; most screens need none::
                 ├─> hashes that are there twice in the partition ───────────────────────────────┤
                 └─> hashes by check and bucket ──partitionBy──> hashes that are there twice ────┴─> suspects
 
-Hardly any run has hashes that are there twice; where there are, a second pass fetches their rows.
+Where the rows of a partition ascend, the hashes of its keys go the way of those of its rows: if no other partition has
+one of them, all rows differ; else a second pass makes hashes of the rows. Hardly any run has hashes that are there
+twice; where there are, another pass fetches their rows.
 """
 
 from __future__ import annotations
@@ -41,13 +43,23 @@ _ROWS_OF_A_BUCKET = 4_000_000
 
 
 def _met(found: Iterable[tuple[int, Found]]) -> Iterator[Found]:
-    """Runs where all hashes of a bucket are: gives those that are there twice, and the rest as it is."""
+    """Runs where all hashes of a bucket are: gives those that are there twice, and the rest as it is.
+
+    Where the rows of all partitions ascend, the keys of these are there instead, which are to be different ones.
+    """
     hashes: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
+    keys: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
     for _, (kind, number, value) in found:
         if kind is Kind.HASHES:
             hashes[number].append(value)
+        elif kind is Kind.KEYS:
+            keys[number].append(value)
         else:
             yield kind, number, value
+    for number, arrays in keys.items():
+        if number in hashes or len(repeated_hashes(arrays)):
+            yield Kind.UNDECIDED, number, None
+            hashes.pop(number, None)
     while hashes:
         number, arrays = hashes.popitem()
         yield Kind.REPEATED, number, repeated_hashes(arrays)
@@ -69,32 +81,37 @@ def find_suspects(scan: Scan, files: Sequence[ArchiveFile], spark: SparkSession 
         RetryableError: Spark has given up.
     """
     rows = sum(file.rows for file in files)
-    tables, repeated = _run(spark, replace(scan, buckets=1 + rows // _ROWS_OF_A_BUCKET), files)
+    first = replace(scan, buckets=1 + rows // _ROWS_OF_A_BUCKET)
+    tables, repeated, undecided = _run(spark, first, files)
+    if undecided:
+        repeated |= _run(spark, replace(first, undecided=undecided), files)[1]
     if any(len(hashes) > MOST_SUSPECTS for hashes in repeated.values()):
         return None
     if repeated:
-        tables, _ = _run(spark, replace(scan, repeated=repeated), files)
+        tables, *_ = _run(spark, replace(scan, repeated=repeated), files)
     suspects = pa.concat_tables([flat_schema(scan.schema).empty_table(), *tables], promote_options="permissive")
     return suspects if len(suspects) <= MOST_SUSPECTS else None
 
 
 def _run(
     spark: SparkSession | None, scan: Scan, files: Sequence[ArchiveFile]
-) -> tuple[list[pa.Table], dict[int, NDArray[np.uint64]]]:
-    """The rows found, and the repeated hashes by check."""
+) -> tuple[list[pa.Table], dict[int, NDArray[np.uint64]], frozenset[int]]:
+    """The rows found, the repeated hashes by check, and the checks that are undecided."""
     partitions: dict[int, list[ArchiveFile]] = defaultdict(list)
     for file in files:
         partitions[file.partition].append(file)
     parts = list(partitions.values())
-    tables, repeated = [], defaultdict(list)
+    tables, repeated, undecided = [], defaultdict(list), set()
     for kind, number, value in _found_here(scan, parts) if spark is None else _found_on_spark(spark, scan, parts):
         if kind is Kind.ERROR:
             raise value
         if kind is Kind.ROWS:
             tables.append(value)
+        elif kind is Kind.UNDECIDED:
+            undecided.add(number)
         elif len(value):
             repeated[number].append(value)
-    return tables, {number: np.concatenate(hashes) for number, hashes in repeated.items()}
+    return tables, {number: np.concatenate(hashes) for number, hashes in repeated.items()}, frozenset(undecided)
 
 
 def _found_here(scan: Scan, parts: Sequence[Sequence[ArchiveFile]]) -> Iterator[Found]:

@@ -285,8 +285,6 @@ def _weight(records: pa.Table) -> int:
 def payload_bytes(array: pa.Array) -> int:
     """How much data an array stands for: depends on its values alone, not on how their buffers were made."""
     type_ = array.type
-    if pa.types.is_list(type_) and array.null_count == len(array):  # as headers mostly are
-        return 4 * len(array)
     if pa.types.is_struct(type_):
         return sum(payload_bytes(field) for field in array.flatten())
     if pa.types.is_dictionary(type_):
@@ -295,7 +293,8 @@ def payload_bytes(array: pa.Array) -> int:
     if pa.types.is_map(type_):
         return payload_bytes(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))))
     if pa.types.is_list(type_):
-        return 4 * len(array) + payload_bytes(array.drop_null().flatten())
+        is_missing = array.null_count == len(array)  # as headers mostly are
+        return 4 * len(array) + (0 if is_missing else payload_bytes(array.drop_null().flatten()))
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return 4 * len(array) + _content_bytes(array)
     return len(array) * max(int(type_.bit_width), 8) // 8

@@ -16,6 +16,7 @@ from spark_jobs.frames import flat_schema, open_staged, read_flat
 from spark_jobs.scan import Kind, Scan, repeated_hashes
 from spark_jobs.screen import screen_of
 from statelib.errors import CorruptedDataError
+from statelib.row_hash import hash_rows
 from statelib.storage import Storage
 from statelib.topics.encodings import is_encoded
 from statelib.topics.schema import topic_schema
@@ -167,6 +168,21 @@ def test_uniqueness_over_all_partitions_takes_hashes(tmp_path: Path) -> None:
     assert sorted(by_task) == [0, 1, 2]
     assert all(value % 3 == task for task, values in by_task.items() for value in values)
     assert len({value for values in by_task.values() for value in values}) == len(ROWS)
+
+
+def test_rows_in_order_of_number_and_key_take_hashes_of_their_keys_alone(tmp_path: Path) -> None:
+    rows = [{"n": n // 4, "in": {"s": f"s{n % 4}"}} for n in range(16)]
+    once = check(UNIQUE, column_list=["value__in__s", "value__n", "value__in__x"], ignore_row_if="never")
+    warehouse, files = staged(tmp_path / "good", rows, row_group_rows=8)
+    scanned = dataclasses.replace(scan(warehouse, once), buckets=3)
+    ((task, (kind, number, keys)),) = scanned(files)
+    assert (task, kind, number) == (0, Kind.KEYS, 0)
+    assert keys.tolist() == sorted(hash_rows([pa.array(["s0", "s1", "s2", "s3"])]).tolist())
+    undecided = dataclasses.replace(scanned, undecided=frozenset({0}), buckets=1)
+    assert len(np.concatenate(found(undecided, files, Kind.HASHES))) == 16
+    warehouse, files = staged(tmp_path / "bad", [*rows, rows[15]], row_group_rows=8)
+    assert found(scan(warehouse, once), files, Kind.KEYS) == []
+    assert len(repeated_hashes(found(scan(warehouse, once), files, Kind.HASHES))) == 1
 
 
 def test_texts_are_the_same_however_a_file_has_them(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
+from statelib.topics.writer import PartitionWriter
 from tests.effort import examples
 
 if TYPE_CHECKING:
@@ -189,6 +190,63 @@ def test_where_much_goes_through_the_screen_gives_up(
     monkeypatch.setattr(suspects, "MOST_SUSPECTS", 3)
     assert through(spark, tmp_path / "few", [*GOOD, bad]) == few
     assert through(spark, tmp_path / "many", [*GOOD, *[bad] * 4]) is None
+
+
+def in_partitions(folder: Path, *partitions: list[tuple[str, int]]) -> tuple[Storage, list[ArchiveFile]]:
+    """Rows with a key and the value i, and their number for x."""
+    files: list[ArchiveFile] = []
+    for partition, rows in enumerate(partitions):
+        first = sum(map(len, partitions[:partition]))
+        records = [
+            {"offset": n, "key": key, "value": {"i": i, "x": float(first + n)}, "timestamp": 0}
+            for n, (key, i) in enumerate(rows)
+        ]
+        with PartitionWriter(Storage(str(folder / "topics" / "t")), SCHEMA, partition, attempt="t") as writer:
+            writer.write(pa.Table.from_pylist(records, SCHEMA))
+            files += writer.close()
+    return Storage(str(folder)), files
+
+
+def windows(*keys: str, until: int = 8) -> list[tuple[str, int]]:
+    """As final results leave."""
+    return [(name(key), start) for start in range(until) for key in keys]
+
+
+def name(key: str) -> str:
+    """Long enough for a dictionary."""
+    return f"the key that is called {key}"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "numbers", "kinds"),
+    [
+        ([windows("a", "c"), windows("b", "d")], [], "keys"),
+        ([windows("a", "c"), windows("b", "c")], [*range(1, 16, 2), *range(17, 32, 2)], "keys"),
+        ([windows("a", "c"), [*windows("b", "d"), (name("d"), 7)]], [31, 32], "keys, hashes"),
+        ([windows("a", "c"), [*windows("b", "d"), (name("a"), 7)]], [14, 32], "keys, hashes"),
+        ([[*windows("a", "c"), (name("c"), 7)], [*windows("b", "d"), (name("b"), 7)]], [15, 16, 31, 33], "hashes"),
+    ],
+)
+@pytest.mark.parametrize("bucket_rows", [4_000_000, 10])
+def test_windows_in_order_are_unique_if_no_two_partitions_have_a_key_in_common(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    partitions: list[list[tuple[str, int]]],
+    numbers: list[float],
+    kinds: str,
+    bucket_rows: int,
+) -> None:
+    monkeypatch.setattr(suspects, "_ROWS_OF_A_BUCKET", bucket_rows)
+    warehouse, files = in_partitions(tmp_path, *partitions)
+    screen, _, _ = screen_of([check(UNIQUE, column_list=["key", "value__i"])], flat_schema(SCHEMA))
+    scan = Scan(warehouse, "t", SCHEMA, screen)
+    parts = [[file for file in files if file.partition == p] for p in range(len(partitions))]
+    told = {kind.name.lower() for part in parts for _, (kind, _, _) in scan(part)}
+    assert told == set(kinds.split(", "))
+    found = found_in_both_places(spark, scan, files)
+    assert found is not None
+    assert sorted(found.column("value__x").to_pylist()) == numbers
 
 
 def test_what_only_the_whole_table_tells_is_not_screened() -> None:
