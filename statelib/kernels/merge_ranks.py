@@ -45,6 +45,13 @@ def _merge(
         heads[first] = row
 
 
+@compiled(nothing(Int64s, Int64s, Int64sOut))
+def put_at(values: NDArray[np.int64], rank: NDArray[np.int64], column: NDArray[np.int64]) -> None:
+    """Puts each value where its rank says."""
+    for row in range(len(values)):
+        column[rank[row]] = values[row]
+
+
 def merge_ranks(columns: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """The places of all rows of ``columns`` (int64, ascending), from 0; of equal ones the earlier column is first.
 

@@ -12,12 +12,12 @@ ones before it. So the order does not depend on the chunks, and a chunk is never
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from statelib.batch import NO_TIMESTAMP, Uptake
-from statelib.kernels.merge_ranks import merge_ranks
+from statelib.kernels.merge_ranks import merge_ranks, put_at
 from statelib.kernels.stream_time import running_stream_time
 from statelib.task.records import Records, concat
 
@@ -42,26 +42,34 @@ class Merged:
     def __len__(self) -> int:
         return sum(len(ranks) for ranks in self.rank)
 
-    def column(
-        self, of: Callable[[int, Records], NDArray[Any]], dtype: type[np.integer[Any]] = np.int64
-    ) -> NDArray[Any]:
-        """What rows have, of ``dtype``, by their place; ``of`` gives it for the rows of a source, with its index."""
-        filled = [
-            (of(index, part), rank)
-            for index, (part, rank) in enumerate(zip(self.parts, self.rank, strict=True))
-            if part is not None and len(part)
-        ]
+    def column(self, of: Callable[[int, Records], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """What rows have, int64, by their place; ``of`` gives it for the rows of a source, with its index."""
+        filled = [(of(index, part), rank) for index, part, rank in self._filled]
         if len(filled) == 1:  # ranks are the places themselves
             return filled[0][0]
-        column = np.empty(len(self), dtype)
+        column = np.empty(len(self), np.int64)
         for values, rank in filled:
-            column[rank] = values
+            put_at(values, rank, column)
         return column
+
+    @property
+    def source(self) -> NDArray[np.int16]:
+        """int16, by place: the index of the source that the row is of."""
+        by_length = sorted(self._filled, key=lambda filled: -len(filled[1]))
+        column = np.full(len(self), by_length[0][0] if by_length else 0, np.int16)
+        for index, _, rank in by_length[1:]:
+            column[rank] = index
+        return column
+
+    @property
+    def _filled(self) -> list[tuple[int, Records, NDArray[np.int64]]]:
+        """The sources that have rows here: index, rows and ranks."""
+        parts = enumerate(zip(self.parts, self.rank, strict=True))
+        return [(index, part, rank) for index, (part, rank) in parts if part is not None and len(part)]
 
     def order_time_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64: the order times of ``places`` (int64), which ascend as they do."""
-        order_time: NDArray[np.int64] = self.column(lambda _, part: part.order_time)[places]
-        return order_time
+        return self.column(lambda _, part: part.order_time)[places]
 
     @property
     def last_order_time(self) -> int:
@@ -160,9 +168,8 @@ class TaskClock:
 
         timestamp = merged.column(timestamp_of)
         offset = merged.column(lambda _, part: part.offset)
-        source = merged.column(lambda index, part: np.full(len(part), index, np.int16), np.int16)
         stream_time = running_stream_time(timestamp, self.stream_time)
         first = self.next_sequence
         self.next_sequence += count
         self.stream_time = int(stream_time[-1]) if count else self.stream_time
-        return Uptake(first, stream_time, source, np.full(count, partition, np.int32), offset)
+        return Uptake(first, stream_time, merged.source, np.full(count, partition, np.int32), offset)
