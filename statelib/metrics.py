@@ -22,6 +22,8 @@ LATENESS_BOUNDS_MS = (
 )  # fmt: skip
 """Upper bounds (inclusive) of the lateness histogram's buckets; a last bucket holds what is later."""
 
+_BOUNDS = np.array(LATENESS_BOUNDS_MS, dtype=np.int64)
+
 
 @dataclass(slots=True)
 class Lateness:
@@ -33,14 +35,13 @@ class Lateness:
 
     def observe(self, lateness_ms: NDArray[np.int64]) -> None:
         """Adds records; ``lateness_ms`` is int64, stream time minus timestamp, never negative."""
-        if len(lateness_ms) == 0:
-            return
-        latest = int(lateness_ms.max())
-        # A scan for each bound that was exceeded takes less time than a search for each record.
-        beyond = [int(np.count_nonzero(lateness_ms > bound)) if bound < latest else 0 for bound in LATENESS_BOUNDS_MS]
-        later = [len(lateness_ms), *beyond, 0]
+        from statelib.kernels.lateness import count_beyond  # noqa: PLC0415 - numba, which readers of metrics do without
+
+        beyond = np.zeros(len(LATENESS_BOUNDS_MS), dtype=np.int64)
+        total_ms, latest = count_beyond(np.ascontiguousarray(lateness_ms), _BOUNDS, beyond)
+        later = [len(lateness_ms), *beyond.tolist(), 0]
         self.counts = [count + a - b for count, (a, b) in zip(self.counts, pairwise(later), strict=True)]
-        self.total_ms += int(lateness_ms.sum())
+        self.total_ms += total_ms
         self.max_ms = max(self.max_ms, latest)
 
     def add(self, other: Lateness) -> None:

@@ -98,6 +98,19 @@ def _probe(
         slot = (slot + 1) & mask
 
 
+@compiled(nothing(Int64s, Int32s, Int64sOut))
+def _take(values: NDArray[np.int64], indices: NDArray[np.int32], taken: NDArray[np.int64]) -> None:
+    for i in range(len(indices)):
+        taken[i] = values[indices[i]]
+
+
+def _taken(values: NDArray[np.int64], indices: NDArray[np.int32]) -> NDArray[np.int64]:
+    """int64: the values at ``indices``; numpy would make those longer first."""
+    taken = np.empty(len(indices), dtype=np.int64)
+    _take(values, indices, taken)
+    return taken
+
+
 @compiled(*(nothing(Bytes, spans, Int64s, Int64sOut) for spans in (Int32s, Int64s)))
 def _hash_keys(
     data: NDArray[np.uint8], spans: NDArray[np.int64], scopes: NDArray[np.int64], tags: NDArray[np.int64]
@@ -325,14 +338,14 @@ class KeyTable:
     def _lookup_dictionary(self, keys: pa.DictionaryArray, *, insert: bool) -> NDArray[np.int64]:
         if len(keys.dictionary) == 0 or keys.null_count == len(keys):
             return np.full(len(keys), NULL_KEY, dtype=np.int64)
-        indices = indices_of(keys)
+        indices = indices_of(keys).astype(np.int32, copy=False)
         of_dictionary = self._lookup(keys.dictionary, None, insert=False)
-        codes = of_dictionary[indices]
+        codes = _taken(of_dictionary, indices)
         # Those that are new get codes by first appearance, not by their index.
         if insert and (of_dictionary == ABSENT).any() and (unseen := codes == ABSENT).any():
             unseen &= valid_of(keys)
             self._lookup(keys.dictionary.take(pc.unique(pa.array(indices[unseen]))), None, insert=True)
-            codes = self._lookup(keys.dictionary, None, insert=False)[indices]
+            codes = _taken(self._lookup(keys.dictionary, None, insert=False), indices)
         return codes if keys.null_count == 0 else np.where(valid_of(keys), codes, NULL_KEY)
 
     def _grow(self, key_length: int) -> None:

@@ -253,9 +253,9 @@ class WindowSlots:
         return rows, slots
 
     def keep(self, slots: NDArray[np.int64]) -> None:
-        """Keeps only ``slots`` (int64, ascending) and numbers them anew, from 0."""
-        at_least = max(len(slots) + 1, _FIRST_SLOTS)
-        self._key, self._window = (_with_room(values[slots], at_least) for values in (self.key_code, self.window))
+        """Keeps only ``slots`` (int64, ascending) and numbers them anew, from 0; the others leave room for the next."""
+        for values in (self._key, self._window):
+            values[: len(slots)] = values[slots]
         self._known = len(slots)
         self._places = np.empty(0, dtype=np.int64)
         self._lay(np.empty(0, dtype=np.int32), 0, 0)

@@ -81,6 +81,15 @@ def grown(state: NDArray[Any], slots: int, fill: int = 0) -> NDArray[Any]:
     return np.concatenate([state, np.full(max(slots, 2 * len(state)) - len(state), fill, dtype=state.dtype)])
 
 
+def kept(state: NDArray[Any], slots: NDArray[np.int64], fill: int = 0) -> NDArray[Any]:
+    """The state of ``slots`` alone, in their order. Its room stays, for those that come next, unless none is kept."""
+    if len(slots) == 0:
+        return np.empty(0, dtype=state.dtype)
+    state[: len(slots)] = state[slots]
+    state[len(slots) :] = fill
+    return state
+
+
 def numbers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """What a kernel sees of a column.
 
@@ -124,7 +133,7 @@ class CountAccumulator:
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """See `Accumulator`."""
-        self._counts = self._counts[slots]
+        self._counts = kept(self._counts, slots)
 
     def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
         """See `Accumulator`."""
@@ -187,8 +196,8 @@ class NumberAccumulator:
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """See `Accumulator`."""
-        self._numbers = self._numbers[slots]
-        self._seen = self._seen[slots]
+        self._numbers = kept(self._numbers, slots)
+        self._seen = kept(self._seen, slots)
 
     def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
         """See `Accumulator`."""
