@@ -73,15 +73,15 @@ def _find_in_grid(
 ) -> tuple[int, int, int]:
     """As `_find_by_hash`; ``grid``: int32, by key ``width`` windows from ``grid_first`` on."""
     for row in range(first_row, len(key_code)):
-        if accepted[row] == 0:
+        key, window, count = key_code[row], first_window[row], accepted[row]
+        if count == 0:
             continue
-        if known + accepted[row] > len(slot_key):
+        if known + count > len(slot_key):
             return row, updates, known
-        window = first_window[row]
-        cell = key_code[row] * width + window - grid_first
-        for _ in range(accepted[row]):
+        cell = key * width + window - grid_first
+        for _ in range(count):
             # Nobody can foretell which windows are new: without a branch it takes a sixth less time.
-            slot_key[known] = key_code[row]
+            slot_key[known] = key
             slot_window[known] = window
             slot = i64(grid[cell])
             is_new = i64(slot == EMPTY)

@@ -60,28 +60,26 @@ def accept(
     before: int = i64(0)
     too_late: int = i64(0)
     for row in range(len(timestamp)):
-        accepted[row] = lateness[row] = first_window[row] = 0
-        if key_code[row] < 0:
+        time, now = timestamp[row], clock[row]
+        has_key, since = key_code[row] >= 0, time - origin
+        keyed += has_key
+        lateness[row] = now - time if has_key else 0
+        if not has_key or since < 0:
+            before += has_key
+            first_window[row] = accepted[row] = 0
             continue
-        time = timestamp[row]
-        lateness[row] = clock[row] - time
-        keyed += 1
-        if time < origin:
-            before += 1
-            continue
-        since = time - origin
         last = _quotient(since, advance)
         first = last
         if size > advance:  # else there is no other: divisions are what takes time here
             first = _quotient(max(0, since - size + advance), advance)
-        last_expired = clock[row] - origin - grace - size
+        last_expired = now - origin - grace - size
         open_from = first
         if first * advance <= last_expired:
             open_from = min(last, _quotient(last_expired, advance)) + 1
+            expired += open_from - first
+            late[too_late] = row
+            too_late += open_from > last
         first_window[row] = open_from
         accepted[row] = last + 1 - open_from
         updates += last + 1 - open_from
-        expired += open_from - first
-        late[too_late] = row
-        too_late += open_from > last
     return updates, expired, keyed, before, too_late
