@@ -86,12 +86,11 @@ class LastUpdates:
     def inputs(self, numbers: NDArray[np.int64], stream_time: NDArray[np.int64]) -> NDArray[Any]:
         """`INPUT`, of some of them; ``stream_time``: int64, at each of these, ms."""
         inputs = np.zeros(len(numbers), dtype=INPUT)
-        inputs["key_code"], inputs["start"], inputs["end"] = (
-            self.key_code[numbers],
-            self.start[numbers],
-            self.end[numbers],
-        )
-        inputs["time"], inputs["timestamp"], inputs["bytes"] = inputs["end"], stream_time, self.counted_bytes[numbers]
+        inputs["key_code"] = self.key_code[numbers]
+        inputs["start"] = self.start[numbers]
+        inputs["end"] = inputs["time"] = self.end[numbers]
+        inputs["timestamp"] = stream_time
+        inputs["bytes"] = self.counted_bytes[numbers]
         return inputs
 
 

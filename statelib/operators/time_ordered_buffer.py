@@ -195,9 +195,8 @@ class TimeOrderedBuffer:
         pool = self._pool_for(rows.schema)
         before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
         is_new, more_bytes, known = passage.is_new.copy(), updates.counted_bytes.copy(), np.flatnonzero(~passage.is_new)
-        due, due_rows = self._take_out(
-            self._bring_in(updates.inputs(known, passage.stream_time_at(known)), stream_time)
-        )
+        asked = updates.inputs(known, passage.stream_time_at(known))
+        due, due_rows = self._take_out(self._bring_in(asked, stream_time))
         held = self._buffer.find(updates.key_code[known], updates.start[known], updates.end[known])
         waits = held != EMPTY
         is_new[known[~waits]] = True
