@@ -81,7 +81,7 @@ def grown(state: NDArray[Any], slots: int, fill: int = 0) -> NDArray[Any]:
     return np.concatenate([state, np.full(max(slots, 2 * len(state)) - len(state), fill, dtype=state.dtype)])
 
 
-def kept(state: NDArray[Any], slots: NDArray[np.int64], fill: int = 0) -> NDArray[Any]:
+def shrunk(state: NDArray[Any], slots: NDArray[np.int64], fill: int = 0) -> NDArray[Any]:
     """The state of ``slots`` alone, in their order. Its room stays, for those that come next, unless none is kept."""
     if len(slots) == 0:
         return np.empty(0, dtype=state.dtype)
@@ -133,7 +133,7 @@ class CountAccumulator:
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """See `Accumulator`."""
-        self._counts = kept(self._counts, slots)
+        self._counts = shrunk(self._counts, slots)
 
     def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
         """See `Accumulator`."""
@@ -196,8 +196,8 @@ class NumberAccumulator:
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """See `Accumulator`."""
-        self._numbers = kept(self._numbers, slots)
-        self._seen = kept(self._seen, slots)
+        self._numbers = shrunk(self._numbers, slots)
+        self._seen = shrunk(self._seen, slots)
 
     def set(self, slots: NDArray[np.int64], states: pa.Array) -> None:
         """See `Accumulator`."""

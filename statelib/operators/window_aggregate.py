@@ -26,7 +26,7 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import first_and_last_updates, latest_timestamp
 from statelib.kernels.window_slots import WindowSlots
 from statelib.kernels.windows import accept
-from statelib.operators.accumulators import grown, kept
+from statelib.operators.accumulators import grown, shrunk
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import NONE_REMOVED, ColumnarAggregator
 from statelib.operators.changelog import states, window_keys
@@ -252,8 +252,8 @@ class RunningWindowAggregate:
         self._kept = len(alive)
         if len(alive) < len(self._slots):
             self._slots.keep(alive)
-            self._timestamp = kept(self._timestamp, alive, NO_TIMESTAMP)
-            self._stored = kept(self._stored, alive)
+            self._timestamp = shrunk(self._timestamp, alive, NO_TIMESTAMP)
+            self._stored = shrunk(self._stored, alive)
             self._aggregator.keep(alive)
             self._loaded = len(alive)
 
