@@ -40,6 +40,7 @@ from statelib.kernels.compiled import (
     prefetch,
     several,
 )
+from statelib.kernels.gather import gather
 from statelib.kernels.hashing import hash_bytes, mixed
 from statelib.kernels.spans import copy_bytes, equal_bytes
 
@@ -96,19 +97,6 @@ def _probe(
             if same_shape and equal_bytes(data, start, arena, at, length):
                 return slot
         slot = (slot + 1) & mask
-
-
-@compiled(nothing(Int64s, Int32s, Int64sOut))
-def _take(values: NDArray[np.int64], indices: NDArray[np.int32], taken: NDArray[np.int64]) -> None:
-    for i in range(len(indices)):
-        taken[i] = values[indices[i]]
-
-
-def _taken(values: NDArray[np.int64], indices: NDArray[np.int32]) -> NDArray[np.int64]:
-    """int64: the values at ``indices``; numpy would make those longer first."""
-    taken = np.empty(len(indices), dtype=np.int64)
-    _take(values, indices, taken)
-    return taken
 
 
 @compiled(*(nothing(Bytes, spans, Int64s, Int64sOut) for spans in (Int32s, Int64s)))
@@ -340,12 +328,12 @@ class KeyTable:
             return np.full(len(keys), NULL_KEY, dtype=np.int64)
         indices = indices_of(keys).astype(np.int32, copy=False)
         of_dictionary = self._lookup(keys.dictionary, None, insert=False)
-        codes = _taken(of_dictionary, indices)
+        codes = gather(of_dictionary, indices)
         # Those that are new get codes by first appearance, not by their index.
         if insert and (of_dictionary == ABSENT).any() and (unseen := codes == ABSENT).any():
             unseen &= valid_of(keys)
             self._lookup(keys.dictionary.take(pc.unique(pa.array(indices[unseen]))), None, insert=True)
-            codes = _taken(self._lookup(keys.dictionary, None, insert=False), indices)
+            codes = gather(self._lookup(keys.dictionary, None, insert=False), indices)
         return codes if keys.null_count == 0 else np.where(valid_of(keys), codes, NULL_KEY)
 
     def _grow(self, key_length: int) -> None:
