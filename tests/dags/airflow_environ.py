@@ -27,6 +27,8 @@ def airflow_environ(home: Path) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        # SQLite has one writer at a time: on a loaded machine, the 5 s that others wait for it by default are too few.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
         "AIRFLOW__TRIGGERER__DEFAULT_CAPACITY": "1",
         "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",

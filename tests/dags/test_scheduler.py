@@ -165,7 +165,7 @@ def refused(scheduler: Scheduler) -> dict[str, str]:
     """Both DAGs have been triggered; the states of the migration's tasks after its refusal."""
     scheduler.wait(lambda: all("known" in scheduler.states(dag_id) for dag_id in ("orders", "migrate-rates")))
     scheduler.wait(scheduler.takes_token)
-    scheduler.type(f"{TRIGGER} & airflow dags trigger orders; wait")
+    scheduler.type(f"{TRIGGER} & airflow dags trigger orders && wait $!")
     scheduler.answer(REJECT)
     return scheduler.ended("migrate-rates")
 
