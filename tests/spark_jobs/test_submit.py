@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs.runs import open_warehouse
+from spark_jobs.session import quick_start
 from statelib.commits import published_through
 from tests.command import spark_submit
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, check_published, make_settings, orders
@@ -21,7 +22,8 @@ SCRIPTS = Path(__file__).parents[2] / "spark_jobs"
 
 
 def submit(phase: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    options = ["--master", "local[2,4]", "--conf", "spark.ui.enabled=false"]
+    configuration = {"spark.ui.enabled": "false", **quick_start("driver")}
+    options = ["--master", "local[2,4]", *(f"--conf={name}={value}" for name, value in configuration.items())]
     job = ["--job", f"{JOB_FILE}:job", "--warehouse", "warehouse", "--state-dir", "state"]
     return spark_submit(*options, SCRIPTS / f"{phase}.py", *job, cwd=folder)
 
