@@ -48,33 +48,36 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a condensed batch of a windowed table leaves out: how the updates came of which it has only the last ones.
+    """What a windowed aggregation tells of its updates in place of forwarding them: see `CondensingOperator`.
 
-    An aggregation whose only reader wants final results need not pass every update on: see `CondensingOperator`.
+    How many windows wait for their close, and how large they are, changes with few updates: those that open a window,
+    bring one back into memory, or make a result larger than it was. These are the ones that *grow* something.
 
     Attributes:
         sequence: int64, of each record that was aggregated, or too late to be.
         stream_time: int64, the operator's stream time at each, ms; ascending.
         rows: int64, of each update that was made, in order: which of these records made it.
-        first: int64, one a record of the batch: which of these updates was the first of its window.
-        last: int64, one a record: which was the last, and is the record.
-        is_new: bool, one a record: whether the window was never passed on before this batch.
+        growing: int64, ascending: which of these updates may grow something.
+        slots: int64, by growing update, as all that follow: the slot of its window.
+        is_new: bool: whether the window was not there before.
+        returns: bool: whether it was in the store alone.
+        bytes_before: int64: the size of the serialised result before it.
+        bytes_after: int64: and after it.
     """
 
     sequence: NDArray[np.int64]
     stream_time: NDArray[np.int64]
     rows: NDArray[np.int64]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    growing: NDArray[np.int64]
+    slots: NDArray[np.int64]
     is_new: NDArray[np.bool_]
+    returns: NDArray[np.bool_]
+    bytes_before: NDArray[np.int64]
+    bytes_after: NDArray[np.int64]
 
     def __len__(self) -> int:
         """How many updates there were."""
         return len(self.rows)
-
-    def stream_time_at(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, the stream time at some of the batch's records, ms."""
-        return self.stream_time[self.rows[self.last[numbers]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Batch:
         is_latest: bool, for the updates of a versioned table: whether no version of the key is younger (Kafka's
             ``Change.isLatest``); None: all are.
         headers: list<struct<key: string, value: binary>> or None.
-        passage: If the batch has only the last update of each window, how all of them came; else None.
+        passage: What is told in place of a windowed aggregation's updates, which are left out then; else None.
     """
 
     keys: KeyColumn

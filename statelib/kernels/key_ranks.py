@@ -33,6 +33,17 @@ def distinct_key_ranks(codes: NDArray[np.int64], keys: KeyTable) -> NDArray[np.i
     return _ranks(sort_order(*keys.spans(codes)))
 
 
+def bytes_behind_decide(keys: pa.Array) -> bool:
+    """Whether keys (binary) with the same bytes behind each, of which the first is zero, may be in another order.
+
+    That takes two keys of which the longer one begins with the other and goes on with a zero.
+    """
+    data, start, length = spans_of(keys)
+    if len(length) == 0 or length.min() == length.max():
+        return False
+    return bool((data[start.min() : (start + length).max()] == 0).any())
+
+
 class AllKeys:
     """All keys of a table that grows and forgets none, and their places; worked out anew when there are more."""
 
@@ -40,6 +51,7 @@ class AllKeys:
         self.table = table
         self._ranks = np.empty(0, dtype=np.int64)
         self._serialized: pa.Array = table.take(self._ranks)
+        self._bytes_behind_decide = False
 
     @property
     def ranks(self) -> NDArray[np.int64]:
@@ -53,10 +65,17 @@ class AllKeys:
         self._bring_up_to_date()
         return self._serialized
 
+    @property
+    def bytes_behind_decide(self) -> bool:
+        """See the function of this name."""
+        self._bring_up_to_date()
+        return self._bytes_behind_decide
+
     def _bring_up_to_date(self) -> None:
         if len(self._ranks) < len(self.table):
             codes = np.arange(len(self.table))
             self._ranks, self._serialized = distinct_key_ranks(codes, self.table), self.table.take(codes)
+            self._bytes_behind_decide = bytes_behind_decide(self._serialized)
 
 
 def _ranks(order: NDArray[np.int64]) -> NDArray[np.int64]:

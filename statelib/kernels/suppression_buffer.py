@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.counting import distinct, sort_pairs
-from statelib.kernels.occupancy import follow
-from statelib.kernels.suppress import find, insert, place_slots, put_last, run, take_out_due
+from statelib.kernels.suppress import find, insert, place_slots, run
 from statelib.kernels.suppression_layout import (
     EMPTY,
     FIGURES,
@@ -28,7 +27,6 @@ from statelib.kernels.suppression_layout import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.batch import Passage
     from statelib.kernels.key_table import KeyTable
 
 _FIRST_SLOTS = 1 << 10
@@ -84,7 +82,6 @@ class SuppressionBuffer:
     def _clear(self) -> None:
         for name in ("records", "bytes", "free"):
             self._figures[name] = 0
-        self._in_order = True  # whether the heap is one
         self._most = 0  # for how many keys there had to be room
         self._slots = np.empty(0, dtype=SLOT)
         self._heap = np.empty(0, dtype=HEAP)
@@ -100,59 +97,6 @@ class SuppressionBuffer:
         self._figures["spilled_records"] += records
         self._figures["spilled_bytes"] += size
 
-    def put_last(self, inputs: NDArray[Any], first_row: int, stream_time: int) -> NDArray[Any]:
-        """Takes up the last update of each of some windows, and then lets all go whose time has come.
-
-        As `put` would with all updates, but without keeping an order all the time; figures are left to `follow`.
-
-        Args:
-            inputs: `INPUT`; ``timestamp`` is the stream time at each.
-            first_row: Row number of the first one; the others follow.
-            stream_time: After all updates, ms.
-
-        Returns:
-            What leaves (`SLOT`), in no order: see `departure_order`.
-        """
-        self._in_order = False
-        self._reserve(self.figure("records") + len(inputs))
-        arrays = (self._slots, self._places, self._heap, self._free, self._figures)
-        self._figures["stream_time"] = max(self.figure("stream_time"), stream_time)
-        put_last(inputs, first_row, *arrays)
-        left = np.empty(self.figure("records"), dtype=SLOT)
-        horizon = self.figure("stream_time") - int(self._policy["wait"][0])
-        return left[: take_out_due(horizon, *arrays, left)]
-
-    def follow(
-        self,
-        passage: Passage,
-        before: tuple[int, int],
-        is_new: NDArray[np.bool_],
-        more_bytes: NDArray[np.int64],
-        due: NDArray[np.int64],
-        due_bytes: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Brings the figures to what all updates would have made of them, of which only the last ones were put.
-
-        Args:
-            passage: All updates.
-            before: How many keys waited before them, and their bytes.
-            is_new: bool, by window: whether its key was not in the buffer.
-            more_bytes: int64, by window: how much larger it is than what was buffered of it.
-            due: int64, by key that left, ascending: the stream time at which it did, ms.
-            due_bytes: int64, by key that left: its size.
-
-        Returns:
-            int64, by key that left: the update that made it leave.
-        """
-        self._figures["replaced"] = len(passage) - np.count_nonzero(is_new)
-        trigger, leaving = np.empty(len(due), dtype=np.int64), np.empty(len(due) + 1, dtype=np.int64)
-        new_records, new_bytes = (np.zeros(len(due) + 1, dtype=np.int64) for _ in range(2))
-        follow(
-            *before, passage.stream_time, passage.rows, passage.first, is_new, more_bytes, due, due_bytes, leaving,
-            new_records, new_bytes, trigger, self._figures,
-        )  # fmt: skip
-        return trigger
-
     @property
     def is_sparse(self) -> bool:
         """Whether it has far more room than it needs: `keep` gives memory back."""
@@ -161,10 +105,7 @@ class SuppressionBuffer:
     @property
     def oldest_time(self) -> int | None:
         """The smallest buffer time, ms; None if the buffer is empty."""
-        records = self.figure("records")
-        if records == 0:
-            return None
-        return int(self._heap["time"][0] if self._in_order else self._heap["time"][:records].min())
+        return int(self._heap["time"][0]) if self.figure("records") else None
 
     def held(self) -> NDArray[np.int64]:
         """The numbers of the slots in use, in no order that means anything."""
@@ -192,8 +133,6 @@ class SuppressionBuffer:
         """
         for name in ("sum_records", "sum_bytes", "replaced"):
             self._figures[name] = 0
-        if not self._in_order:
-            self.keep(self.held(), keys)
         room = self.figure("records") + len(inputs)
         self._reserve(room)
         left, triggers = np.empty(room, dtype=SLOT), np.empty(room, dtype=np.int64)

@@ -108,6 +108,15 @@ def _place_in_grid(
             grid[cell] = slot
 
 
+@compiled(nothing(Int64s, i64, Int64sOut))
+def _first_updates(slots: NDArray[np.int64], first: int, updates: NDArray[np.int64]) -> None:
+    """The first update (index of ``slots``) of each slot from ``first`` on; one more in ``updates`` than these."""
+    new: int = i64(0)
+    for update in range(len(slots)):
+        updates[new] = update
+        new += slots[update] == first + new
+
+
 @helper
 def _tag(key_code: int, window: int) -> int:
     state = np.uint64(key_code) * _KEY_MULTIPLIER + np.uint64(window) * _WINDOW_MULTIPLIER
@@ -251,6 +260,33 @@ class WindowSlots:
             if row < len(key_code):
                 self._make_room(self._known + int(accepted[row]))
         return rows, slots
+
+    def look_up(self, key_code: NDArray[np.int64], windows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64: the slot of each key code and window (int64), `EMPTY` where it has none; none is made.
+
+        For many at a time: a grid need not have all slots, so a table is made of those that may be asked for.
+        """
+        slots = np.full(len(key_code), EMPTY)
+        asked = np.flatnonzero(key_code >= 0)
+        if len(asked) == 0:
+            return slots
+        first, last = windows[asked].min(), windows[asked].max()
+        there = np.flatnonzero((self.window >= first) & (self.window <= last))
+        table = WindowSlots()
+        table._find_each(self.key_code[there], self.window[there])
+        found = table._find_each(key_code[asked], windows[asked])
+        known = found < len(there)
+        slots[asked[known]] = there[found[known]]
+        return slots
+
+    def _find_each(self, key_code: NDArray[np.int64], windows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.find(key_code, windows, np.ones(len(key_code), dtype=np.int64), len(key_code))[1]
+
+    def first_updates(self, slots: NDArray[np.int64], first: int) -> NDArray[np.int64]:
+        """int64: which of the ``slots`` that `find` has just given was the first of each slot from ``first`` on."""
+        updates = np.empty(len(self) - first + 1, dtype=np.int64)
+        _first_updates(slots, first, updates)
+        return updates[:-1]
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Keeps only ``slots`` (int64, ascending) and numbers them anew, from 0; the others leave room for the next."""

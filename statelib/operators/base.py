@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords
+    from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec
@@ -105,7 +106,10 @@ class Operator(Protocol):
         """
 
     def flush(self, write: WriteBatch) -> None:
-        """Adds every change since the last flush to ``write`` and forgets the working set."""
+        """Adds every change since the last flush to ``write`` and forgets the working set.
+
+        Whoever reads an operator is flushed before it: see `CondensingOperator`.
+        """
 
     def memory_bytes(self) -> int:
         """Size of the working set; at best as it will be after another batch like the last.
@@ -148,22 +152,29 @@ class SpillingOperator(Operator, Protocol):
 
 @runtime_checkable
 class CondensingOperator(Operator, Protocol):
-    """An operator on windows that can leave out what nobody looks at."""
+    """An operator on windows that need not forward updates to a reader that wants final results alone."""
 
-    def condense(self) -> None:
-        """Forwards, from now on, only the last update of each window in a batch, and the `Passage` of all of them.
+    def condense(self) -> WindowsInMemory | None:
+        """Has it forward, from now on, no updates but their `Passage`; called before the first batch.
 
         Its only reader is a `FinalResultsReader`.
+
+        Returns:
+            Where the reader finds the windows and their results, until this operator is flushed. None: it cannot, and
+            forwards its updates.
         """
 
 
 @runtime_checkable
 class FinalResultsReader(Operator, Protocol):
-    """An operator that may do with the last update of each window in a batch, and their `Passage`."""
+    """An operator that may do without the updates of windows: it wants their final results alone."""
 
     @property
     def takes_condensed(self) -> bool:
         """Whether it does."""
+
+    def leave_in(self, windows: WindowsInMemory) -> None:
+        """Has it take the results from there."""
 
 
 @runtime_checkable

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.kernels.counting import distinct
-from statelib.kernels.key_ranks import bytes_ranks, distinct_key_ranks
+from statelib.kernels.key_ranks import bytes_behind_decide, bytes_ranks
 from statelib.kernels.suppression_buffer import departure_order
-from statelib.kernels.suppression_layout import INPUT
+from statelib.kernels.suppression_layout import buffer_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from statelib.kernels.key_ranks import AllKeys
     from statelib.kernels.key_table import KeyTable
-    from statelib.stores.suppression_codec import BufferedRows
+
+_FIRST_BYTE = 1 << 56
+"""A start from which on its first byte is not zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,79 +69,50 @@ class Departures:
         return cls(keys.take(columns["key_code"]), **columns, trigger=trigger, rows=rows, prior=prior)
 
 
-@dataclass(frozen=True, slots=True)
-class LastUpdates:
-    """The last update of each of some windows, which leaves when its window has closed.
-
-    Attributes:
-        key_code: int64, of the key.
-        start: int64, of the window, ms.
-        end: int64; also the buffer time.
-        counted_bytes: int64, what it counts.
-    """
-
-    key_code: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    counted_bytes: NDArray[np.int64]
-
-    def inputs(self, numbers: NDArray[np.int64], stream_time: NDArray[np.int64]) -> NDArray[Any]:
-        """`INPUT`, of some of them; ``stream_time``: int64, at each of these, ms."""
-        inputs = np.zeros(len(numbers), dtype=INPUT)
-        inputs["key_code"] = self.key_code[numbers]
-        inputs["start"] = self.start[numbers]
-        inputs["end"] = inputs["time"] = self.end[numbers]
-        inputs["timestamp"] = stream_time
-        inputs["bytes"] = self.counted_bytes[numbers]
-        return inputs
-
-
-def merged(
-    slots: NDArray[Any],
-    updates: LastUpdates,
-    through: NDArray[np.int64],
-    due: Sequence[BufferedRows],
+def in_departure_order(
+    codes: NDArray[np.int64],
+    stored: Sequence[pa.Array],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
     all_keys: AllKeys,
-) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Windows that leave the buffer, and those that leave without having been in it, in one order.
+) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.int64] | None]:
+    """The order in which windows leave: by their end, then by the bytes of their keys in the buffer.
 
-    Column by column: to choose and to join whole records costs numpy twenty times as much. What comes from the store
-    gets no codes, since its keys leave as soon as they have come.
+    Windows that end together start together, so what is behind the bytes of a record key hardly ever matters.
 
     Args:
-        slots: `SLOT`, those that leave the buffer.
-        updates: What came.
-        through: int64: which of ``updates`` leave at once.
-        due: Those that leave the store.
-        all_keys: Those of the dictionary of ``slots`` and ``updates``.
+        codes: int64, the keys of some windows.
+        stored: The keys (binary) of others, which come from a store. They get no codes, since they leave at once.
+        start: int64, of the ones and of the others, ms.
+        end: int64, ms.
+        all_keys: Those of the dictionary of ``codes``.
 
     Returns:
-        The columns of `Departures` that all have; what each counts, in bytes; and the order, as indices of ``slots``
-        followed by ``through`` and ``due``.
+        int64, indices of the ones followed by the others; in this order the serialised record keys, and int64, their
+        codes (None: not all of them have one).
     """
 
-    def column(name: str, of_slot: str) -> NDArray[np.int64]:
-        given: NDArray[np.int64] = getattr(updates, name)
-        return np.concatenate([slots[of_slot], given[through], *(getattr(rows, name) for rows in due)])
+    def ranks(keys: pa.Array, *, behind_decides: bool) -> NDArray[np.int64]:
+        return bytes_ranks(buffer_keys(keys, start, end, suffix_words=1) if behind_decides else keys)
 
-    keys = all_keys.table
-    codes: NDArray[np.int64] = np.concatenate([slots["key_code"], updates.key_code[through]])
-    end = column("end", "end")
-    if due:
-        serialized = pa.concat_arrays([keys.take(codes), *(rows.key for rows in due)])
-        order = departure_order(end, bytes_ranks(serialized), len(serialized))
-        of_keys = {"keys": serialized.take(pa.array(order)), "key_code": None}
+    table, late = all_keys.table, int(start.max(initial=0)) >= _FIRST_BYTE
+    if stored:
+        keys = pa.concat_arrays([table.take(codes), *stored])
+        order = departure_order(end, ranks(keys, behind_decides=late or bytes_behind_decide(keys)), len(keys))
+        return order, keys.take(pa.array(order)), None
+    # What is the same for all windows of a key is worked out once: of all keys, which are mostly the same ones in every
+    # batch and so have one dictionary, or of those that leave.
+    if len(table) <= len(codes):
+        number, dictionary, behind_decides = codes, all_keys.serialized, all_keys.bytes_behind_decide
     else:
-        # What is the same for all windows of a key is worked out once: of all keys, which are mostly the same ones in
-        # every batch and so have one dictionary, or of those that leave.
-        if len(keys) <= len(codes):
-            number, ranks, dictionary = codes, all_keys.ranks, all_keys.serialized
-        else:
-            found, number = distinct(codes)
-            ranks, dictionary = distinct_key_ranks(found, keys), keys.take(found)
-        order = departure_order(end, ranks[number], len(ranks))
-        indices = pa.array(number[order].astype(np.int32))
-        of_keys = {"keys": pa.DictionaryArray.from_arrays(indices, dictionary), "key_code": codes[order]}
-    end = end[order]
-    columns: dict[str, Any] = {**of_keys, "start": column("start", "start")[order], "end": end, "time": end}
-    return {**columns, "updated": None}, column("counted_bytes", "bytes")[order], order
+        found, number = distinct(codes)
+        dictionary = table.take(found)
+        behind_decides = bytes_behind_decide(dictionary)
+    if late or behind_decides:
+        keys = dictionary.take(pa.array(number))
+        order = departure_order(end, ranks(keys, behind_decides=True), len(keys))
+    else:
+        rank = all_keys.ranks if number is codes else bytes_ranks(dictionary)
+        order = departure_order(end, rank[number], len(rank))
+    indices = pa.array(number[order].astype(np.int32))
+    return order, pa.DictionaryArray.from_arrays(indices, dictionary), codes[order]

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_TOGETHER = 4
-"""Rows are copied with others rather than chosen, if those are no more than so many times as many."""
-
-
 class RowPool:
     """Record batches of one schema, as one long table. Rows are numbered in the order in which they come.
 
@@ -32,19 +28,13 @@ class RowPool:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._pieces: list[pa.RecordBatch] = []
-        self._first = 0  # number of the first row that is not forgotten
 
     def __len__(self) -> int:
         return sum(piece.num_rows for piece in self._pieces)
 
-    @property
-    def end(self) -> int:
-        """The number that the next row gets."""
-        return self._first + len(self)
-
     def append(self, rows: pa.RecordBatch) -> int:
         """Adds rows; returns the number of the first."""
-        first = self.end
+        first = len(self)
         if rows.num_rows == 0:
             return first
         self._pieces.append(rows)
@@ -58,17 +48,9 @@ class RowPool:
             return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in self.schema], schema=self.schema)
         if len(numbers) >= len(self):  # to bring them together costs no more than to choose
             self._merge()
-        places = numbers - self._first
         if len(self._pieces) == 1:
-            return taken_rows(self._pieces[0], places)
-        return self._take_of_several(places)
-
-    def lookup(self, numbers: NDArray[np.int64]) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-        """As `take`, where only a copy is made of the rows: rows that these are among, and int64, the place of each."""
-        if len(self) >= _TOGETHER * len(numbers):
-            return self.take(numbers), np.arange(len(numbers))
-        self._merge()
-        return self._pieces[0], numbers - self._first
+            return taken_rows(self._pieces[0], numbers)
+        return self._take_of_several(numbers)
 
     def _merge(self) -> None:
         if len(self._pieces) > 1:
@@ -93,16 +75,7 @@ class RowPool:
     def keep(self, numbers: NDArray[np.int64]) -> None:
         """Keeps only these rows, numbered anew in this order, from 0."""
         kept = self.take(numbers)
-        self._pieces, self._first = ([kept] if kept.num_rows else []), 0
-
-    def forget_before(self, number: int) -> None:
-        """Forgets the rows with smaller numbers, but for a few where many would have to be copied; all keep theirs."""
-        while self._pieces and self._first + len(self._pieces[0]) <= number:
-            self._first += len(self._pieces.pop(0))
-        gone = number - self._first
-        if self._pieces and len(self._pieces[0]) <= _TOGETHER * gone:
-            self._pieces[0] = taken_rows(self._pieces[0], np.arange(gone, len(self._pieces[0])))
-            self._first = number
+        self._pieces = [kept] if kept.num_rows else []
 
     def memory_bytes(self) -> int:
         """What the rows take."""

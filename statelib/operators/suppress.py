@@ -23,7 +23,7 @@ before the key was buffered; the shipped library (``semantics="kafka-4.3"``) giv
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from statelib.kernels.stream_time import running_stream_time
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.key_column import KeyColumn
-from statelib.operators.departures import LastUpdates
+from statelib.operators.closing_windows import ClosingWindows
 from statelib.operators.final_results import repeats_of_final_results
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from statelib.batch import Passage, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.departures import Departures
+    from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AnyWindows
 
@@ -150,38 +151,48 @@ class RunningSuppress:
         if changelog is not None:
             self._changelog = SuppressChangelog(changelog, context.keys, context.sources, spec.suffix_words)
         may_condense = spec.suppressed.final_results and spills and not self._as_shipped and not spec.may_repeat
-        self.takes_condensed = may_condense and changelog is None
+        self.takes_condensed = may_condense and changelog is None and self._buffer.is_by_time
         """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
+        self._closing: ClosingWindows | None = None  # set: in place of the buffer
         self._came = 0  # how many keys more the last batch has left in memory
         self._metrics.held_before = self._buffer.records
         self._measure()
 
+    def leave_in(self, windows: WindowsInMemory) -> None:
+        """See `FinalResultsReader`: nothing is held in memory here any more, so there is nothing to spill."""
+        spec = self._spec
+        self._closing = ClosingWindows(self._context, spec.store, windows, wait_ms=spec.wait_ms)
+
+    @property
+    def _held(self) -> TimeOrderedBuffer | ClosingWindows:
+        return self._closing or self._buffer
+
     @property
     def buffered_records(self) -> int:
         """How many keys wait."""
-        return self._buffer.records
+        return self._held.records
 
     @property
     def buffered_bytes(self) -> int:
         """What they count: see `BufferConfig.max_bytes`."""
-        return self._buffer.size
+        return self._held.size
 
     @property
     def oldest_buffer_time(self) -> int | None:
         """The buffer time of the next key to leave, ms; None if none waits."""
-        return self._buffer.oldest_time()
+        return self._held.oldest_time()
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """What leaves the buffer."""
         (given,) = inputs
+        if self._closing is not None and given.passage is not None:
+            return self._close(self._closing, given, given.passage)
         before = self._buffer.figure("records")
         left = self._process(given, uptake)
         self._came = max(self._buffer.figure("records") - before, 0)
         return left
 
     def _process(self, given: Batch, uptake: Uptake) -> Batch:
-        if given.passage is not None:
-            return self._process_condensed(given, given.passage)
         codes = key_codes(given, self._context)
         batch = replace(given, key_code=codes).filter(codes != NULL_KEY)
         self._metrics.records_in += len(given)
@@ -192,7 +203,8 @@ class RunningSuppress:
         stream_time = running_stream_time(batch.timestamp, self._context.clock())
         rows = rows_of(batch)
         left, failed = self._buffer.put(self._inputs(batch, rows, uptake), rows)
-        self._took_up(len(batch), int(stream_time[-1]))
+        replaced = self._buffer.figure("replaced")
+        self._took_up(self._buffer, len(batch), replaced, int(stream_time[-1]))
         if failed is not None:
             self._shut_down(int(batch.sequence[failed]) - uptake.first_sequence, uptake)
         if self._changelog is not None and self._buffer.last_puts is not None:
@@ -200,26 +212,27 @@ class RunningSuppress:
         self._measure_overtime(left, stream_time[left.trigger])
         return self._emit(left, batch, batch.sequence[left.trigger])
 
-    def _process_condensed(self, batch: Batch, passage: Passage) -> Batch:
-        """As `process`, of a batch that has only the last update of each window."""
+    def _close(self, windows: ClosingWindows, nothing: Batch, passage: Passage) -> Batch:
+        """As `process`, of updates that are not there; ``nothing``: has their types."""
+        before = windows.records
+        left = windows.close(passage)
+        came = windows.records + len(left) - before
         self._metrics.records_in += len(passage)
-        rows = rows_of(batch)
-        left = self._buffer.put_condensed(self._last_updates(batch, rows), rows, passage)
-        self._took_up(len(passage), int(passage.stream_time[-1]))
-        return self._emit(left, batch, passage.sequence[passage.rows[left.trigger]])
+        self._took_up(windows, len(passage), len(passage) - came, int(passage.stream_time[-1]))
+        return self._emit(left, nothing, passage.sequence[passage.rows[left.trigger]])
 
-    def _took_up(self, records: int, stream_time_ms: int) -> None:
-        """Keeps clock and figures after a put."""
-        self._context.clocks["stream_time"] = stream_time_ms
-        self._metrics.account("replaced", self._buffer.figure("replaced"))
-        self._metrics.mean("suppression-buffer-count", records, self._buffer.figure("sum_records"))
-        self._metrics.mean("suppression-buffer-size", records, self._buffer.figure("sum_bytes"))
+    def _took_up(self, held: TimeOrderedBuffer | ClosingWindows, records: int, replaced: int, clock_ms: int) -> None:
+        """Keeps clock and figures after records have been put."""
+        self._context.clocks["stream_time"] = clock_ms
+        self._metrics.account("replaced", replaced)
+        self._metrics.mean("suppression-buffer-count", records, held.figure("sum_records"))
+        self._metrics.mean("suppression-buffer-size", records, held.figure("sum_bytes"))
         self._measure()
 
     def seal(self, nothing: Sequence[Batch]) -> Batch:
         """Everything that waits: see `HoldingOperator`."""
         (batch,) = nothing
-        left = self._buffer.drain()
+        left = self._held.drain()
         self._measure()
         if left is None:
             return batch
@@ -231,18 +244,16 @@ class RunningSuppress:
 
     def flush(self, write: WriteBatch) -> None:
         """Writes what has come or changed since the last flush."""
-        self._buffer.flush(write)
+        self._held.flush(write)
         self._came = 0
 
     def memory_bytes(self) -> int:
         """What of the buffer is in memory; without bounds of its own, what the next batch will make of it.
 
-        The next batch is taken to be like the last, and as much to leave past memory as has the last time: it is there
-        once as columns of the store, and once in the order in which it leaves.
+        The next batch is taken to be like the last.
         """
-        if self._spec.suppressed.buffer.is_bounded:
-            return self._buffer.memory_bytes()
-        return self._buffer.memory_bytes(self._came) + 2 * self._buffer.past_bytes
+        more = () if self._closing or self._spec.suppressed.buffer.is_bounded else (self._came,)
+        return self._held.memory_bytes(*more)
 
     def _without_repeats(self, batch: Batch, uptake: Uptake) -> Batch:
         """Drops and counts what would be a second final result of a window."""
@@ -254,11 +265,6 @@ class RunningSuppress:
         self._context.drop_late(batch, late, uptake, clock_ms - batch.timestamp, reason="result was final")
         self._metrics.count("late-record-drop", len(late))
         return batch.filter(~repeats)
-
-    def _last_updates(self, batch: Batch, rows: pa.RecordBatch) -> LastUpdates:
-        """What the buffer sees of a condensed batch."""
-        codes, windows = key_codes(batch, self._context), cast("Windows", batch.windows)
-        return LastUpdates(codes, windows.start, windows.end, self._record_bytes(codes, rows))
 
     def _inputs(self, batch: Batch, rows: pa.RecordBatch, uptake: Uptake) -> NDArray[Any]:
         """What the kernel sees of records."""
@@ -328,7 +334,7 @@ class RunningSuppress:
 
     def _measure(self) -> None:
         """Brings the figures of the buffer up to date (KIP-328, "Metrics")."""
-        metrics, buffer = self._metrics, self._buffer
+        metrics, buffer = self._metrics, self._held
         metrics.held_after = buffer.records
         for name, now, field in (("count", buffer.records, "max_records"), ("size", buffer.size, "max_bytes")):
             metrics.gauges[f"suppression-buffer-{name}"] = now

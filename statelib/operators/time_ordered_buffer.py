@@ -14,35 +14,32 @@ of the bounds, which makes room for the next batches. Nothing of that shows in w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import taken_rows
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
-from statelib.kernels.key_ranks import AllKeys
 from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
 from statelib.operators.buffered_columns import from_store, stored_schema, to_store
-from statelib.operators.departures import Departures, LastUpdates, merged
+from statelib.operators.departures import Departures
 from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for, serialized
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import named
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRows, encode_keys
+from statelib.stores.suppression_codec import BufferedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Passage
     from statelib.operators.base import OperatorContext
 
 _FEW_ROWS = 1 << 12
@@ -97,8 +94,6 @@ class TimeOrderedBuffer:
         self._context = context
         self._logs = logs
         self.last_puts: Puts | None = None
-        self.past_bytes = 0
-        """What the stored keys took that have last left past memory, all at once."""
         self._name = name
         self._policy = policy
         self._wait_ms, self._suffix_words = (int(policy[field][0]) for field in ("wait", "suffix_words"))
@@ -117,7 +112,6 @@ class TimeOrderedBuffer:
         self._buffer.add_spilled(records, size)
         self._pool: RowPool | None = None
         self._old_values = KeyTable()
-        self._all_keys = AllKeys(self._context.keys)  # which are forgotten with what is in memory
 
     # --- what there is -------------------------------------------------------------------------------------------
 
@@ -142,6 +136,11 @@ class TimeOrderedBuffer:
             found = (self._unless_in_memory(rows) for rows in self._store.due(self._horizon_ms, None))
             times += next((rows.time[:1].tolist() for rows in found if len(rows)), [])
         return min(times, default=None)
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether the store is in order of time."""
+        return self._store.is_by_time
 
     def memory_bytes(self, more: int = 0) -> int:
         """What is in memory, or will be with so many more keys like those that are."""
@@ -180,45 +179,6 @@ class TimeOrderedBuffer:
         if failed is None:
             self._tidy(slots, pool)
         return left, failed
-
-    def put_condensed(self, updates: LastUpdates, rows: pa.RecordBatch, passage: Passage) -> Departures:
-        """As `put`, of the last update of each window; figures are those that all updates would have given.
-
-        Args:
-            updates: What came.
-            rows: Their rows.
-            passage: How all updates came. Windows that have left get no updates any more.
-
-        Returns:
-            What leaves; ``trigger`` is among all updates.
-        """
-        pool = self._pool_for(rows.schema)
-        before, stream_time = (self.records, self.size), int(passage.stream_time[-1])
-        is_new, more_bytes, known = passage.is_new.copy(), updates.counted_bytes.copy(), np.flatnonzero(~passage.is_new)
-        asked = updates.inputs(known, passage.stream_time_at(known))
-        due, due_rows = self._take_out(self._bring_in(asked, stream_time))
-        held = self._buffer.find(updates.key_code[known], updates.start[known], updates.end[known])
-        waits = held != EMPTY
-        is_new[known[~waits]] = True
-        more_bytes[known[waits]] -= self._buffer.slots["bytes"][held[waits]]
-        # A window that is new and due by the end only passes through: it never takes a slot.
-        passes = is_new & (updates.end <= stream_time - self._wait_ms)
-        through, stays = np.flatnonzero(passes), np.flatnonzero(~passes)
-        inputs = updates.inputs(stays, passage.stream_time_at(stays))
-        slots = self._buffer.put_last(inputs, pool.append(taken_rows(rows, stays)), stream_time)
-        gone, gone_bytes, order = merged(slots, updates, through, due, self._all_keys)
-        trigger = self._buffer.follow(passage, before, is_new, more_bytes, gone["time"] + self._wait_ms, gone_bytes)
-        held_rows, places = pool.lookup(slots["row"])
-        some_rows = pa.concat_batches([held_rows, rows, *due_rows])
-        of_due = np.arange(len(held_rows) + len(rows), len(some_rows))
-        number = np.concatenate([places, len(held_rows) + through, of_due])
-        if self.figure("records") <= len(rows):
-            pool.forget_before(int(self._buffer.slots["row"][self._buffer.held()].min(initial=pool.end)))
-        self._tidy(slots, pool, due)
-        if due:
-            self.past_bytes = sum(some.nbytes for some in (*due, *due_rows))
-        del due, due_rows
-        return Departures(**gone, trigger=trigger, rows=taken_rows(some_rows, number[order]))
 
     def drain(self) -> Departures | None:
         """Takes everything out, as if stream time went on for ever; None if nothing was ever put."""
@@ -281,11 +241,6 @@ class TimeOrderedBuffer:
         for rows, columns in self._read(stored):
             self._insert(rows, columns)
 
-    def _take_out(self, stored: Iterable[BufferedRows]) -> tuple[list[BufferedRows], list[pa.RecordBatch]]:
-        """Takes stored keys, but for those that are in memory, past it: they, and their rows as columns."""
-        found = [(replace(rows, row=pa.nulls(len(rows))), columns) for rows, columns in self._read(stored)]
-        return [rows for rows, _ in found], [columns for _, columns in found]
-
     def _read(self, stored: Iterable[BufferedRows]) -> Iterator[tuple[BufferedRows, pa.RecordBatch]]:
         """Stored keys that are not in memory, with their columns; they no longer count as spilled."""
         schema = self._store.header.schema
@@ -345,13 +300,11 @@ class TimeOrderedBuffer:
         self._store.store_totals(records, size, schema, write)
         self._forget(records, size)
 
-    def _tidy(self, gone: NDArray[Any], pool: RowPool, past: Sequence[BufferedRows] = ()) -> None:
-        """Removes what has left (`SLOT`; or went ``past`` memory) from the store too, and keeps memory in bounds."""
+    def _tidy(self, gone: NDArray[Any], pool: RowPool) -> None:
+        """Removes what has left (`SLOT`) from the store too, and keeps memory in bounds."""
         write = WriteBatch()
         # From a store in order of time they go all at once at the next flush, and nobody looks for them till then.
         if not self._store.is_by_time:
-            for rows in past:
-                self._store.remove(encode_keys(rows, self._suffix_words), rows.time, write)
             stored = gone[gone["stored_time"] != NOT_STORED]
             self._store.remove(self._raw_keys(stored), stored["stored_time"], write)
         if self._exceeds(share=1):

@@ -23,16 +23,15 @@ import pyarrow as pa
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, Batch, Passage, Windows
 from statelib.errors import ConfigurationError
-from statelib.kernels.aggregations import first_and_last_updates, latest_timestamp
-from statelib.kernels.window_slots import WindowSlots
 from statelib.kernels.windows import accept
-from statelib.operators.accumulators import grown, shrunk
 from statelib.operators.aggregations import fields_of_aggregator
-from statelib.operators.aggregators import NONE_REMOVED, ColumnarAggregator
+from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
+from statelib.operators.sizes import serialized_bytes
+from statelib.operators.windows_in_memory import WindowsInMemory
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
@@ -113,7 +112,7 @@ class WindowAggregate:
 
 
 class RunningWindowAggregate:
-    """A running `WindowAggregate`: the windows touched since the last flush, as arrays by slot."""
+    """A running `WindowAggregate`."""
 
     def __init__(self, spec: WindowAggregate, context: OperatorContext) -> None:
         self._spec = spec
@@ -131,26 +130,27 @@ class RunningWindowAggregate:
             on_grid=True,
         )
         self._changelog = context.changelogs.get(spec.store)
-        self._condenses = False
+        self._condensed: ColumnarAggregator | None = None  # set: the aggregator, and nobody reads single updates
+        self._memory = WindowsInMemory(spec.windows, self._aggregator)
         self._start_over()
 
-    def condense(self) -> None:
-        """See `CondensingOperator`. Only numbers, whose results are all of one size, are condensed.
+    def condense(self) -> WindowsInMemory | None:
+        """See `CondensingOperator`. Only numbers, whose results are of one size but for nulls, are condensed.
 
         A changelog has every update, so there is nothing to leave out.
         """
         windowed = isinstance(self._windows, TimeWindows) and self._spec.clock == "operator" and not self._changelog
-        self._condenses = windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator)
+        if windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator):
+            self._condensed = self._aggregator
+            return self._memory
+        return None
 
     def _start_over(self) -> None:
-        """An empty working set."""
-        self._slots = WindowSlots()
-        self._timestamp = np.empty(0, dtype=np.int64)
-        self._stored = np.empty(0, dtype=np.bool_)
-        self._first_of = self._last_of = np.empty(0, dtype=np.int64)  # room for a kernel
-        self._loaded = 0  # how many slots have been looked up in the store
+        """Forgets all windows."""
+        self._memory.clear()
         self._kept = 0  # how many there were when expired ones were last dropped
         self._opened = 0  # how many are of the last batch
+        self._has_nulls = False  # whether a result in memory may be null, or a field of it
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that takes it."""
@@ -159,43 +159,55 @@ class RunningWindowAggregate:
         rows, slots, stream_time = self._accept(batch, key_code, uptake)
         self._aggregator.prepare(batch)  # of no records too: they have types
         if len(rows) == 0:
-            nothing = pa.nulls(0, self._aggregator.result_type)
-            prior = nothing if self._spec.needs_prior else None
-            return self._updates(batch, rows, slots, nothing, np.empty(0, dtype=np.int64), prior)
+            return self._nothing(batch)
         first_new = self._reserve_and_load()
-        self._opened = len(self._slots) - first_new
-        opened = self._start_of(self._slots.window[first_new:])  # the others have moved the clock when they were opened
-        store_time = max(self._store.stream_time, int(opened.max(initial=NO_TIMESTAMP)))
-        self._store.stream_time = self._context.clocks["store_time"] = store_time
-        if self._condenses and isinstance(self._aggregator, ColumnarAggregator) and self._aggregator.makes_no_nulls:
-            self._aggregator.add(rows, slots)
-            latest_timestamp(rows, slots, batch.timestamp, NONE_REMOVED, self._timestamp, np.empty(0, dtype=np.int64))
-            return self._condensed(batch, rows, slots, stream_time, first_new)
+        self._opened = len(self._memory) - first_new
+        opened = self._memory.slots.window[first_new:]  # the others have moved the clock when they were opened
+        newest = int(self._memory.start_of(opened).max(initial=NO_TIMESTAMP))
+        self._store.stream_time = self._context.clocks["store_time"] = max(self._store.stream_time, newest)
+        if self._condensed is not None:
+            passage = self._pass_on(self._condensed, batch, rows, slots, stream_time, first_new)
+            return replace(self._nothing(batch), passage=passage)
         priors = self._priors(slots) if self._spec.needs_prior else None
         result, removed = self._aggregator.walk(rows, slots)
-        timestamp = np.empty(len(rows), dtype=np.int64)
-        latest_timestamp(rows, slots, batch.timestamp, removed, self._timestamp, timestamp)
+        timestamp = self._memory.touch(rows, slots, batch, removed)
         if self._changelog is not None:
             self._log(self._changelog, slots, (timestamp, batch.timestamp[rows]), removed)
-        if self._condenses and not _has_nulls(result):
-            return self._condensed(batch, rows, slots, stream_time, first_new)
         return self._updates(batch, rows, slots, result, timestamp, priors and priors(result, removed))
 
-    def _condensed(
+    def _nothing(self, batch: Batch) -> Batch:
+        none, result = np.empty(0, dtype=np.int64), pa.nulls(0, self._aggregator.result_type)
+        return self._updates(batch, none, none, result, none, result if self._spec.needs_prior else None)
+
+    def _pass_on(
         self,
+        aggregator: ColumnarAggregator,
         batch: Batch,
         rows: NDArray[np.int64],
         slots: NDArray[np.int64],
         stream_time: NDArray[np.int64],
         first_new: int,
-    ) -> Batch:
-        """The last one of the updates of each window; slots from ``first_new`` on are new in this batch."""
-        first, last = self._first_and_last(slots)
-        changed = slots[last]
-        kept = self._aggregator.results(changed)
-        condensed = self._updates(batch, rows[last], changed, kept, self._timestamp[changed], None)
-        is_new = (changed >= first_new) & ~self._stored[changed]
-        return replace(condensed, passage=Passage(batch.sequence, stream_time, rows, first, last, is_new))
+    ) -> Passage:
+        """Makes the updates, and tells of those that open a window or give it a larger result."""
+        opening = self._memory.slots.first_updates(slots, first_new)
+        stored = self._memory.stored[first_new : first_new + len(opening)]
+        self._has_nulls |= not aggregator.makes_no_nulls
+        if not self._has_nulls:  # so the first update of a window makes its result as large as it will be
+            before = np.zeros(len(opening), dtype=np.int64)
+            returned = np.flatnonzero(stored)
+            before[returned] = serialized_bytes(aggregator.results(first_new + returned))
+            aggregator.add(rows, slots)
+            after = serialized_bytes(aggregator.results(slots[:1])).repeat(len(opening))
+            growing, opens = opening, np.arange(len(opening))
+        else:
+            priors = self._priors(slots)
+            result, removed = aggregator.walk(rows, slots)
+            after, before = serialized_bytes(result), serialized_bytes(priors(result, removed))
+            growing, opens = np.arange(len(rows)), opening
+        self._memory.touch_waiting(rows, slots, batch, stream_time)
+        is_new, returns = np.zeros(len(growing), dtype=np.bool_), np.zeros(len(growing), dtype=np.bool_)
+        is_new[opens], returns[opens] = ~stored, stored
+        return Passage(batch.sequence, stream_time, rows, growing, slots[growing], is_new, returns, before, after)
 
     def _log(
         self,
@@ -206,16 +218,8 @@ class RunningWindowAggregate:
     ) -> None:
         """Logs updates; ``timestamps``: of the windows, and of the records, which those of removals are."""
         kept = states(self._aggregator.walked(), removed)
-        keys = window_keys(self._keys_of(slots), self._starts(slots))
+        keys = window_keys(self._keys_of(slots), self._memory.start(slots))
         changelog.add(keys, kept, np.where(valid_of(kept), *timestamps))
-
-    def _first_and_last(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first and the last update of each window that has any, by the last ones."""
-        self._first_of = grown(self._first_of, len(self._slots))
-        self._last_of = grown(self._last_of, len(self._slots))
-        first, last = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
-        found = first_and_last_updates(slots, self._first_of, self._last_of, first, last)
-        return first[:found], last[:found]
 
     def _accept(
         self, batch: Batch, key_code: NDArray[np.int64], uptake: Uptake
@@ -242,23 +246,19 @@ class RunningWindowAggregate:
         self._metrics.count("late-record-drop", expired)
         self._metrics.lateness.observe(lateness if keyed == len(batch) else lateness[key_code >= 0])
         self._forget_expired()
-        return *self._slots.find(key_code, first_window, accepted, count), clock
+        return *self._memory.slots.find(key_code, first_window, accepted, count), clock
 
     def _forget_expired(self) -> None:
-        """Drops windows out of retention from the working set, whenever it has doubled."""
-        if len(self._slots) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
+        """Drops windows out of retention from memory, whenever they have doubled."""
+        if len(self._memory) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
             return
         alive = self._alive()
         self._kept = len(alive)
-        if len(alive) < len(self._slots):
-            self._slots.keep(alive)
-            self._timestamp = shrunk(self._timestamp, alive, NO_TIMESTAMP)
-            self._stored = shrunk(self._stored, alive)
-            self._aggregator.keep(alive)
-            self._loaded = len(alive)
+        if len(alive) < len(self._memory):
+            self._memory.keep(alive)
 
     def _alive(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self._start_of(self._slots.window) > self._store.last_expired_start)
+        return self._memory.started_after(self._store.last_expired_start)
 
     def _reserve_and_load(self) -> int:
         """Makes room for the slots that this batch has opened, and looks their windows up in the store.
@@ -266,39 +266,28 @@ class RunningWindowAggregate:
         Returns:
             The first of these slots.
         """
-        first, self._loaded = self._loaded, len(self._slots)
-        self._aggregator.reserve(self._loaded)
-        self._timestamp = grown(self._timestamp, self._loaded, NO_TIMESTAMP)
-        self._stored = grown(self._stored, self._loaded)
+        first = self._memory.reserve()
         schema = self._aggregator.schema
-        if first == self._loaded or schema is None:
+        if first == len(self._memory) or schema is None:
             return first
         self._store.header.check(schema)
-        new = np.arange(first, self._loaded)
-        there, values = self._store.load(lambda of: self._keys_of(new[of]), self._starts(new))
+        new = np.arange(first, len(self._memory))
+        there, values = self._store.load(lambda of: self._keys_of(new[of]), self._memory.start(new))
         if len(there):
             slots = new[there]
             rows = serde_for(pa.struct(list(schema))).deserialize(pa.array([row for _, row in values], pa.binary()))
             self._aggregator.restore(slots, rows)
-            self._timestamp[slots] = [timestamp for timestamp, _ in values]
-            self._stored[slots] = True
+            self._memory.timestamp[slots] = [timestamp for timestamp, _ in values]
+            self._memory.stored[slots] = True
         return first
 
-    def _starts(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, when the windows of ``slots`` start, ms."""
-        return self._start_of(self._slots.window[slots])
-
-    def _start_of(self, windows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, when windows of these numbers start, ms."""
-        return windows * self._windows.advance_ms + self._windows.origin_ms
-
     def _keys_of(self, slots: NDArray[np.int64]) -> pa.Array:
-        return self._context.keys.take(self._slots.key_code[slots])
+        return self._context.keys.take(self._memory.key_code(slots))
 
     def _priors(self, slots: NDArray[np.int64]) -> Callable[[pa.Array, NDArray[np.bool_]], pa.Array]:
-        was_there = self._timestamp[slots] != NO_TIMESTAMP
+        was_there = self._memory.timestamp[slots] != NO_TIMESTAMP
         initial_of_new = self._context.semantics == "kafka-4.3"
-        return prior_results(self._aggregator, slots, was_there, count=len(self._slots), initial_of_new=initial_of_new)
+        return prior_results(self._aggregator, slots, was_there, count=len(self._memory), initial_of_new=initial_of_new)
 
     def _updates(
         self,
@@ -309,11 +298,11 @@ class RunningWindowAggregate:
         timestamp: NDArray[np.int64],
         prior: pa.Array | None,
     ) -> Batch:
-        start = self._starts(slots)
+        start = self._memory.start(slots)
         chosen = pa.array(rows)
         return Batch(
             keys=batch.keys.take(chosen),
-            key_code=self._slots.key_code[slots],
+            key_code=self._memory.key_code(slots),
             value=result,
             timestamp=timestamp,
             sequence=batch.sequence[rows],
@@ -325,15 +314,15 @@ class RunningWindowAggregate:
     def flush(self, write: WriteBatch) -> None:
         """Writes the windows touched since the last flush that are within retention, and expires the others."""
         schema = self._aggregator.schema
-        if len(self._slots) == 0 or schema is None:
+        if len(self._memory) == 0 or schema is None:
             return
         alive = self._alive()
         changes = WindowChanges(
             keys=lambda some: self._keys_of(alive[some]),
-            start=self._starts(alive),
-            timestamp=self._timestamp[alive],
+            start=self._memory.start(alive),
+            timestamp=self._memory.timestamp[alive],
             rows=lambda some: serialized(self._aggregator.dump(alive[some])),
-            stored=self._stored[alive],
+            stored=self._memory.stored[alive],
         )
         self._store.store(changes, schema, write)
         self._aggregator.keep(np.empty(0, dtype=np.int64))
@@ -345,13 +334,6 @@ class RunningWindowAggregate:
 
     def memory_bytes(self) -> int:
         """Size of the working set after a batch like the last."""
-        arrays = (self._timestamp, self._stored, self._first_of, self._last_of)
-        of_slots = self._slots.memory_bytes() + sum(array.nbytes for array in arrays) + self._aggregator.memory_bytes()
-        more = of_slots * self._opened // max(len(self._slots), 1)
-        return int(of_slots + more + self._store.memory_bytes())
-
-
-def _has_nulls(results: pa.Array) -> bool:
-    """Whether a result, or a field of it, is null."""
-    fields = results.flatten() if pa.types.is_struct(results.type) else [results]
-    return any(field.null_count for field in fields)
+        of_windows = self._memory.memory_bytes()
+        more = of_windows * self._opened // max(len(self._memory), 1)
+        return int(of_windows + more + self._store.memory_bytes())

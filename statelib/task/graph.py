@@ -100,7 +100,9 @@ class Graph:
             if isinstance(operator, CondensingOperator) and len(readers) == 1:
                 reader = self.operators.get(readers[0])
                 if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
-                    operator.condense()
+                    windows = operator.condense()
+                    if windows is not None:
+                        reader.leave_in(windows)
 
     def process(
         self,
@@ -189,7 +191,7 @@ class Graph:
 
     def flush(self, write: WriteBatch) -> None:
         """Adds every operator's unwritten changes to ``write`` and forgets all working sets and key codes."""
-        for operator in self.operators.values():
+        for operator in reversed(self.operators.values()):
             operator.flush(write)
         self.keys.clear()
 
@@ -199,7 +201,7 @@ class Graph:
         Args:
             new_file: Gives a file of its own to each operator that may put its changes aside: see `SpillingOperator`.
         """
-        for operator in self.operators.values():
+        for operator in reversed(self.operators.values()):
             write = WriteBatch(passed_to=self._backend)
             if isinstance(operator, SpillingOperator):
                 operator.spill(new_file(), write)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.key_ranks import AllKeys, bytes_ranks, key_ranks
+from statelib.kernels.key_ranks import AllKeys, bytes_behind_decide, bytes_ranks, key_ranks
 from statelib.kernels.key_table import KeyTable
 
 
@@ -36,3 +36,18 @@ def test_all_keys_of_a_table_that_grows(batches: list[list[bytes]]) -> None:
         known = table.take(np.arange(len(table)))
         assert everything.serialized.equals(known)
         assert everything.ranks.tolist() == bytes_ranks(known).tolist()
+        assert everything.bytes_behind_decide == bytes_behind_decide(known)
+
+
+@given(st.lists(st.lists(st.sampled_from(b"\0\1b"), max_size=4).map(bytes), max_size=8), st.binary(max_size=7))
+def test_bytes_behind_keys_that_hardly_ever_decide(keys: list[bytes], behind: bytes) -> None:
+    column = pa.array([b"\0", *keys], pa.binary())[1:]  # what a view leaves out does not count
+    suffixed = pa.array([key + b"\0" + behind for key in keys], pa.binary())
+    if not bytes_behind_decide(column):
+        assert sorted(keys) == [keys[i] for i in np.argsort(bytes_ranks(suffixed), kind="stable")]
+
+
+def test_bytes_behind_keys_that_decide() -> None:
+    assert bytes_behind_decide(pa.array([b"a", b"a\0"]))
+    assert not bytes_behind_decide(pa.array([b"a\0", b"b\0"]))
+    assert not bytes_behind_decide(pa.array([b"a", b"ab"]))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.kernels import window_slots
-from statelib.kernels.window_slots import WindowSlots
+from statelib.kernels.window_slots import EMPTY, WindowSlots
 
 
 @given(
@@ -28,6 +28,7 @@ def test_slots_are_numbered_by_first_appearance(
                 (key, min(origin + apart * number, last), count if key >= 0 else 0)
                 for key, number, count in records[first : first + 7]
             ]
+            first_new = len(known)
             pairs = [(row, (key, at + i)) for row, (key, at, count) in enumerate(chunk) for i in range(count)]
             for _, window in pairs:
                 if window not in known:
@@ -36,6 +37,12 @@ def test_slots_are_numbered_by_first_appearance(
             rows, found = slots.find(*columns, len(pairs))
             assert rows.tolist() == [row for row, _ in pairs]
             assert found.tolist() == [known.index(window) for _, window in pairs]
+            firsts = [next(i for i, (_, window) in enumerate(pairs) if window == new) for new in known[first_new:]]
+            assert slots.first_updates(found, first_new).tolist() == firsts
+            asked = [*known[::2], (7, origin + 1), (-1, origin)]
+            of_asked = [np.array(column, dtype=np.int64) for column in zip(*asked, strict=True)]
+            there = [known.index(window) if window in known else EMPTY for window in asked]
+            assert slots.look_up(*of_asked).tolist() == there
             if known and data.draw(st.booleans()):
                 kept = sorted(data.draw(st.sets(st.integers(0, len(known) - 1))))
                 slots.keep(np.array(kept, dtype=np.int64))

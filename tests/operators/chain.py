@@ -15,6 +15,7 @@ from statelib.operators.base import CondensingOperator, FinalResultsReader, Oper
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
+from statelib.task.records import HEADERS_TYPE
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
@@ -29,12 +30,16 @@ TOPIC = "in"
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the one source topic; its offset is its sequence. ``prior``: for a table, the value it replaces."""
+    """A record of the one source topic; its offset is its sequence.
+
+    ``prior``: for a table, the value it replaces. ``header``: the value of its one header; None: it has none.
+    """
 
     key: object
     value: object
     timestamp: int
     prior: object = None
+    header: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Row:
     timestamp: int
     window: tuple[int, int] | None = None
     prior: object = None
+    headers: object = None
 
 
 @dataclass
@@ -58,6 +64,7 @@ class Chain:
         key_type: Arrow type of the source's keys.
         value_type: Arrow type of the source's values.
         table: Whether the source is a table, whose records carry prior values.
+        headers: Whether the source's records have headers.
         condensed: Whether the first operator leaves out what the second one, its only reader, does not need.
     """
 
@@ -67,6 +74,7 @@ class Chain:
     table: bool = False
     semantics: Semantics = "kip"
     backend: Backend = field(default_factory=MemoryBackend)
+    headers: bool = False
     condensed: bool = False
     sequence: int = 0
 
@@ -90,10 +98,16 @@ class Chain:
             assert isinstance(aggregate, CondensingOperator)
             assert isinstance(reader, FinalResultsReader)
             assert reader.takes_condensed
-            aggregate.condense()
+            windows = aggregate.condense()
+            assert windows is not None
+            reader.leave_in(windows)
 
     def process(self, records: Sequence[Record]) -> list[list[Row]]:
         """One batch through all operators; what each of them forwarded."""
+        return [rows_of(batch) for batch in self.forwarded(records)]
+
+    def forwarded(self, records: Sequence[Record]) -> list[Batch]:
+        """As `process`, as batches."""
         size = len(records)
         numbers = np.arange(self.sequence, self.sequence + size)
         times = np.array([record.timestamp for record in records], dtype=np.int64)
@@ -112,18 +126,19 @@ class Chain:
             times,
             numbers,
             prior=pa.array([record.prior for record in records], self.value_type) if self.table else None,
+            headers=pa.array(map(_headers, records), HEADERS_TYPE) if self.headers else None,
         )
         self.sequence += size
         forwarded = []
         for operator in self.operators:
             batch = operator.process((batch,), uptake)
-            forwarded.append(rows_of(batch))
+            forwarded.append(batch)
         return forwarded
 
     def flush(self) -> None:
         """Writes the state, as at the end of a slice or when memory is short; the process goes on."""
         write = WriteBatch()
-        for operator in self.operators:
+        for operator in reversed(self.operators):
             operator.flush(write)
         self.keys.clear()
         self.backend.write(write)
@@ -153,6 +168,10 @@ class Chain:
         return {family: list(self.backend.scan(family)) for family in families}
 
 
+def _headers(record: Record) -> list[tuple[str, bytes]] | None:
+    return None if record.header is None else [("header", record.header)]
+
+
 def rows_of(batch: Batch) -> list[Row]:
     """A batch's records."""
     windows = [None] * len(batch)
@@ -167,5 +186,6 @@ def rows_of(batch: Batch) -> list[Row]:
             batch.timestamp.tolist(),
             windows,
             [None] * len(batch) if batch.prior is None else batch.prior.to_pylist(),
+            [None] * len(batch) if batch.headers is None else batch.headers.to_pylist(),
         )
     )

@@ -19,27 +19,16 @@ def rows(numbers: list[int]) -> pa.RecordBatch:
 def test_like_one_long_list(sizes: list[int], data: st.DataObject) -> None:
     pool = RowPool(SCHEMA)
     everything: list[int] = []
-    first = 0
     for size in sizes:
         more = list(range(1000 + len(everything), 1000 + len(everything) + size))
-        assert pool.end == len(everything)
         assert pool.append(rows(more)) == len(everything)
         everything += more
-        there = st.integers(first, len(everything) - 1)
-        chosen = data.draw(st.lists(there, max_size=8)) if first < len(everything) else []
+        there = st.integers(0, len(everything) - 1)
+        chosen = data.draw(st.lists(there, max_size=8)) if everything else []
         numbers, expected = np.array(chosen, dtype=np.int64), rows([everything[i] for i in chosen])
         assert pool.take(numbers) == expected
-        among, places = pool.lookup(numbers)
-        assert among.take(pa.array(places)) == expected
         if data.draw(st.booleans()) and chosen:
             pool.keep(numbers)
-            everything, first = [everything[i] for i in chosen], 0
-        elif data.draw(st.booleans()):
-            first = data.draw(st.integers(first, len(everything)))
-            pool.forget_before(first)
-    assert pool.end == len(everything)
-    assert first <= len(everything)
-    forgotten = len(everything) - len(pool)
-    assert forgotten <= first
-    assert first - forgotten <= len(pool) // 4
+            everything = [everything[i] for i in chosen]
+    assert len(pool) == len(everything)
     assert len(pool._pieces) <= max(1, len(everything)).bit_length()

@@ -191,7 +191,7 @@ def test_expired_windows_leave_memory_and_store(monkeypatch: pytest.MonkeyPatch)
     records = [Record(f"k{i % 3}", i, i) for i in range(200)]
     chain = Chain([spec], pa.int64())
     rows = chain.run(records, 7)
-    assert len(chain.operators[0]._slots) < 25
+    assert len(chain.operators[0]._memory) < 25
     assert rows == Chain([spec], pa.int64()).run(records, 200)
     chain.flush()
     assert len(chain.content()["w.by-start"]) == 6 + 1  # starts 180 and 190: 190 - 15 is out; and the header

@@ -1,0 +1,165 @@
+"""The windows of an aggregation that are in memory: all that have taken a record since the last flush, by slot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.batch import NO_TIMESTAMP
+from statelib.kernels.aggregations import latest_timestamp, touch
+from statelib.kernels.window_slots import WindowSlots
+from statelib.operators.accumulators import grown, shrunk
+from statelib.operators.latest_headers import LatestHeaders
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch
+    from statelib.operators.aggregators import Aggregator
+    from statelib.windows import TimeWindows, UnlimitedWindows
+
+_NOBODY_ASKS = np.empty(0, dtype=np.int64)
+
+
+class WindowsInMemory:
+    """See the module's docstring.
+
+    Windows that are out of retention may be forgotten at any time; the others then get new slots.
+
+    Args:
+        windows: Where they lie.
+        aggregator: Has their aggregates, by slot.
+
+    Attributes:
+        slots: The slot of each key code and window number.
+        timestamp: int64, by slot: the largest record timestamp, ms; `NO_TIMESTAMP`: the window does not exist.
+        stored: bool, by slot: whether the store has the window.
+        loaded: How many slots have been looked up in the store; the others have come with the last records.
+    """
+
+    def __init__(self, windows: TimeWindows | UnlimitedWindows, aggregator: Aggregator) -> None:
+        self._windows = windows
+        self._aggregator = aggregator
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all of them, but for their aggregates."""
+        self.slots = WindowSlots()
+        self.timestamp = np.empty(0, dtype=np.int64)
+        self.stored = np.empty(0, dtype=np.bool_)
+        self.loaded = 0
+        self._updated = np.empty(0, dtype=np.int64)
+        self._headers = LatestHeaders()
+        self._headers_type: pa.DataType | None = None
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def reserve(self) -> int:
+        """Makes room for the slots that have come with the last records.
+
+        Returns:
+            The first of these.
+        """
+        first, self.loaded = self.loaded, len(self.slots)
+        self._aggregator.reserve(self.loaded)
+        self.timestamp = grown(self.timestamp, self.loaded, NO_TIMESTAMP)
+        self.stored = grown(self.stored, self.loaded)
+        return first
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Forgets all but ``slots`` (int64, ascending), which are numbered anew, from 0."""
+        self.slots.keep(slots)
+        self.timestamp = shrunk(self.timestamp, slots, NO_TIMESTAMP)
+        self.stored = shrunk(self.stored, slots)
+        self._aggregator.keep(slots)
+        self.loaded = len(slots)
+        if len(self._updated):
+            self._updated = shrunk(self._updated, slots)
+            self._headers.keep(slots)
+
+    def touch(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], batch: Batch, removed: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Moves the timestamps of windows on.
+
+        Args:
+            rows: int64, by update, in order: the record of ``batch``.
+            slots: int64, by update: its window.
+            batch: The records.
+            removed: bool, by update: whether the window does not exist after it; empty: none.
+
+        Returns:
+            int64, the timestamp of the window after each update, ms.
+        """
+        timestamp = np.empty(len(rows), dtype=np.int64)
+        latest_timestamp(rows, slots, batch.timestamp, removed, self.timestamp, timestamp)
+        return timestamp
+
+    def touch_waiting(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], batch: Batch, stream_time: NDArray[np.int64]
+    ) -> None:
+        """As `touch`, of windows that wait for their close: also keeps what `updated` and `row` are asked for.
+
+        ``stream_time``: int64, at each record of the batch, ms.
+        """
+        self._updated = grown(self._updated, len(self.timestamp))
+        touch(rows, slots, batch.timestamp, stream_time, self.timestamp, self._updated)
+        if batch.headers is not None:
+            self._headers_type = batch.headers.type
+            self._headers.update(batch.headers, rows, slots, len(self))
+
+    def start_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, when windows of these numbers start, ms."""
+        return numbers * self._windows.advance_ms + self._windows.origin_ms
+
+    def start(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, ms."""
+        return self.start_of(self.slots.window[slots])
+
+    def end(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, ms."""
+        return self.start(slots) + self._windows.size_ms
+
+    def key_code(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, the codes of their keys."""
+        return self.slots.key_code[slots]
+
+    def updated(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, the stream time at the last update of each, ms."""
+        return self._updated[slots]
+
+    def rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
+        """The columns ``timestamp``, ``value`` (the result) and, if the records have any, ``headers``."""
+        columns = {"timestamp": pa.array(self.timestamp[slots]), "value": self._aggregator.results(slots)}
+        if self._headers_type is not None:
+            columns["headers"] = self._headers.take(slots, self._headers_type)
+        return pa.RecordBatch.from_pydict(columns)
+
+    def started_after(self, start_ms: int) -> NDArray[np.int64]:
+        """int64, the slots of windows that start after that."""
+        return np.flatnonzero(self.slots.window > self._last_until(start_ms))
+
+    def ending(self, after_ms: int, until_ms: int | None) -> NDArray[np.int64]:
+        """int64, the slots of windows that end after ``after_ms`` and at ``until_ms`` (None: any time) or before."""
+        size_ms = self._windows.size_ms
+        ending = self.slots.window > self._last_until(after_ms - size_ms)
+        if until_ms is not None:
+            ending &= self.slots.window <= self._last_until(until_ms - size_ms)
+        return np.flatnonzero(ending)
+
+    def _last_until(self, start_ms: int) -> int:
+        """The number of the last window that starts at ``start_ms`` or before."""
+        return (start_ms - self._windows.origin_ms) // self._windows.advance_ms
+
+    def find(self, key_code: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64: the slots of windows, given their keys' codes and starts (int64, ms); -1: it is not in memory."""
+        return self.slots.look_up(key_code, (start - self._windows.origin_ms) // self._windows.advance_ms)
+
+    def memory_bytes(self) -> int:
+        """What is kept by slot, aggregates and all."""
+        arrays = (self.timestamp, self.stored, self._updated)
+        size = self.slots.memory_bytes() + sum(array.nbytes for array in arrays) + self._headers.memory_bytes()
+        return int(size + self._aggregator.memory_bytes())
