@@ -81,16 +81,16 @@ def keys_of_ascending_rows(tables: Iterable[pa.Table], number: str, key: str) ->
     return np.unique(np.concatenate(hashes)) if hashes else np.empty(0, np.uint64)
 
 
-def _ranks(keys: pa.Array) -> NDArray[np.int64] | None:
+def _ranks(keys: pa.Array) -> NDArray[np.int32] | None:
     """For each key its place in the order of its dictionary's values; None if that is no dictionary to go by."""
     if not isinstance(keys, pa.DictionaryArray) or keys.null_count or keys.dictionary.null_count:
         return None
     values = keys.dictionary
     if len(pc.unique(values)) < len(values):
         return None
-    place = np.empty(len(values), np.int64)
+    place = np.empty(len(values), np.int32)
     place[pc.sort_indices(values).to_numpy()] = np.arange(len(values))
-    ranks: NDArray[np.int64] = place[keys.indices.to_numpy()]
+    ranks: NDArray[np.int32] = place[keys.indices.to_numpy()]
     return ranks
 
 

@@ -84,7 +84,7 @@ class KeyColumn:
         """The bytes of each key, by `serde_for` its type; a dictionary of bytes where keys are encoded."""
         if isinstance(self._encoded, pa.DictionaryArray):
             indices, keys = self._encoded.indices, self._encoded.dictionary
-            return pa.DictionaryArray.from_arrays(indices, serde_for(keys.type).serialize(keys))
+            return pa.DictionaryArray.from_arrays(indices, serde_for(keys.type).serialize(keys), safe=False)
         return serde_for(self._encoded.type).serialize(self._encoded)
 
 

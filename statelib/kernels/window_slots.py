@@ -55,7 +55,7 @@ def _extent(
     return keys, first, last
 
 
-@compiled(several(i64, 3)(*[Int64s] * 3, *[i64] * 5, Int32sOut, *[Int64sOut] * 4))
+@compiled(several(i64, 3)(*[Int64s] * 3, *[i64] * 5, Int32sOut, *[Int64sOut] * 5))
 def _find_in_grid(
     key_code: NDArray[np.int64],
     first_window: NDArray[np.int64],
@@ -68,6 +68,7 @@ def _find_in_grid(
     grid: NDArray[np.int32],
     slot_key: NDArray[np.int64],
     slot_window: NDArray[np.int64],
+    slot_first: NDArray[np.int64],
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> tuple[int, int, int]:
@@ -83,6 +84,7 @@ def _find_in_grid(
             # Nobody can foretell which windows are new: without a branch it takes a sixth less time.
             slot_key[known] = key
             slot_window[known] = window
+            slot_first[known] = updates
             slot = i64(grid[cell])
             is_new = i64(slot == EMPTY)
             slot += is_new * (known - EMPTY)
@@ -108,15 +110,6 @@ def _place_in_grid(
             grid[cell] = slot
 
 
-@compiled(nothing(Int64s, i64, Int64sOut))
-def _first_updates(slots: NDArray[np.int64], first: int, updates: NDArray[np.int64]) -> None:
-    """The first update (index of ``slots``) of each slot from ``first`` on; one more in ``updates`` than these."""
-    new: int = i64(0)
-    for update in range(len(slots)):
-        updates[new] = update
-        new += slots[update] == first + new
-
-
 @helper
 def _tag(key_code: int, window: int) -> int:
     state = np.uint64(key_code) * _KEY_MULTIPLIER + np.uint64(window) * _WINDOW_MULTIPLIER
@@ -125,7 +118,7 @@ def _tag(key_code: int, window: int) -> int:
     return tag
 
 
-@compiled(several(i64, 3)(*[Int64s] * 3, i64, i64, i64, *[Int64sOut] * 5))
+@compiled(several(i64, 3)(*[Int64s] * 3, i64, i64, i64, *[Int64sOut] * 6))
 def _find_by_hash(
     key_code: NDArray[np.int64],
     first_window: NDArray[np.int64],
@@ -136,6 +129,7 @@ def _find_by_hash(
     places: NDArray[np.int64],
     slot_key: NDArray[np.int64],
     slot_window: NDArray[np.int64],
+    slot_first: NDArray[np.int64],
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> tuple[int, int, int]:
@@ -151,6 +145,7 @@ def _find_by_hash(
         places: int64, the table; a power of two of elements, twice as many as there is room for slots.
         slot_key: int64, the key code of each slot.
         slot_window: int64, the window of each slot; as many.
+        slot_first: Out, int64: the update that each new slot was made for; as many.
         rows: Out, int64, by update: the record.
         slots: Out, int64, by update: the slot.
 
@@ -178,6 +173,7 @@ def _find_by_hash(
                 places[place] = (tag << 32) | slot
                 slot_key[slot] = key_code[row]
                 slot_window[slot] = window
+                slot_first[slot] = updates
                 known += 1
             rows[updates] = row
             slots[updates] = slot
@@ -210,9 +206,10 @@ class WindowSlots:
 
     def __init__(self) -> None:
         self._known = 0
-        self._key, self._window = np.empty(_FIRST_SLOTS, dtype=np.int64), np.empty(_FIRST_SLOTS, dtype=np.int64)
+        self._key, self._window, self._first = (np.empty(_FIRST_SLOTS, dtype=np.int64) for _ in range(3))
         self._places = np.empty(0, dtype=np.int64)  # only where there is no grid
-        self._lay(np.empty(0, dtype=np.int32), 0, 0)
+        self._cells = np.empty(0, dtype=np.int32)  # room for the grid, which is laid anew every few batches
+        self._lay(0, 0, 0)
 
     def __len__(self) -> int:
         return self._known
@@ -250,7 +247,7 @@ class WindowSlots:
             self._cover(*_extent(key_code, first_window, accepted), updates)
         row = done = 0
         while updates > done:
-            so_far, found = (row, done, self._known), (self._key, self._window, rows, slots)
+            so_far, found = (row, done, self._known), (self._key, self._window, self._first, rows, slots)
             if len(self._places):
                 row, done, self._known = _find_by_hash(key_code, first_window, accepted, *so_far, self._places, *found)
             else:
@@ -282,11 +279,9 @@ class WindowSlots:
     def _find_each(self, key_code: NDArray[np.int64], windows: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.find(key_code, windows, np.ones(len(key_code), dtype=np.int64), len(key_code))[1]
 
-    def first_updates(self, slots: NDArray[np.int64], first: int) -> NDArray[np.int64]:
-        """int64: which of the ``slots`` that `find` has just given was the first of each slot from ``first`` on."""
-        updates = np.empty(len(self) - first + 1, dtype=np.int64)
-        _first_updates(slots, first, updates)
-        return updates[:-1]
+    def first_updates(self, first: int) -> NDArray[np.int64]:
+        """int64: for each slot from ``first`` on, all made by the last `find`, which of the updates it was made for."""
+        return self._first[first : self._known]
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Keeps only ``slots`` (int64, ascending) and numbers them anew, from 0; the others leave room for the next."""
@@ -294,11 +289,12 @@ class WindowSlots:
             values[: len(slots)] = values[slots]
         self._known = len(slots)
         self._places = np.empty(0, dtype=np.int64)
-        self._lay(np.empty(0, dtype=np.int32), 0, 0)
+        self._lay(0, 0, 0)
 
     def _make_room(self, at_least: int) -> None:
         """Makes room for ``at_least`` slots, a power of two."""
-        self._key, self._window = (_with_room(values, at_least) for values in (self.key_code, self.window))
+        of_slots = (self.key_code, self.window, self._first[: self._known])
+        self._key, self._window, self._first = (_with_room(values, at_least) for values in of_slots)
         if len(self._places):
             self._hash()
 
@@ -313,18 +309,23 @@ class WindowSlots:
         if cells > _CELLS_PER_SLOT * max(self._known + updates, _FIRST_SLOTS) or grid_first < _FIRST_GRID_WINDOW:
             self._hash()
         else:
-            self._lay(np.full(cells, EMPTY, dtype=np.int32), grid_first, width)
+            self._lay(cells, grid_first, width)
             _place_in_grid(self.key_code, self.window, grid_first, width, self._grid)
 
-    def _lay(self, grid: NDArray[np.int32], grid_first: int, width: int) -> None:
-        self._grid, self._grid_first, self._width = grid, grid_first, width
+    def _lay(self, cells: int, grid_first: int, width: int) -> None:
+        """An empty grid."""
+        if cells > len(self._cells):
+            self._cells = np.empty(cells, dtype=np.int32)
+        self._grid, self._grid_first, self._width = self._cells[:cells], grid_first, width
+        self._grid.fill(EMPTY)
 
     def _hash(self) -> None:
         """Goes over to a hash table, or makes a new one."""
-        self._lay(np.empty(0, dtype=np.int32), 0, 0)
+        self._cells = np.empty(0, dtype=np.int32)
+        self._lay(0, 0, 0)
         self._places = np.full(2 * len(self._key), EMPTY, dtype=np.int64)
         _place_by_hash(self.key_code, self.window, self._places)
 
     def memory_bytes(self) -> int:
         """What the tables hold in memory."""
-        return self._places.nbytes + self._grid.nbytes + self._key.nbytes + self._window.nbytes
+        return self._places.nbytes + self._cells.nbytes + 3 * self._key.nbytes

@@ -127,7 +127,7 @@ class ClosingWindows:
         back = np.flatnonzero(passage.returns)
         if len(back):  # a window may be older than the buffer: the buffer began when the aggregation had it already
             is_new[back] = ~self._is_stored(slots[back])
-        whole = passage.bytes_after + self._key_bytes(slots)
+        whole = passage.bytes_after + self._key_bytes(self._windows.key_code(slots))
         return is_new, np.where(is_new, whole, passage.bytes_after - passage.bytes_before)
 
     def _is_stored(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -145,22 +145,21 @@ class ClosingWindows:
         past = list(self._in_store_alone(after_ms, until_ms))
         stored = [rows for rows, _ in past]
         start = np.concatenate([windows.start(slots), *(rows.start for rows in stored)])
-        end = np.concatenate([windows.end(slots), *(rows.end for rows in stored)])
         codes = windows.key_code(slots)
         order, keys, ordered_codes = in_departure_order(
-            codes, [rows.key for rows in stored], start, end, self._all_keys
+            codes, [rows.key for rows in stored], start, windows.end_of(start), self._all_keys
         )
         if past:
             rows = self._rows(slots)
-            counted = np.concatenate([self._counted_bytes(slots, rows), *(some.counted_bytes for some in stored)])
+            counted = np.concatenate([self._counted_bytes(codes, rows), *(some.counted_bytes for some in stored)])
             counted = counted[order]
             rows = taken_rows(pa.concat_batches([rows, *(columns for _, columns in past)]), order)
             self._past_bytes = sum(some.nbytes for pair in past for some in pair)
         else:
-            slots = slots[order]
-            rows = self._rows(slots)
-            counted = self._counted_bytes(slots, rows)
-        start, end = start[order], end[order]
+            rows = self._rows(slots[order])
+            counted = self._counted_bytes(codes[order] if ordered_codes is None else ordered_codes, rows)
+        start = start[order]
+        end = windows.end_of(start)
         return Departures(keys, ordered_codes, start, end, end, None, np.zeros(len(order), np.int64), rows), counted
 
     def _rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
@@ -168,12 +167,12 @@ class ClosingWindows:
             return self._windows.rows(slots)
         return pa.RecordBatch.from_pylist([], schema=self._schema)  # before the first batch nobody else knows the types
 
-    def _counted_bytes(self, slots: NDArray[np.int64], rows: pa.RecordBatch) -> NDArray[np.int64]:
-        return self._key_bytes(slots) + serialized_bytes(rows.column("value"))
+    def _counted_bytes(self, codes: NDArray[np.int64], rows: pa.RecordBatch) -> NDArray[np.int64]:
+        return self._key_bytes(codes) + serialized_bytes(rows.column("value"))
 
-    def _key_bytes(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, the size of the windows' keys in the buffer."""
-        codes, offsets = self._windows.key_code(slots), self._context.keys.offsets
+    def _key_bytes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, the size of windows' keys in the buffer."""
+        offsets = self._context.keys.offsets
         size: NDArray[np.int64] = offsets[codes + 1] - offsets[codes] + START_BYTES
         return size
 
@@ -224,13 +223,14 @@ class ClosingWindows:
 
     def _stored_rows(self, slots: NDArray[np.int64]) -> BufferedRows:
         windows, rows = self._windows, self._windows.rows(slots)
+        codes, start, end = windows.key_code(slots), windows.start(slots), windows.end(slots)
         return BufferedRows(
-            key=self._context.keys.take(windows.key_code(slots)),
-            start=windows.start(slots),
-            end=windows.end(slots),
-            time=windows.end(slots),
+            key=self._context.keys.take(codes),
+            start=start,
+            end=end,
+            time=end,
             updated=windows.updated(slots),
-            counted_bytes=self._counted_bytes(slots, rows),
+            counted_bytes=self._counted_bytes(codes, rows),
             row=serialized(rows.to_struct_array()),
         )
 

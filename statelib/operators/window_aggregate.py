@@ -189,7 +189,7 @@ class RunningWindowAggregate:
         first_new: int,
     ) -> Passage:
         """Makes the updates, and tells of those that open a window or give it a larger result."""
-        opening = self._memory.slots.first_updates(slots, first_new)
+        opening = self._memory.slots.first_updates(first_new)
         stored = self._memory.stored[first_new : first_new + len(opening)]
         self._has_nulls |= not aggregator.makes_no_nulls
         if not self._has_nulls:  # so the first update of a window makes its result as large as it will be

@@ -121,7 +121,11 @@ class WindowsInMemory:
 
     def end(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, ms."""
-        return self.start(slots) + self._windows.size_ms
+        return self.end_of(self.start(slots))
+
+    def end_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, when windows end that start then (int64), ms."""
+        return start + self._windows.size_ms
 
     def key_code(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, the codes of their keys."""

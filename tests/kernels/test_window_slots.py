@@ -38,7 +38,7 @@ def test_slots_are_numbered_by_first_appearance(
             assert rows.tolist() == [row for row, _ in pairs]
             assert found.tolist() == [known.index(window) for _, window in pairs]
             firsts = [next(i for i, (_, window) in enumerate(pairs) if window == new) for new in known[first_new:]]
-            assert slots.first_updates(found, first_new).tolist() == firsts
+            assert slots.first_updates(first_new).tolist() == firsts
             asked = [*known[::2], (7, origin + 1), (-1, origin)]
             of_asked = [np.array(column, dtype=np.int64) for column in zip(*asked, strict=True)]
             there = [known.index(window) if window in known else EMPTY for window in asked]
