@@ -35,6 +35,7 @@ from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_stag
 from statelib.errors import CorruptedDataError
 from statelib.kernels.counting import repeated_numbers
 from statelib.row_hash import hash_rows
+from statelib.topics.sealed_statistics import first_of_dense_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -151,6 +152,8 @@ class Scan:
             elif unique.is_within_partition:
                 columns = self._named(unique.columns)
                 numbers = [column for column in columns if is_whole_number(column) and column != PARTITION]
+                if any(column.name == "offset" for column in numbers) and self._offsets_are_dense(files):
+                    continue
                 if not numbers_that_ascend(self._tables(files, numbers) if numbers else ()):
                     hashes = (_hashed(table, unique)[1] for table in self._tables(files, columns))
                     yield 0, (Kind.REPEATED, number, repeated_hashes(hashes))
@@ -158,6 +161,19 @@ class Scan:
                 yield number * self.buckets, (Kind.KEYS, number, keys)
             else:
                 yield from self._hashes(files, number)
+
+    def _offsets_are_dense(self, files: Sequence[ArchiveFile]) -> bool:
+        """Whether footers say that each record of a partition's ``files`` has the offset after the one before it."""
+        last = -1
+        for file in files:
+            with open_staged(self.warehouse, self.topic, file) as parquet:
+                groups = range(parquet.num_row_groups)
+                is_ours = file.sha256 is not None and len(groups) > 0
+                first = first_of_dense_offsets(parquet.metadata, groups) if is_ours else None
+                if first is None or first <= last:
+                    return False
+                last = first + parquet.metadata.num_rows - 1
+        return True
 
     def _keys_if_ascending(self, files: Sequence[ArchiveFile], unique: Unique) -> NDArray[np.uint64] | None:
         """See `keys_of_ascending_rows`; whichever columns these are."""

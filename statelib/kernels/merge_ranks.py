@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NEVER = np.iinfo(np.int64).max
+_PLACES = np.arange(1 << 17)
+"""Those of a batch of the usual size, which mostly come from one column."""
+_PLACES.flags.writeable = False
 
 
 @compiled(nothing(Int64s, Int64s, Int64sOut, Int64sOut))
@@ -59,7 +62,7 @@ def merge_ranks(columns: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]
         int64, as long as each column.
     """
     if sum(len(column) > 0 for column in columns) <= 1:
-        return [np.arange(len(column)) for column in columns]
+        return [_PLACES[: len(column)] if len(column) <= len(_PLACES) else np.arange(len(column)) for column in columns]
     bounds = np.cumsum([0, *(len(column) for column in columns)])
     rank = np.empty(bounds[-1], np.int64)
     _merge(np.concatenate(columns), bounds[1:], bounds[:-1].copy(), rank)

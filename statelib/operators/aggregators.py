@@ -121,16 +121,13 @@ class ColumnarAggregator:
         self._reserved = 0
         self._walked: list[pa.Array] = []
         self.schema: pa.Schema | None = None
+        self.result_type: pa.DataType = pa.null()
+        """See `Aggregator`."""
 
     @property
     def may_be_null(self) -> bool:
         """See `Aggregator`: unless it is a struct, or a count."""
         return any(name is None and function.function != "count" for name, function in self._functions)
-
-    @property
-    def result_type(self) -> pa.DataType:
-        """See `Aggregator`."""
-        return self.initial().type if self.schema is not None else pa.null()
 
     def prepare(self, batch: Batch) -> None:
         """See `Aggregator`."""
@@ -159,6 +156,7 @@ class ColumnarAggregator:
         self._types = types
         self.schema = pa.schema(fields)
         self.reserve(self._reserved)
+        self.result_type = self.initial().type
 
     @property
     def _flat(self) -> list[Accumulator]:

@@ -79,6 +79,11 @@ def read_footer(source: pa.NativeFile) -> pq.FileMetaData:
     Raises:
         ArrowInvalid: It is not, or it is none.
     """
+    return read_sealed_footer(source)[0]
+
+
+def read_sealed_footer(source: pa.NativeFile) -> tuple[pq.FileMetaData, bool]:
+    """As `read_footer`, and whether there is a seal, so that the file is one of this package's writer."""
     size = source.size()
     tail = _tail(source, min(size, _TAIL_BYTES))
     length = _footer_length(tail) + _END_BYTES
@@ -88,9 +93,10 @@ def read_footer(source: pa.NativeFile) -> pq.FileMetaData:
         tail = _tail(source, min(size, length + _SEAL_BYTES))
     footer = tail[len(tail) - length :]
     seal = tail[max(len(tail) - length - _SEAL_BYTES, 0) : len(tail) - length].to_pybytes()
-    if seal.startswith(SEAL) and seal[len(SEAL) :] != hashlib.sha256(footer).digest():
+    is_sealed = seal.startswith(SEAL)
+    if is_sealed and seal[len(SEAL) :] != hashlib.sha256(footer).digest():
         raise pa.ArrowInvalid("its footer is damaged: its SHA-256 is not that of what was written")
-    return pq.read_metadata(pa.BufferReader(footer))
+    return pq.read_metadata(pa.BufferReader(footer)), is_sealed
 
 
 def _tail(source: pa.NativeFile, length: int) -> pa.Buffer:

@@ -4,7 +4,8 @@ Only the files and the row groups that the wanted offsets need are opened. Nothi
 missing, cut off or damaged (pages carry checksums, the footer is sealed), that has other columns than the topic, other
 offsets and times than the log says, or offsets that do not ascend, is an `InputError` with topic, partition and file,
 whoever wrote it: to whoever reads a topic it is input. Holes in the offsets are in order; compaction and transaction
-markers leave them.
+markers leave them. Where a sealed footer says that there are none, offsets are not read: see
+`statelib.topics.sealed_statistics`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from deltalake import Schema as DeltaSchema
 from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.encodings import is_encoded
-from statelib.topics.footer import read_footer
+from statelib.topics.footer import read_sealed_footer
 from statelib.topics.repeated import values_in, values_in_footer
 from statelib.topics.schema import HEADERS, HEADERS_COLUMN, TIMESTAMP, project
+from statelib.topics.sealed_statistics import first_of_dense_offsets, timestamp_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +82,7 @@ class PartitionReader:
         self._partition = partition
         self._start = start_offset
         self._end = end_offset
-        # Offsets are always read: they say which records are wanted, and that the file is in order.
+        # Offsets are always there: they say which records are wanted, and that the file is in order.
         self._columns = None if columns is None else sorted({*columns, "offset"})
         self._batch_rows = batch_rows
         self._encoded_keys = encoded_keys
@@ -108,14 +110,14 @@ class PartitionReader:
             InputError: See the module's docstring.
         """
         for file in self._files:
-            with self._opened(file) as (_, metadata):
+            with self._opened(file) as (_, metadata, _):
                 if HEADERS_COLUMN in metadata.schema.to_arrow_schema().names:
                     return True
         return False
 
     def _read_file(self, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
         with (
-            self._opened(file) as (source, metadata),
+            self._opened(file) as (source, metadata, is_sealed),
             pq.ParquetFile(
                 source,
                 metadata=metadata,
@@ -124,36 +126,34 @@ class PartitionReader:
                 pre_buffer=not self._storage.is_local,
             ) as parquet,
         ):
-            yield from self._read_parquet(parquet, file)
+            yield from self._read_parquet(parquet, file, is_sealed=is_sealed)
 
     @contextmanager
-    def _opened(self, file: ArchiveFile) -> Iterator[tuple[pa.NativeFile, pq.FileMetaData]]:
-        """A file and its checked footer; whatever cannot be read of it is told as an error of the input."""
+    def _opened(self, file: ArchiveFile) -> Iterator[tuple[pa.NativeFile, pq.FileMetaData, bool]]:
+        """A file, its footer, and whether that is sealed; whatever cannot be read is told as an error of the input."""
         try:
             with self._storage.open_input(file.path, size_bytes=file.size_bytes) as source:
                 if source.size() != file.size_bytes:
                     self._fail(f"has {source.size()} bytes instead of {file.size_bytes}", file)
-                metadata = read_footer(source)
+                metadata, is_sealed = read_sealed_footer(source)
                 self._check_metadata(metadata, file)
-                yield source, metadata
+                yield source, metadata, is_sealed
         except ObjectNotFoundError:
             self._fail("is missing", file)
         except (pa.ArrowException, OSError) as error:
             self._fail(f"cannot be read: {error}", file, cause=error)
 
-    def _read_parquet(self, parquet: pq.ParquetFile, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+    def _read_parquet(self, parquet: pq.ParquetFile, file: ArchiveFile, *, is_sealed: bool) -> Iterator[pa.RecordBatch]:
         groups = self._row_groups(parquet.metadata)
-        batches = parquet.iter_batches(self._batch_rows, row_groups=groups, columns=self._columns, use_threads=False)
         has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
         unread = sum(parquet.metadata.row_group(group).num_rows for group in groups)
         unread_values = values_in_footer(parquet.metadata, groups, self._columns)
         has_lists = unread_values > 0
         last_offset = file.first_offset - 1
-        for batch in batches:
+        for batch in self._checked(parquet, groups, file, is_sealed=is_sealed):
             unread -= batch.num_rows
             unread_values -= values_in(batch) if has_lists else 0
-            last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
-            self._check_times(batch, file)
+            last_offset = batch.column("offset")[-1].as_py()
             wanted = self._wanted(batch)
             if wanted.num_rows:
                 if not has_headers:
@@ -163,6 +163,34 @@ class PartitionReader:
         is_to_end = parquet.num_row_groups - 1 in groups
         if unread or unread_values or (is_to_end and last_offset != file.last_offset):
             self._fail(f"is damaged: of its pages something was left out up to offset {last_offset}", file)
+
+    def _checked(
+        self, parquet: pq.ParquetFile, groups: Sequence[int], file: ArchiveFile, *, is_sealed: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches whose offsets and timestamps are as they should be, by the footer if that can be believed."""
+        columns = self._columns or parquet.schema_arrow.names
+        others = [column for column in columns if column != "offset"]
+        next_offset = first_of_dense_offsets(parquet.metadata, groups) if is_sealed and groups and others else None
+        times = timestamp_bounds(parquet.metadata, groups) if is_sealed and groups else None
+        if times is not None:
+            self._check_times(*times, file)
+        if next_offset is not None:
+            columns = others
+        last_offset = file.first_offset - 1
+        for read in parquet.iter_batches(self._batch_rows, row_groups=groups, columns=columns, use_threads=False):
+            batch = read
+            if next_offset is None:
+                self._check_ascent(batch.column("offset"), last_offset, file)
+            else:
+                offsets = np.arange(next_offset, next_offset + len(read))
+                batch = read.append_column("offset", pa.array(offsets))
+                next_offset += len(read)
+            last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
+            if times is None and "timestamp" in batch.schema.names:
+                found = pc.min_max(batch.column("timestamp"))
+                first, last = (found[end].cast(TIMESTAMP, safe=False).value for end in ("min", "max"))
+                self._check_times(first, last, file)
+            yield batch
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the columns of `schema`, except that keys may be encoded."""
@@ -210,27 +238,31 @@ class PartitionReader:
             of_file = ", ".join(f"{field.name}: {field.type}" for field in found)
             self._fail(f"has other columns than the topic ({of_file} instead of {of_topic})", file)
 
-    def _check_offsets(self, column: pa.Array, last_offset: int, file: ArchiveFile) -> int:
-        """Checks that offsets ascend, from ``last_offset`` on and up to the file's own; returns the last one."""
+    def _check_ascent(self, column: pa.Array, last_offset: int, file: ArchiveFile) -> None:
+        """Checks that no offset is missing, and that they ascend."""
         if column.null_count:
             self._fail("has a record without an offset", file, offset=last_offset)
         offsets = column.to_numpy()
         ascend = offsets[1:] > offsets[:-1]
-        if offsets[0] <= last_offset or not ascend.all():
-            wrong = 0 if offsets[0] <= last_offset else int(np.argmin(ascend)) + 1
-            self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=int(offsets[wrong]))
-        if offsets[-1] > file.last_offset:
-            self._fail(f"has offsets after {file.last_offset}, its last one", file, offset=int(offsets[-1]))
-        return int(offsets[-1])
+        if not ascend.all():
+            wrong = int(offsets[int(np.argmin(ascend)) + 1])
+            self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=wrong)
 
-    def _check_times(self, batch: pa.RecordBatch, file: ArchiveFile) -> None:
-        """Checks that timestamps, where they are read, are within the bounds by which the file was chosen."""
+    def _check_offsets(self, column: pa.Array, last_offset: int, file: ArchiveFile) -> int:
+        """Checks that offsets, which ascend, are after ``last_offset`` and up to the file's own; gives the last one."""
+        first, last = (int(column[at].as_py()) for at in (0, -1))
+        if first <= last_offset:
+            self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=first)
+        if last > file.last_offset:
+            self._fail(f"has offsets after {file.last_offset}, its last one", file, offset=last)
+        return last
+
+    def _check_times(self, first: int | None, last: int | None, file: ArchiveFile) -> None:
+        """Checks that timestamps, of which these (ms) are the first and the last, are within the bounds of the file."""
         least, most = file.min_timestamp_ms, file.max_timestamp_ms
-        if "timestamp" not in batch.schema.names or least is None or most is None:
+        if least is None or most is None or first is None or last is None:
             return
-        found = pc.min_max(batch.column("timestamp"))
-        first, last = (found[end].cast(TIMESTAMP, safe=False).value for end in ("min", "max"))
-        if first is not None and not least <= first <= last <= most:
+        if not least <= first <= last <= most:
             self._fail(f"has timestamps from {first} to {last} ms, which the Delta log has as {least} to {most}", file)
 
     def _fail(

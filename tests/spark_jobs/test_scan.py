@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs import scan as scan_module
 from spark_jobs.checks import Check
 from spark_jobs.frames import flat_schema, open_staged, read_flat
 from spark_jobs.scan import Kind, Scan, repeated_hashes
@@ -45,11 +46,14 @@ def check(name: str, /, **kwargs: Any) -> Check:
 PLACES = check(UNIQUE, column_list=["partition", "offset"])
 
 
-def staged(folder: Path, rows: Sequence[Any], **limits: int) -> tuple[Storage, list[ArchiveFile]]:
-    """The values of one partition, in files of 8 records and row groups of 4 unless ``limits`` says otherwise."""
+def staged(folder: Path, rows: Sequence[Any], step: int = 1, **limits: int) -> tuple[Storage, list[ArchiveFile]]:
+    """The values of one partition, in files of 8 records and row groups of 4 unless ``limits`` says otherwise.
+
+    ``step``: from one offset to the next.
+    """
     warehouse = Storage(str(folder))
     table = pa.table({
-        "offset": pa.array(range(len(rows)), pa.int64()),
+        "offset": pa.array(range(0, step * len(rows), step), pa.int64()),
         "key": pa.array([f"k{n}" for n in range(len(rows))]),
         "value": pa.array(rows, VALUE),
         "timestamp": pa.array([0] * len(rows), pa.timestamp("ms", "UTC")),
@@ -125,6 +129,16 @@ def test_offsets_ascend_and_need_no_hashes(tmp_path: Path) -> None:
     warehouse, files = staged(tmp_path, ROWS)
     assert list(scan(warehouse, PLACES)(files)) == []
     assert list(scan(warehouse, check(UNIQUE, column_list=["key", "value__n", "partition"]))(files)) == []
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_offsets_without_holes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    read: list[int] = []
+    flat_row_group = scan_module.flat_row_group
+    monkeypatch.setattr(scan_module, "flat_row_group", lambda *args: read.append(1) or flat_row_group(*args))
+    warehouse, files = staged(tmp_path, ROWS, step)
+    assert list(scan(warehouse, PLACES)(files)) == []
+    assert len(read) == (0 if step == 1 else 5)
 
 
 @pytest.mark.parametrize("at", [4, 5, FIRST_OF_FILE])

@@ -20,8 +20,8 @@ from tests.topics.data import SCHEMA, topic_records
 SMALL = FileLimits(row_group_rows=8, file_rows=24)
 
 
-def write(storage, records, attempt="a"):
-    with PartitionWriter(storage, SCHEMA, 0, attempt=attempt, limits=SMALL) as writer:
+def write(storage, records, attempt="a", limits=SMALL):
+    with PartitionWriter(storage, SCHEMA, 0, attempt=attempt, limits=limits) as writer:
         writer.write(records)
     return list(writer.close())
 
@@ -35,7 +35,18 @@ offsets_with_holes = st.lists(st.integers(0, 3), min_size=1, max_size=80).map(
 )
 
 
-@given(offsets_with_holes, st.integers(0, 330), st.none() | st.integers(0, 330), st.integers(1, 100), st.randoms())
+offsets_without_holes = st.tuples(st.integers(0, 90), st.integers(1, 80)).map(
+    lambda ends: list(range(sum(ends)))[ends[0] :]
+)
+
+
+@given(
+    offsets_with_holes | offsets_without_holes,
+    st.integers(0, 330),
+    st.none() | st.integers(0, 330),
+    st.integers(1, 100),
+    st.randoms(),
+)
 def test_any_range_in_any_batches(offsets, start, end, batch_rows, random):
     storage = Storage("memory://")
     records = topic_records(offsets)
@@ -164,6 +175,23 @@ def test_categories_of_another_writer_are_plain_strings(indices, encoded_keys):
     assert batch.column("value").equals(names)
     if not encoded_keys:
         assert some.read_all().schema == schema
+
+
+@pytest.mark.parametrize("offsets", [range(5, 45), [*range(5, 44), 46]])
+def test_offsets_without_holes_are_not_read(offsets):
+    storage, records = Storage("memory://"), topic_records(offsets)
+    (file,) = write(storage, records, limits=FileLimits(row_group_rows=16))
+    with storage.open_input(file.path) as source:
+        data = bytearray(source.read())
+    column = pq.read_metadata(pa.BufferReader(bytes(data))).row_group(1).column(0)
+    assert column.path_in_schema == "offset"
+    data[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    storage.put(file.path, bytes(data))
+    if offsets[-1] == 46:
+        with pytest.raises(InputError, match="cannot be read"):
+            reader(storage, [file]).read_all()
+    else:
+        assert reader(storage, [file]).read_all().equals(records)
 
 
 @pytest.mark.parametrize("offsets", [[1, 3, 2], [1, 1, 2], [2, 1]])
