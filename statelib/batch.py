@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import filtered, taken
+from statelib.kernels.gather import compress
 from statelib.key_column import KeyColumn, concat_keys
 
 if TYPE_CHECKING:
@@ -40,10 +41,6 @@ class Windows:
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-
-    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Windows:
-        """The windows at some indices, or where ``rows`` is true."""
-        return Windows(self.start[rows], self.end[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +119,26 @@ class Batch:
     def take(self, indices: NDArray[np.int64]) -> Batch:
         """The records at ``indices``, in that order."""
         chosen = pa.array(indices)
-        return self._chosen(indices, self.keys.take(chosen), lambda array: taken(array, chosen))
+        return self._chosen(
+            indices, self.keys.take(chosen), lambda numbers: numbers[indices], lambda array: taken(array, chosen)
+        )
 
     def _chosen(
         self,
         rows: NDArray[np.int64] | NDArray[np.bool_],
         keys: KeyColumn,
+        of_numbers: Callable[[NDArray[np.int64]], NDArray[np.int64]],
         of_array: Callable[[pa.Array], pa.Array],
     ) -> Batch:
+        windows = self.windows
         return replace(
             self,
             keys=keys,
-            key_code=None if self.key_code is None else self.key_code[rows],
+            key_code=None if self.key_code is None else of_numbers(self.key_code),
             value=of_array(self.value),
-            timestamp=self.timestamp[rows],
-            sequence=self.sequence[rows],
-            windows=None if self.windows is None else self.windows.take(rows),
+            timestamp=of_numbers(self.timestamp),
+            sequence=of_numbers(self.sequence),
+            windows=None if windows is None else Windows(of_numbers(windows.start), of_numbers(windows.end)),
             prior=None if self.prior is None else of_array(self.prior),
             headers=None if self.headers is None else of_array(self.headers),
             is_latest=None if self.is_latest is None else self.is_latest[rows],
@@ -156,7 +157,12 @@ class Batch:
         if keep.all():
             return self
         kept = pa.array(keep)
-        return self._chosen(keep, self.keys.filter(kept), lambda array: filtered(array, kept))
+        return self._chosen(
+            keep,
+            self.keys.filter(kept),
+            lambda numbers: compress(numbers, keep),
+            lambda array: filtered(array, kept),
+        )
 
     def as_record_batch(self, *, with_key: bool = True) -> pa.RecordBatch:
         """What a mapper sees: ``key``, ``value``, ``timestamp`` (int64 ms), if there window bounds and headers.
