@@ -258,27 +258,6 @@ class WindowSlots:
                 self._make_room(self._known + int(accepted[row]))
         return rows, slots
 
-    def look_up(self, key_code: NDArray[np.int64], windows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64: the slot of each key code and window (int64), `EMPTY` where it has none; none is made.
-
-        For many at a time: a grid need not have all slots, so a table is made of those that may be asked for.
-        """
-        slots = np.full(len(key_code), EMPTY)
-        asked = np.flatnonzero(key_code >= 0)
-        if len(asked) == 0:
-            return slots
-        first, last = windows[asked].min(), windows[asked].max()
-        there = np.flatnonzero((self.window >= first) & (self.window <= last))
-        table = WindowSlots()
-        table._find_each(self.key_code[there], self.window[there])
-        found = table._find_each(key_code[asked], windows[asked])
-        known = found < len(there)
-        slots[asked[known]] = there[found[known]]
-        return slots
-
-    def _find_each(self, key_code: NDArray[np.int64], windows: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.find(key_code, windows, np.ones(len(key_code), dtype=np.int64), len(key_code))[1]
-
     def first_updates(self, first: int) -> NDArray[np.int64]:
         """int64: for each slot from ``first`` on, all made by the last `find`, which of the updates it was made for."""
         return self._first[first : self._known]

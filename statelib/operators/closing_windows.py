@@ -19,7 +19,6 @@ from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.key_ranks import AllKeys
 from statelib.kernels.occupancy import follow
 from statelib.kernels.suppression_layout import FIGURES, NOT_STORED, buffer_keys
-from statelib.kernels.window_slots import EMPTY
 from statelib.operators.departures import Departures, in_departure_order
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for, serialized
@@ -72,7 +71,7 @@ class ClosingWindows:
         """The end of the next window to leave, ms; None if none waits."""
         waiting = self._windows.ending(self._horizon_ms, None)
         times = [int(self._windows.end(waiting).min())] if len(waiting) else []
-        found = (rows.time[:1].tolist() for rows, _ in self._in_store_alone(self._horizon_ms, None))
+        found = (rows.time[:1].tolist() for rows, _ in self._in_store_alone(self._horizon_ms, None, waiting))
         return min(times + next(found, []), default=None)
 
     def memory_bytes(self) -> int:
@@ -131,18 +130,18 @@ class ClosingWindows:
         return is_new, np.where(is_new, whole, passage.bytes_after - passage.bytes_before)
 
     def _is_stored(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool: whether the store has the windows of ``slots``, each of which is there once."""
-        is_stored = np.zeros(len(self._windows), dtype=np.bool_)
-        asked = slots[self._windows.end(slots) <= self._newest_stored]
-        for rows in self._store.load(self._raw_keys(asked), self._windows.end(asked)):
-            is_stored[self._find(rows)] = True
-        return is_stored[slots]
+        """bool: whether the store has the windows of ``slots``."""
+        end = self._windows.end(slots)
+        is_stored = end <= self._newest_stored
+        asked = slots[is_stored]
+        is_stored[is_stored] = self._store.holds(self._raw_keys(asked), end[is_stored])
+        return is_stored
 
     def _take_out(self, after_ms: int, until_ms: int | None) -> tuple[Departures, NDArray[np.int64]]:
         """The windows that end after ``after_ms`` and until ``until_ms``, and what each counts, in bytes."""
         windows = self._windows
         slots = windows.ending(after_ms, until_ms) if until_ms is None or until_ms > after_ms else np.empty(0, np.int64)
-        past = list(self._in_store_alone(after_ms, until_ms))
+        past = list(self._in_store_alone(after_ms, until_ms, slots))
         stored = [rows for rows, _ in past]
         start = np.concatenate([windows.start(slots), *(rows.start for rows in stored)])
         codes = windows.key_code(slots)
@@ -185,20 +184,22 @@ class ClosingWindows:
             self._store.header.check(schema)
             self._schema = schema
 
-    def _in_store_alone(self, after_ms: int, until_ms: int | None) -> Iterable[tuple[BufferedRows, pa.RecordBatch]]:
-        """The stored windows that end after ``after_ms`` and until ``until_ms``, with rows; not those in memory."""
+    def _in_store_alone(
+        self, after_ms: int, until_ms: int | None, slots: NDArray[np.int64]
+    ) -> Iterable[tuple[BufferedRows, pa.RecordBatch]]:
+        """The stored windows that end after ``after_ms`` and until ``until_ms``, with rows.
+
+        ``slots``: those of all such windows in memory, which are left out.
+        """
         newest = self._newest_stored if until_ms is None else min(until_ms, self._newest_stored)
         if self._schema is None or newest <= after_ms:
             return
+        not_in_memory = self._windows.others_than(slots)
         for some in self._store.due(after_ms, until_ms):
-            rows = some.filter(self._find(some) == EMPTY)
+            rows = some.filter(not_in_memory(self._context.keys.find(some.key), some.start))
             if len(rows):
                 columns = serde_for(pa.struct(list(self._schema))).deserialize(rows.row)
                 yield replace(rows, row=pa.nulls(len(rows))), pa.RecordBatch.from_struct_array(columns)
-
-    def _find(self, rows: BufferedRows) -> NDArray[np.int64]:
-        """int64, the slots of stored windows, `EMPTY` for one that is not in memory."""
-        return self._windows.find(self._context.keys.find(rows.key), rows.start)
 
     def flush(self, write: WriteBatch) -> None:
         """Writes the windows that wait in memory, which is the last moment to do so: see `CondensingOperator`."""

@@ -14,6 +14,8 @@ from statelib.operators.accumulators import grown, shrunk
 from statelib.operators.latest_headers import LatestHeaders
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
@@ -158,9 +160,26 @@ class WindowsInMemory:
         """The number of the last window that starts at ``start_ms`` or before."""
         return (start_ms - self._windows.origin_ms) // self._windows.advance_ms
 
-    def find(self, key_code: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64: the slots of windows, given their keys' codes and starts (int64, ms); -1: it is not in memory."""
-        return self.slots.look_up(key_code, (start - self._windows.origin_ms) // self._windows.advance_ms)
+    def others_than(
+        self, slots: NDArray[np.int64]
+    ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
+        """A function that tells which windows are none of ``slots``, given their keys' codes and starts (int64, ms).
+
+        Each window may be asked for once. A key that has no code is negative.
+        """
+        known = WindowSlots()
+        ones = np.ones(len(slots), dtype=np.int64)
+        known.find(self.key_code(slots), self.slots.window[slots], ones, len(slots))
+
+        def others(key_code: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.bool_]:
+            has_code = key_code >= 0
+            windows = (start - self._windows.origin_ms) // self._windows.advance_ms
+            rows, found = known.find(key_code, windows, has_code.astype(np.int64), int(has_code.sum()))
+            is_other = np.ones(len(key_code), dtype=np.bool_)
+            is_other[rows] = found >= len(slots)
+            return is_other
+
+        return others
 
     def memory_bytes(self) -> int:
         """What is kept by slot, aggregates and all."""

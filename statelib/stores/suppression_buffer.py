@@ -150,12 +150,21 @@ class SuppressionBufferStore:
             raw_keys: Each once.
             time: int64, ms, the buffer time of each, where that is of the key.
         """
+        for keys, values in self._looked_up(raw_keys, time):
+            found = [(key, value) for key, value in zip(keys.to_pylist(), values, strict=True) if value is not None]
+            yield self._decoded([key for key, _ in found], [value for _, value in found])
+
+    def holds(self, raw_keys: Column, time: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """bool: whether something waits under each of these buffer keys; arguments as of `load`."""
+        found = [value is not None for _, values in self._looked_up(raw_keys, time) for value in values]
+        return np.array(found, dtype=np.bool_)
+
+    def _looked_up(self, raw_keys: Column, time: NDArray[np.int64]) -> Iterator[tuple[Column, Sequence[bytes | None]]]:
+        """Keys of the family that has the rows and, if they are there, the values; some at a time."""
         family, keys = (self._by_time, encode_time_keys(time, raw_keys)) if self.is_by_time else (self._rows, raw_keys)
         for first in range(0, len(keys), _READ_AT_ONCE):
             some = keys.slice(first, _READ_AT_ONCE)
-            pairs = zip(some.to_pylist(), look_up(self._backend, family, some), strict=True)
-            found = [(key, value) for key, value in pairs if value is not None]
-            yield self._decoded([key for key, _ in found], [value for _, value in found])
+            yield some, look_up(self._backend, family, some)
 
     def _decoded(self, raw_keys: Sequence[bytes], raw_values: Sequence[bytes]) -> BufferedRows:
         return decode(raw_keys, raw_values, self._suffix_words, self._name, by_time=self.is_by_time)
