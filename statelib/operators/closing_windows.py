@@ -124,17 +124,21 @@ class ClosingWindows:
         """Of the growing updates: whether each makes one window more wait, and by how many bytes the buffer grows."""
         slots, is_new = passage.slots, passage.is_new.copy()
         back = np.flatnonzero(passage.returns)
-        if len(back):  # a window may be older than the buffer: the buffer began when the aggregation had it already
+        if len(back):
             is_new[back] = ~self._is_stored(slots[back])
         whole = passage.bytes_after + self._key_bytes(self._windows.key_code(slots))
         return is_new, np.where(is_new, whole, passage.bytes_after - passage.bytes_before)
 
     def _is_stored(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool: whether the store has the windows of ``slots``."""
-        end = self._windows.end(slots)
+        """bool: whether the store has the windows of ``slots``, which the aggregation's store has.
+
+        It has those of this run. Others may be older than the buffer: it began when the aggregation had them already.
+        """
+        start = self._windows.start(slots)
+        end = self._windows.end_of(start)
         is_stored = end <= self._newest_stored
-        asked = slots[is_stored]
-        is_stored[is_stored] = self._store.holds(self._raw_keys(asked), end[is_stored])
+        older = np.flatnonzero(is_stored & (start <= self._windows.newest_start))
+        is_stored[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
         return is_stored
 
     def _take_out(self, after_ms: int, until_ms: int | None) -> tuple[Departures, NDArray[np.int64]]:
