@@ -9,7 +9,7 @@ gets all that waits in memory. Neither what leaves nor the store differs from th
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,11 @@ from statelib.arrow_buffers import taken_rows
 from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.key_ranks import AllKeys
 from statelib.kernels.occupancy import follow
-from statelib.kernels.suppression_layout import FIGURES, NOT_STORED, buffer_keys
+from statelib.kernels.suppression_layout import FIGURES, NOT_STORED
 from statelib.operators.departures import Departures, in_departure_order
 from statelib.operators.sizes import serialized_bytes
 from statelib.serdes import serde_for, serialized
+from statelib.stores.byte_columns import joined, spans_of_rows
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRows
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
 
 START_BYTES = 8
 """Of a window's start, behind the bytes of its key."""
@@ -239,8 +241,7 @@ class ClosingWindows:
             row=serialized(rows.to_struct_array()),
         )
 
-    def _raw_keys(self, slots: NDArray[np.int64]) -> Any:
+    def _raw_keys(self, slots: NDArray[np.int64]) -> Column:
         """The buffer keys of windows."""
-        windows = self._windows
-        keys = self._context.keys.take(windows.key_code(slots))
-        return buffer_keys(keys, windows.start(slots), windows.end(slots), suffix_words=1)
+        keys = self._context.keys.spans(self._windows.key_code(slots))
+        return joined(keys, spans_of_rows(self._windows.start(slots).astype(">i8")))
