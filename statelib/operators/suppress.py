@@ -14,7 +14,8 @@ come, the oldest first: in order of (buffer time, serialised key), as in Kafka's
 Stream time is the operator's own: the largest timestamp of the records that reach it. While the buffer holds more than
 its bounds allow, the oldest leave early (``emit_early_when_full``), or the run fails (``shut_down_when_full``), or
 those that have gone longest without an update wait on disk (``spill_to_disk_when_full``), which nobody below can tell
-from a buffer without bounds: see `statelib.operators.time_ordered_buffer`.
+from a buffer without bounds: see `statelib.operators.time_ordered_buffer`. Windows that wait for their final result may
+be left where their aggregation has them: see `statelib.operators.closing_windows`.
 
 What leaves has the sequence of the record that made it leave. Its ``prior`` is the value known downstream, the one
 before the key was buffered; the shipped library (``semantics="kafka-4.3"``) gives the one before the last update.

@@ -106,7 +106,7 @@ class WindowsInMemory:
     def touch_waiting(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], batch: Batch, stream_time: NDArray[np.int64]
     ) -> None:
-        """As `touch`, of windows that wait for their close: also keeps what `updated` and `row` are asked for.
+        """As `touch`, of windows that wait for their close: also keeps what `updated` and `rows` give.
 
         ``stream_time``: int64, at each record of the batch, ms.
         """
