@@ -1,4 +1,4 @@
-"""How full a suppression buffer was while updates came of which only the last ones are at hand (`Passage`)."""
+"""How full a suppression buffer was while updates came of which only a `Passage` is at hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def follow(
     size: int,
     stream_time: NDArray[np.int64],
     rows: NDArray[np.int64],
-    first: NDArray[np.int64],
+    growing: NDArray[np.int64],
     is_new: NDArray[np.bool_],
     more_bytes: NDArray[np.int64],
     due: NDArray[np.int64],
@@ -44,7 +44,7 @@ def follow(
     trigger: NDArray[np.int64],
     figures: Any,
 ) -> None:
-    """How full the buffer was after each update: what the first one of each window adds stays until it is due.
+    """How full the buffer was after each update: what growing ones add to a window stays until it is due.
 
     Between two updates at which windows leave, the buffer only grows: a window never gets smaller.
 
@@ -53,9 +53,9 @@ def follow(
         size: Their bytes.
         stream_time: int64, by record, ms; ascending.
         rows: int64, by update, of which there is at least one: the record that made it; ascending.
-        first: int64, by window: its first update.
-        is_new: bool, by window: whether that one buffers a key that was not there.
-        more_bytes: int64, by window: how much larger it makes the buffer.
+        growing: int64: the updates that may grow something.
+        is_new: bool, by these: whether it buffers a key that was not there.
+        more_bytes: int64, by these: how much larger it makes the buffer.
         due: int64, by key that leaves, ascending: the stream time at which it does, ms; reached by the last record.
         due_bytes: int64, by key that leaves: its size.
         leaving: Room for one more than the keys that leave, int64: gets the updates that make any leave.
@@ -76,12 +76,12 @@ def follow(
         trigger[key] = leaving[leavings - 1]
     state = figures[0]
     state.sum_records, state.sum_bytes = records * updates, size * updates
-    for window in range(len(first)):
-        stretch = _first_from(leaving, leavings, first[window])
-        new_records[stretch] += is_new[window]
-        new_bytes[stretch] += more_bytes[window]
-        state.sum_records += is_new[window] * (updates - first[window])
-        state.sum_bytes += more_bytes[window] * (updates - first[window])
+    for n in range(len(growing)):
+        stretch = _first_from(leaving, leavings, growing[n])
+        new_records[stretch] += is_new[n]
+        new_bytes[stretch] += more_bytes[n]
+        state.sum_records += is_new[n] * (updates - growing[n])
+        state.sum_bytes += more_bytes[n] * (updates - growing[n])
     gone = i64(0)
     for stretch in range(leavings + 1):
         records += new_records[stretch]
