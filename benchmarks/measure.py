@@ -1,7 +1,8 @@
 """What a command and all its descendants cost: wall-clock and CPU seconds, peak memory. Linux only.
 
 Descendants are sampled from ``/proc``. Resource usage of waited-for children would be exact, but lacks Spark's Python
-workers: their daemon ignores SIGCHLD, and whom nobody waits for is not added up.
+workers: their daemon ignores SIGCHLD, and whom nobody waits for is not added up. Those that this process waits for are
+looked at once more when they have ended.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +34,8 @@ class Cost:
 
     Attributes:
         wall_seconds: From its start to its end.
-        cpu_seconds: User and system time; of each process at most a twentieth of a second is missed.
+        cpu_seconds: User and system time; of a process that ends while its parent lives, what it took since the last
+            sample is missed: a twentieth of a second, or more where the samples come late.
         peak_memory_bytes: The largest sum of their proportional set sizes that was sampled, five times a second: a page
             that several processes share is counted once.
     """
@@ -54,9 +57,11 @@ def measure(command: Sequence[str], *, environment: dict[str, str], log: Path) -
     with log.open("wb") as said:
         process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
     with _Descendants(os.getpid()) as descendants:
-        code = process.wait()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         wall = time.perf_counter() - started
-        _wait_for_orphans()
+        descendants.look()
+        code = process.wait()
+        _wait_for_orphans(descendants)
     if code:
         error = subprocess.CalledProcessError(code, command)
         error.add_note("\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]))
@@ -64,37 +69,43 @@ def measure(command: Sequence[str], *, environment: dict[str, str], log: Path) -
     return Cost(wall, descendants.cpu_seconds, descendants.peak_bytes)
 
 
-def _wait_for_orphans() -> None:
+def _wait_for_orphans(descendants: _Descendants) -> None:
     while True:
         try:
-            os.wait()
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         except ChildProcessError:
             return
+        descendants.look()
+        if ended is not None:
+            os.waitpid(ended.si_pid, 0)
 
 
 class _Descendants(Sampling):
     """Samples the descendants of a process."""
 
     def __init__(self, root: int) -> None:
-        super().__init__(self._look, _SAMPLE_SECONDS)
+        super().__init__(self.look, _SAMPLE_SECONDS)
         self.peak_bytes = 0
-        self._samples = 0
+        self._looks = 0
         self._ticks: dict[tuple[int, str], int] = {}
         self._root = root
+        self._one_at_a_time = threading.Lock()
 
     @property
     def cpu_seconds(self) -> float:
         """Of all descendants that were ever seen."""
         return sum(self._ticks.values()) / _TICKS
 
-    def _look(self) -> None:
-        pids = []
-        for pid, stat in _descendants(self._root):
-            pids.append(pid)
-            self._ticks[pid, stat[19]] = int(stat[11]) + int(stat[12])  # by start time: a pid may be used again
-        if self._samples % _SAMPLES_OF_TIME_PER_MEMORY == 0:
-            self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, pids)))
-        self._samples += 1
+    def look(self) -> None:
+        """Takes down the time of all that there are, and now and then their memory. For any thread."""
+        with self._one_at_a_time:  # so that no older time comes after a newer one
+            pids = []
+            for pid, stat in _descendants(self._root):
+                pids.append(pid)
+                self._ticks[pid, stat[19]] = int(stat[11]) + int(stat[12])  # by start time: a pid may be used again
+            if self._looks % _SAMPLES_OF_TIME_PER_MEMORY == 0:
+                self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, pids)))
+            self._looks += 1
 
 
 def _descendants(root: int) -> Iterator[tuple[int, list[str]]]:
