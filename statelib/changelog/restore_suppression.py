@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
-from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
 from statelib.serdes import serde_for, serialized
@@ -68,13 +67,7 @@ class RestoringSuppression:
             counted_bytes=self._counted(staying, buffered),
             row=serialized(self._rows(buffered).to_struct_array()),
         )
-        changes = BufferChanges(
-            rows.time,
-            np.full(len(stays), NOT_STORED),
-            lambda some: staying.take(pa.array(some)),
-            rows.take,
-        )
-        self._store.store(changes, self._schema, write)
+        self._store.store(BufferChanges.of(staying, rows), self._schema, write)
         self._records += len(stays)
         self._bytes += int(rows.counted_bytes.sum())
 

@@ -64,23 +64,14 @@ def latest_timestamp(
             out[update] = latest
 
 
-@compiled(nothing(*[Int64s] * 4, Int64sOut, Int64sOut))
+@compiled(nothing(Int64s, Int64s, Int64s, Int64sOut))
 def touch(
-    rows: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    timestamp: NDArray[np.int64],
-    stream_time: NDArray[np.int64],
-    latest: NDArray[np.int64],
-    updated: NDArray[np.int64],
+    rows: NDArray[np.int64], slots: NDArray[np.int64], timestamp: NDArray[np.int64], latest: NDArray[np.int64]
 ) -> None:
-    """As `latest_timestamp` (in ``latest``), where nothing is removed and nobody asks for it after each update.
-
-    And in ``updated`` the stream time (by record, ascending) at each window's last update.
-    """
+    """As `latest_timestamp` (in ``latest``), where nothing is removed and nobody asks for it after each update."""
     for update in range(len(rows)):
-        slot, row = slots[update], rows[update]
-        latest[slot] = max(latest[slot], timestamp[row])
-        updated[slot] = stream_time[row]
+        slot = slots[update]
+        latest[slot] = max(latest[slot], timestamp[rows[update]])
 
 
 @compiled(nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, Int64sOut))

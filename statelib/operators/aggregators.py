@@ -186,6 +186,10 @@ class ColumnarAggregator:
         """See `Aggregator`."""
         return shown(self._functions, [part.get(slots) for part in self._flat])
 
+    def results_of(self, rows: pa.StructArray) -> pa.Array:
+        """The results that stored rows stand for; after the first batch, or with results of another run's types."""
+        return shown(self._functions, rows.flatten())
+
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
         return shown(self._functions, [pa.array([part.initial], part.type) for part in self._flat])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords
     from statelib.operators.windows_in_memory import WindowsInMemory
+    from statelib.operators.windows_in_store import WindowsInStore
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec
@@ -136,7 +137,7 @@ class HoldingOperator(Operator, Protocol):
 
 @runtime_checkable
 class SpillingOperator(Operator, Protocol):
-    """An operator that can put aside what outgrows memory without writing it to its store before the next flush."""
+    """An operator that can forget what outgrows memory without writing it to its store before the next flush."""
 
     def spill(self, file: Path, write: WriteBatch) -> None:
         """Forgets the working set.
@@ -154,14 +155,14 @@ class SpillingOperator(Operator, Protocol):
 class CondensingOperator(Operator, Protocol):
     """An operator on windows that need not forward updates to a reader that wants final results alone."""
 
-    def condense(self) -> WindowsInMemory | None:
+    def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:
         """Has it forward, from now on, no updates but their `Passage`; called before the first batch.
 
         Its only reader is a `FinalResultsReader`.
 
         Returns:
-            Where the reader finds the windows and their results, until this operator is flushed. None: it cannot, and
-            forwards its updates.
+            Where the reader finds the windows and their results: until this operator is flushed in memory, then in its
+            store. None: it cannot, and forwards its updates.
         """
 
 
@@ -173,7 +174,7 @@ class FinalResultsReader(Operator, Protocol):
     def takes_condensed(self) -> bool:
         """Whether it does."""
 
-    def leave_in(self, windows: WindowsInMemory) -> None:
+    def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
         """Has it take the results from there."""
 
 

@@ -1,42 +1,54 @@
 """The windows that suppress holds back where an aggregation has them (`WindowsInMemory`): nothing is held twice.
 
-Between two flushes a window waits in the aggregation's memory if it took a record, else in the store; what memory has
-is true. A batch brings no updates, only a `Passage`. The windows whose time has come leave then: those in memory with
-the results that the aggregation has for them, and past memory those that are in the store alone. At a flush the store
-gets all that waits in memory. Neither what leaves nor the store differs from those of a `TimeOrderedBuffer`.
+A window waits in the aggregation's memory if it took a record since the last flush, else on disk; what memory has is
+true. A batch brings no updates, only a `Passage`. The windows whose time has come leave then: those in memory with the
+results that the aggregation has for them, and past memory those that are on disk alone.
+
+On disk there are two stores. Where memory is short, the aggregation writes what it has to its own, and the windows of
+this run are read there; the store of what waits gets them at the end, with all that waits in memory. It has those of
+earlier runs, which may be others than the aggregation's. Neither what leaves nor the store differs in the end from
+those of a `TimeOrderedBuffer`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import taken_rows
+from statelib.arrow_buffers import spans_of, taken_rows
 from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.key_ranks import AllKeys
 from statelib.kernels.occupancy import follow
-from statelib.kernels.suppression_layout import FIGURES, NOT_STORED
+from statelib.kernels.suppression_layout import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.departures import Departures, in_departure_order
 from statelib.operators.sizes import serialized_bytes
+from statelib.operators.windows_in_store import WindowResults
 from statelib.serdes import serde_for, serialized
 from statelib.stores.byte_columns import joined, spans_of_rows
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from numpy.typing import NDArray
 
     from statelib.batch import Passage
     from statelib.operators.base import OperatorContext
     from statelib.operators.windows_in_memory import WindowsInMemory
+    from statelib.operators.windows_in_store import Choice, WindowsInStore
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
+    Waiting: TypeAlias = tuple[WindowResults, NDArray[np.int64]]
+    """Windows, and what each counts in the buffer, in bytes."""
+
+_COPIED_AT_ONCE = 1 << 17
 START_BYTES = 8
 """Of a window's start, behind the bytes of its key."""
 
@@ -47,16 +59,22 @@ class ClosingWindows:
     Args:
         context: The operator's.
         name: Of the store, which is in order of time.
-        windows: Those of the aggregation.
+        windows: Those of the aggregation, in its memory.
+        in_store: And in its store.
         wait_ms: How long after its end, in stream time, a window closes.
     """
 
-    def __init__(self, context: OperatorContext, name: str, windows: WindowsInMemory, *, wait_ms: int) -> None:
+    def __init__(
+        self, context: OperatorContext, name: str, windows: WindowsInMemory, in_store: WindowsInStore, *, wait_ms: int
+    ) -> None:
         self._context = context
         self._windows = windows
+        self._in_store = in_store
         self._wait_ms = wait_ms
         self._store = SuppressionBufferStore(context.backend, name, suffix_words=1, time_is_of_key=True)
         self._newest_stored = self._store.newest_time()
+        self._own_until_ms = windows.newest_start
+        """Windows that start later are, past memory, in the aggregation's store alone."""
         self.records, self.size = self._store.totals()
         self._stream_time = context.clock()
         self._schema = self._store.header.schema
@@ -73,8 +91,9 @@ class ClosingWindows:
         """The end of the next window to leave, ms; None if none waits."""
         waiting = self._windows.ending(self._horizon_ms, None)
         times = [int(self._windows.end(waiting).min())] if len(waiting) else []
-        found = (rows.time[:1].tolist() for rows, _ in self._in_store_alone(self._horizon_ms, None, waiting))
-        return min(times + next(found, []), default=None)
+        found = (some.start[:1] for some, _ in self._past_memory(self._horizon_ms, None, waiting))
+        times += next((self._windows.end_of(start).tolist() for start in found), [])
+        return min(times, default=None)
 
     def memory_bytes(self) -> int:
         """What the next batch may take past memory, as much as the last: as columns of the store, and in order."""
@@ -127,61 +146,57 @@ class ClosingWindows:
         slots, is_new = passage.slots, passage.is_new.copy()
         back = np.flatnonzero(passage.returns)
         if len(back):
-            is_new[back] = ~self._is_stored(slots[back])
-        whole = passage.bytes_after + self._key_bytes(self._windows.key_code(slots))
+            is_new[back] = ~self._have_waited(slots[back])
+        whole = passage.bytes_after + self._key_bytes(self._windows.key_code(slots)) + START_BYTES
         return is_new, np.where(is_new, whole, passage.bytes_after - passage.bytes_before)
 
-    def _is_stored(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool: whether the store has the windows of ``slots``, which the aggregation's store has.
+    def _have_waited(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """bool: whether the windows of ``slots``, which the aggregation's store has, have been waiting.
 
-        It has those of this run. Others may be older than the buffer: it began when the aggregation had them already.
+        Those of this run have. Others may be older than the buffer: it began when the aggregation had them already.
         """
         start = self._windows.start(slots)
         end = self._windows.end_of(start)
-        is_stored = end <= self._newest_stored
-        older = np.flatnonzero(is_stored & (start <= self._windows.newest_start))
-        is_stored[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
-        return is_stored
+        waits = start > self._windows.newest_start
+        older = np.flatnonzero(~waits & (end <= self._newest_stored))
+        waits[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
+        return waits
 
     def _take_out(self, after_ms: int, until_ms: int | None) -> tuple[Departures, NDArray[np.int64]]:
         """The windows that end after ``after_ms`` and until ``until_ms``, and what each counts, in bytes."""
         windows = self._windows
         slots = windows.ending(after_ms, until_ms) if until_ms is None or until_ms > after_ms else np.empty(0, np.int64)
-        past = list(self._in_store_alone(after_ms, until_ms, slots))
-        stored = [rows for rows, _ in past]
-        start = np.concatenate([windows.start(slots), *(rows.start for rows in stored)])
+        past = list(self._past_memory(after_ms, until_ms, slots))
+        stored = [some for some, _ in past]
+        start = np.concatenate([windows.start(slots), *(some.start for some in stored)])
         codes = windows.key_code(slots)
         order, keys, ordered_codes = in_departure_order(
-            codes, [rows.key for rows in stored], start, windows.end_of(start), self._all_keys
+            codes, [some.key for some in stored], start, windows.end_of(start), self._all_keys
         )
         if past:
             rows = self._rows(slots)
-            counted = np.concatenate([self._counted_bytes(codes, rows), *(some.counted_bytes for some in stored)])
-            counted = counted[order]
-            rows = taken_rows(pa.concat_batches([rows, *(columns for _, columns in past)]), order)
+            sizes = np.concatenate([counted(self._key_bytes(codes), rows), *(size for _, size in past)])[order]
+            rows = taken_rows(pa.concat_batches([rows, *(some.rows for some in stored)]), order)
             self._past_bytes = sum(some.nbytes for pair in past for some in pair)
         else:
             rows = self._rows(slots[order])
-            counted = self._counted_bytes(codes[order] if ordered_codes is None else ordered_codes, rows)
+            sizes = counted(self._key_bytes(codes[order] if ordered_codes is None else ordered_codes), rows)
         start = start[order]
         end = windows.end_of(start)
-        return Departures(keys, ordered_codes, start, end, end, None, np.zeros(len(order), np.int64), rows), counted
+        return Departures(keys, ordered_codes, start, end, end, None, np.zeros(len(order), np.int64), rows), sizes
 
     def _rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
         if len(slots):
             return self._windows.rows(slots)
         return pa.RecordBatch.from_pylist([], schema=self._schema)  # before the first batch nobody else knows the types
 
-    def _counted_bytes(self, codes: NDArray[np.int64], rows: pa.RecordBatch) -> NDArray[np.int64]:
-        return self._key_bytes(codes) + serialized_bytes(rows.column("value"))
-
     def _key_bytes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, the size of windows' keys in the buffer."""
+        """int64, the sizes of record keys."""
         offsets = self._context.keys.offsets
-        size: NDArray[np.int64] = offsets[codes + 1] - offsets[codes] + START_BYTES
+        size: NDArray[np.int64] = offsets[codes + 1] - offsets[codes]
         return size
 
-    # --- the store -----------------------------------------------------------------------------------------------
+    # --- the stores ----------------------------------------------------------------------------------------------
 
     def _check_columns(self) -> None:
         """Raises ConfigurationError if the results have other columns than those in the store."""
@@ -190,54 +205,120 @@ class ClosingWindows:
             self._store.header.check(schema)
             self._schema = schema
 
-    def _in_store_alone(
-        self, after_ms: int, until_ms: int | None, slots: NDArray[np.int64]
-    ) -> Iterable[tuple[BufferedRows, pa.RecordBatch]]:
-        """The stored windows that end after ``after_ms`` and until ``until_ms``, with rows.
+    def _past_memory(self, after_ms: int, until_ms: int | None, slots: NDArray[np.int64]) -> Iterable[Waiting]:
+        """The windows in the stores that end after ``after_ms`` and until ``until_ms``; those of the oldest come first.
 
         ``slots``: those of all such windows in memory, which are left out.
         """
+        if self._schema is None:
+            return ()
+        wanted = self._not_among(slots)
+        return chain(
+            self._in_own_store(after_ms, until_ms, wanted, self._schema),
+            self._in_store_of_aggregation(after_ms, until_ms, wanted, self._schema),
+        )
+
+    def _not_among(self, slots: NDArray[np.int64]) -> Choice:
+        not_among = self._windows.others_than(slots)
+        return lambda keys, start: not_among(self._context.keys.find(keys), start)
+
+    def _in_own_store(
+        self, after_ms: int, until_ms: int | None, wanted: Choice, schema: pa.Schema
+    ) -> Iterator[Waiting]:
         newest = self._newest_stored if until_ms is None else min(until_ms, self._newest_stored)
-        if self._schema is None or newest <= after_ms:
-            return
-        not_in_memory = self._windows.others_than(slots)
-        for some in self._store.due(after_ms, until_ms):
-            rows = some.filter(not_in_memory(self._context.keys.find(some.key), some.start))
+        for some in self._store.due(after_ms, until_ms) if after_ms < newest else ():
+            rows = some.filter(wanted(some.key, some.start))
             if len(rows):
-                columns = serde_for(pa.struct(list(self._schema))).deserialize(rows.row)
-                yield replace(rows, row=pa.nulls(len(rows))), pa.RecordBatch.from_struct_array(columns)
+                columns = serde_for(pa.struct(list(schema))).deserialize(rows.row)
+                results = WindowResults(rows.key, rows.start, pa.RecordBatch.from_struct_array(columns))
+                yield results, rows.counted_bytes
+
+    def _in_store_of_aggregation(
+        self, after_ms: int, until_ms: int | None, wanted: Choice, schema: pa.Schema
+    ) -> Iterator[Waiting]:
+        """Those that are there alone: they had no headers when they went there."""
+        for some in self._in_store.ending(after_ms, until_ms, started_after_ms=self._own_until_ms, wanted=wanted):
+            headers = [pa.nulls(len(some), field.type) for field in schema if field.name == "headers"]
+            rows = pa.RecordBatch.from_arrays([*some.rows.columns, *headers], schema=schema)
+            yield replace(some, rows=rows), counted(spans_of(some.key)[2], rows)
+
+    def spill(self, write: WriteBatch) -> None:
+        """Leaves the windows in memory to the aggregation, which is about to write them.
+
+        But for what its store does not have, which is headers; or where it would have to be searched for them.
+        """
+        if self._windows.have_headers or not self._in_store.are_in_order:
+            self.flush(write)
+        elif self._schema is not None:
+            waiting = self._windows.ending(self._horizon_ms, None)
+            self._write(waiting[self._windows.start(waiting) <= self._own_until_ms], self._schema, write)
 
     def flush(self, write: WriteBatch) -> None:
-        """Writes the windows that wait in memory, which is the last moment to do so: see `CondensingOperator`."""
+        """Writes all windows that wait, which is the last moment for those in memory: see `CondensingOperator`."""
         if self._schema is None or not self._has_changed:
             return
         self._has_changed = False
+        waiting = self._windows.ending(self._horizon_ms, None)
+        self._write(waiting, self._schema, write)
+        for rows in self._left_to_aggregation(waiting, self._schema):
+            raw_keys = buffer_keys(rows.key, rows.start, rows.end, suffix_words=1)
+            self._store_changes(BufferChanges.of(raw_keys, rows), self._schema, write)
+        self._store.store_totals(self.records, self.size, self._schema, write)
+        self._own_until_ms = self._in_store.newest_start
+
+    def _write(self, slots: NDArray[np.int64], schema: pa.Schema, write: WriteBatch) -> None:
+        """Adds windows in memory to ``write``, and the removal of all that have left."""
         if self._newest_stored != NO_TIMESTAMP:
             self._store.remove_until(self._horizon_ms if self.records else self._newest_stored, write)
-        waiting = self._windows.ending(self._horizon_ms, None)
-        if len(waiting):
-            time = self._windows.end(waiting)
+        if len(slots):
             changes = BufferChanges(
-                time,
-                np.full(len(waiting), NOT_STORED),
-                lambda some: self._raw_keys(waiting[some]),
-                lambda some: self._stored_rows(waiting[some]),
+                self._windows.end(slots),
+                np.full(len(slots), NOT_STORED),
+                lambda some: self._raw_keys(slots[some]),
+                lambda some: self._rows_in_memory(slots[some]),
             )
-            self._store.store(changes, self._schema, write)
-            self._newest_stored = max(self._newest_stored, int(time.max()))
-        self._store.store_totals(self.records, self.size, self._schema, write)
+            self._store_changes(changes, schema, write)
         self._all_keys = AllKeys(self._context.keys)  # which are forgotten now
 
-    def _stored_rows(self, slots: NDArray[np.int64]) -> BufferedRows:
-        windows, rows = self._windows, self._windows.rows(slots)
-        codes, start, end = windows.key_code(slots), windows.start(slots), windows.end(slots)
+    def _store_changes(self, changes: BufferChanges, schema: pa.Schema, write: WriteBatch) -> None:
+        self._store.store(changes, schema, write)
+        self._newest_stored = max(self._newest_stored, int(changes.time.max()))
+
+    def _left_to_aggregation(self, slots: NDArray[np.int64], schema: pa.Schema) -> Iterator[BufferedRows]:
+        """The windows that wait in the aggregation's store alone, many at a time; ``slots``: those in memory."""
+        found = self._in_store_of_aggregation(self._horizon_ms, None, self._not_among(slots), schema)
+        parts: list[Waiting] = []
+        for last in found:
+            parts.append(last)
+            if sum(len(results) for results, _ in parts) >= _COPIED_AT_ONCE:
+                yield self._buffered(parts)
+                parts = []
+        if parts:
+            yield self._buffered(parts)
+
+    def _buffered(self, parts: Sequence[Waiting]) -> BufferedRows:
+        key = pa.concat_arrays([results.key for results, _ in parts])
+        start = np.concatenate([results.start for results, _ in parts])
+        counted_bytes = np.concatenate([counted for _, counted in parts])
+        rows = pa.concat_batches([results.rows for results, _ in parts])
+        return self._buffered_rows(key, start, counted_bytes, rows)
+
+    def _rows_in_memory(self, slots: NDArray[np.int64]) -> BufferedRows:
+        codes, rows = self._windows.key_code(slots), self._windows.rows(slots)
+        counted_bytes = counted(self._key_bytes(codes), rows)
+        return self._buffered_rows(self._context.keys.take(codes), self._windows.start(slots), counted_bytes, rows)
+
+    def _buffered_rows(
+        self, key: pa.Array, start: NDArray[np.int64], counted_bytes: NDArray[np.int64], rows: pa.RecordBatch
+    ) -> BufferedRows:
+        end = self._windows.end_of(start)
         return BufferedRows(
-            key=self._context.keys.take(codes),
+            key=key,
             start=start,
             end=end,
             time=end,
-            updated=windows.updated(slots),
-            counted_bytes=self._counted_bytes(codes, rows),
+            updated=end,
+            counted_bytes=counted_bytes,
             row=serialized(rows.to_struct_array()),
         )
 
@@ -245,3 +326,9 @@ class ClosingWindows:
         """The buffer keys of windows."""
         keys = self._context.keys.spans(self._windows.key_code(slots))
         return joined(keys, spans_of_rows(self._windows.start(slots).astype(">i8")))
+
+
+def counted(key_bytes: NDArray[np.int64], rows: pa.RecordBatch) -> NDArray[np.int64]:
+    """int64, what windows count in the buffer, given the sizes of their record keys."""
+    size: NDArray[np.int64] = key_bytes + START_BYTES + serialized_bytes(rows.column("value"))
+    return size

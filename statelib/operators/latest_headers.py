@@ -25,6 +25,11 @@ class LatestHeaders:
         self._pool: RowPool | None = None  # whose row `_NONE` is null
         self._number = np.empty(0, dtype=np.int64)  # by slot, of a row of the pool
 
+    @property
+    def any(self) -> bool:
+        """Whether any record had headers."""
+        return self._pool is not None
+
     def update(self, headers: pa.Array, rows: NDArray[np.int64], slots: NDArray[np.int64], count: int) -> None:
         """Takes those of some records.
 

@@ -48,6 +48,7 @@ from statelib.suppressed import StrictBufferConfig, Suppressed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.departures import Departures
     from statelib.operators.windows_in_memory import WindowsInMemory
+    from statelib.operators.windows_in_store import WindowsInStore
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AnyWindows
 
@@ -159,10 +161,10 @@ class RunningSuppress:
         self._metrics.held_before = self._buffer.records
         self._measure()
 
-    def leave_in(self, windows: WindowsInMemory) -> None:
+    def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
         """See `FinalResultsReader`: nothing is held in memory here any more, so there is nothing to spill."""
         spec = self._spec
-        self._closing = ClosingWindows(self._context, spec.store, windows, wait_ms=spec.wait_ms)
+        self._closing = ClosingWindows(self._context, spec.store, windows, in_store, wait_ms=spec.wait_ms)
 
     @property
     def _held(self) -> TimeOrderedBuffer | ClosingWindows:
@@ -247,6 +249,14 @@ class RunningSuppress:
         """Writes what has come or changed since the last flush."""
         self._held.flush(write)
         self._came = 0
+
+    def spill(self, file: Path, write: WriteBatch) -> None:
+        """See `SpillingOperator`: windows that are left where the aggregation has them are not written here."""
+        del file
+        if self._closing is not None:
+            self._closing.spill(write)
+        else:
+            self.flush(write)
 
     def memory_bytes(self) -> int:
         """What of the buffer is in memory; without bounds of its own, what the next batch will make of it.

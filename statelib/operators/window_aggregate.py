@@ -32,6 +32,7 @@ from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.windows_in_memory import WindowsInMemory
+from statelib.operators.windows_in_store import WindowsInStore
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
@@ -134,7 +135,7 @@ class RunningWindowAggregate:
         self._memory = WindowsInMemory(spec.windows, self._aggregator, newest_start=context.clock("store_time"))
         self._start_over()
 
-    def condense(self) -> WindowsInMemory | None:
+    def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:
         """See `CondensingOperator`. Only numbers, whose results are of one size but for nulls, are condensed.
 
         A changelog has every update, so there is nothing to leave out.
@@ -142,7 +143,7 @@ class RunningWindowAggregate:
         windowed = isinstance(self._windows, TimeWindows) and self._spec.clock == "operator" and not self._changelog
         if windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator):
             self._condensed = self._aggregator
-            return self._memory
+            return self._memory, WindowsInStore(self._store, self._aggregator, size_ms=self._windows.size_ms)
         return None
 
     def _start_over(self) -> None:
@@ -204,7 +205,7 @@ class RunningWindowAggregate:
             result, removed = aggregator.walk(rows, slots)
             after, before = serialized_bytes(result), serialized_bytes(priors(result, removed))
             growing, opens = np.arange(len(rows)), opening
-        self._memory.touch_waiting(rows, slots, batch, stream_time)
+        self._memory.touch_waiting(rows, slots, batch)
         is_new, returns = np.zeros(len(growing), dtype=np.bool_), np.zeros(len(growing), dtype=np.bool_)
         is_new[opens], returns[opens] = ~stored, stored
         return Passage(batch.sequence, stream_time, rows, growing, slots[growing], is_new, returns, before, after)

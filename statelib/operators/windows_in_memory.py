@@ -55,7 +55,6 @@ class WindowsInMemory:
         self.timestamp = np.empty(0, dtype=np.int64)
         self.stored = np.empty(0, dtype=np.bool_)
         self.loaded = 0
-        self._updated = np.empty(0, dtype=np.int64)
         self._headers = LatestHeaders()
         self._headers_type: pa.DataType | None = None
 
@@ -81,9 +80,7 @@ class WindowsInMemory:
         self.stored = shrunk(self.stored, slots)
         self._aggregator.keep(slots)
         self.loaded = len(slots)
-        if len(self._updated):
-            self._updated = shrunk(self._updated, slots)
-            self._headers.keep(slots)
+        self._headers.keep(slots)
 
     def touch(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], batch: Batch, removed: NDArray[np.bool_]
@@ -103,15 +100,9 @@ class WindowsInMemory:
         latest_timestamp(rows, slots, batch.timestamp, removed, self.timestamp, timestamp)
         return timestamp
 
-    def touch_waiting(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], batch: Batch, stream_time: NDArray[np.int64]
-    ) -> None:
-        """As `touch`, of windows that wait for their close: also keeps what `updated` and `rows` give.
-
-        ``stream_time``: int64, at each record of the batch, ms.
-        """
-        self._updated = grown(self._updated, len(self.timestamp))
-        touch(rows, slots, batch.timestamp, stream_time, self.timestamp, self._updated)
+    def touch_waiting(self, rows: NDArray[np.int64], slots: NDArray[np.int64], batch: Batch) -> None:
+        """As `touch`, of windows that wait for their close: also keeps their headers for `rows`."""
+        touch(rows, slots, batch.timestamp, self.timestamp)
         if batch.headers is not None:
             self._headers_type = batch.headers.type
             self._headers.update(batch.headers, rows, slots, len(self))
@@ -136,9 +127,10 @@ class WindowsInMemory:
         """int64, the codes of their keys."""
         return self.slots.key_code[slots]
 
-    def updated(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, the stream time at the last update of each, ms."""
-        return self._updated[slots]
+    @property
+    def have_headers(self) -> bool:
+        """Whether the last record of any of them may have had headers."""
+        return self._headers.any
 
     def rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """The columns ``timestamp``, ``value`` (the result) and, if the records have any, ``headers``."""
@@ -186,6 +178,5 @@ class WindowsInMemory:
 
     def memory_bytes(self) -> int:
         """What is kept by slot, aggregates and all."""
-        arrays = (self.timestamp, self.stored, self._updated)
-        size = self.slots.memory_bytes() + sum(array.nbytes for array in arrays) + self._headers.memory_bytes()
-        return int(size + self._aggregator.memory_bytes())
+        of_slots = self.slots.memory_bytes() + self.timestamp.nbytes + self.stored.nbytes
+        return int(of_slots + self._headers.memory_bytes() + self._aggregator.memory_bytes())

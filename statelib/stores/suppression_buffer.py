@@ -9,9 +9,10 @@ The rows lie by key, beside an index by time, or (format 3) in order of time: se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
@@ -39,7 +40,6 @@ from statelib.stores.suppression_codec import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from statelib.stores.backend import Backend, ColumnOf, WriteBatch
@@ -63,6 +63,12 @@ class BufferChanges:
     stored_time: NDArray[np.int64]
     raw_keys: ColumnOf
     rows: Callable[[NDArray[np.int64]], BufferedRows]
+
+    @classmethod
+    def of(cls, raw_keys: Column, rows: BufferedRows) -> Self:
+        """Those of columns that are there; the store has none of these keys."""
+        stored_time = np.full(len(rows), NOT_STORED)
+        return cls(rows.time, stored_time, lambda some: raw_keys.take(pa.array(some)), rows.take)
 
 
 class SuppressionBufferStore:
@@ -181,7 +187,7 @@ class SuppressionBufferStore:
         raw_keys, time, stored_time = changes.raw_keys, changes.time, changes.stored_time
 
         def values(some: NDArray[np.int64]) -> Column:
-            return encode_values(changes.rows(some))
+            return encode_values(changes.rows(some), by_time=self.is_by_time)
 
         if self.is_by_time:
             write.put_rows(self._by_time, Rows(len(time), _time_keys(time, raw_keys, np.arange(len(time))), values))

@@ -12,8 +12,8 @@ Family ``<store>``, one entry a buffered key::
            | buffer time i64  | updated i64  | window end i64  | bytes i64  | row: timestamp, value and more  |
            +------------------+--------------+-----------------+------------+---------------------------------+
 
-Updated is the stream time at the key's latest record. The window's end is 0 for keys without windows; bytes is what the
-key counts against the buffer's bound.
+Updated is the stream time at the key's latest record; in format 3, of which nobody asks it, the buffer time once more.
+The window's end is 0 for keys without windows; bytes is what the key counts against the buffer's bound.
 
 Family ``<store>.by-time``, the same keys in the order in which they leave, so that a buffer can be read from its oldest
 key on::
@@ -88,7 +88,7 @@ class BufferedRows:
         start: int64, ms, as all times.
         end: int64.
         time: int64, buffer time.
-        updated: int64.
+        updated: int64, stream time at the latest record; in format 3 the buffer time.
         counted_bytes: int64.
         row: Serialised rows; binary.
     """
@@ -136,9 +136,9 @@ def encode_keys(rows: BufferedRows, suffix_words: int) -> Column:
     return buffer_keys(rows.key, rows.start, rows.end, suffix_words)
 
 
-def encode_values(rows: BufferedRows) -> Column:
-    """The values in the main family."""
-    heads = np.stack([rows.time, rows.updated, rows.end, rows.counted_bytes], axis=1)
+def encode_values(rows: BufferedRows, *, by_time: bool = False) -> Column:
+    """The values in the main family, or (``by_time``) in the index by time in format 3."""
+    heads = np.stack([rows.time, rows.time if by_time else rows.updated, rows.end, rows.counted_bytes], axis=1)
     return joined(packed(heads.astype(">i8")), rows.row)
 
 

@@ -61,6 +61,14 @@ class WindowColumns:
     timestamp: NDArray[np.int64]
     rows: pa.Array
 
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def filter(self, keep: NDArray[np.bool_]) -> WindowColumns:
+        """Those for which ``keep`` is true."""
+        chosen = pa.array(keep)
+        return WindowColumns(self.keys.filter(chosen), self.start[keep], self.timestamp[keep], self.rows.filter(chosen))
+
 
 @dataclass(frozen=True, slots=True)
 class WindowChanges:
@@ -120,7 +128,7 @@ class WindowStore:
         self.header = Header(backend, self._by_start, BY_START if on_grid else BY_KEY, name, others=(BY_KEY, BY_START))
         self._layout: WindowLayout = (
             RowsByStart(backend, self._by_start, name)
-            if self.header.version == BY_START
+            if self.is_by_start
             else RowsByKey(backend, self._windows, self._by_start, name)
         )
 
@@ -128,6 +136,11 @@ class WindowStore:
     def families(name: str) -> tuple[str, str]:
         """The backend families of the store called ``name``: the windows, and their index by start."""
         return name, f"{name}.by-start"
+
+    @property
+    def is_by_start(self) -> bool:
+        """Whether the windows lie in order of their start."""
+        return self.header.version == BY_START
 
     @property
     def last_expired_start(self) -> int:
@@ -163,16 +176,19 @@ class WindowStore:
         Yields:
             In the order in which they lie.
         """
-        from_ms = max(from_ms, 0, self.last_expired_start + 1)
+        yield from self.lying(key, max(from_ms, self.last_expired_start + 1), end_ms)
+
+    def lying(self, key: bytes | None, from_ms: int, end_ms: int) -> Iterator[WindowColumns]:
+        """As `scan`, with windows that are out of retention: they are there until the next `expire`."""
+        from_ms = max(from_ms, 0)
         if from_ms >= end_ms:
             return
         for keys, start, values in self._layout.columns(key, from_ms, min(end_ms, _END_OF_TIME)):
             keep = (start >= from_ms) & (start < end_ms)
             if key is not None:
                 keep &= np.asarray(pc.equal(keys, key))
-            timestamp, rows = decode_values(values, self._name)
-            chosen = pa.array(keep)
-            yield WindowColumns(keys.filter(chosen), start[keep], timestamp[keep], rows.filter(chosen))
+            windows = WindowColumns(keys, start, *decode_values(values, self._name))
+            yield windows if keep.all() else windows.filter(keep)
 
     def _row(self, key: bytes, start_ms: int, value: bytes) -> WindowRow:
         return WindowRow(key, start_ms, *decode_value(value, self._name))

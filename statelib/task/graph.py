@@ -102,7 +102,7 @@ class Graph:
                 if isinstance(reader, FinalResultsReader) and reader.takes_condensed:
                     windows = operator.condense()
                     if windows is not None:
-                        reader.leave_in(windows)
+                        reader.leave_in(*windows)
 
     def process(
         self,

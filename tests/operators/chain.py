@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +14,7 @@ import pyarrow as pa
 from statelib.batch import Batch, Uptake
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import CondensingOperator, FinalResultsReader, OperatorContext
+from statelib.operators.base import CondensingOperator, FinalResultsReader, OperatorContext, SpillingOperator
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
@@ -100,7 +103,7 @@ class Chain:
             assert reader.takes_condensed
             windows = aggregate.condense()
             assert windows is not None
-            reader.leave_in(windows)
+            reader.leave_in(*windows)
 
     def process(self, records: Sequence[Record]) -> list[list[Row]]:
         """One batch through all operators; what each of them forwarded."""
@@ -144,6 +147,18 @@ class Chain:
         self.backend.write(write)
         self.clocks = [dict(context.clocks) for context in self.contexts]
 
+    def spill(self) -> None:
+        """Writes what memory cannot hold, which need not be the state; the process goes on."""
+        with TemporaryDirectory() as folder:
+            for number, operator in reversed(list(enumerate(self.operators))):
+                write = WriteBatch(passed_to=self.backend)
+                if isinstance(operator, SpillingOperator):
+                    operator.spill(Path(folder) / str(number), write)
+                else:
+                    operator.flush(write)
+                self.backend.write(write)
+        self.keys.clear()
+
     def restart(self) -> None:
         """A new run in a new process: all that was in memory is gone."""
         self.flush()
@@ -152,14 +167,16 @@ class Chain:
             finished.append(metrics)
         self._start()
 
-    def run(self, records: Sequence[Record], batch_size: int, between: str = "nothing") -> list[list[Row]]:
-        """All records in batches of one size; between two batches ``nothing``, a ``flush`` or a ``restart``."""
+    def run(self, records: Sequence[Record], batch_size: int, *between: str) -> list[list[Row]]:
+        """All records in batches of one size; after each, in turn, ``nothing``, ``flush``, ``spill`` or ``restart``."""
         total: list[list[Row]] = [[] for _ in self.specs]
+        betweens = cycle(between or ["nothing"])
         for first in range(0, len(records), batch_size):
             for rows, more in zip(total, self.process(records[first : first + batch_size]), strict=True):
                 rows.extend(more)
-            if between != "nothing":
-                getattr(self, between)()
+            then = next(betweens)
+            if then != "nothing":
+                getattr(self, then)()
         return total
 
     def content(self) -> dict[str, list[tuple[bytes, bytes]]]:

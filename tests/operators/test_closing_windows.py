@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.operators import window_aggregate
 from statelib.operators.aggregations import count, max_, named, single, sum_
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.stores.backend import WriteBatch
+from statelib.stores.window import WindowStore
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import TimeWindows
 from tests.operators.chain import Chain, Record, rows_of
@@ -52,7 +55,7 @@ def time_windows(draw: st.DrawFn) -> TimeWindows:
 
 @given(
     histories(), time_windows(), AGGREGATORS, BUFFERS, st.integers(1, 25),
-    st.sampled_from(["nothing", "flush", "restart"]), st.booleans(), st.booleans(),
+    st.lists(st.sampled_from(["nothing", "flush", "spill", "restart"]), max_size=5), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_results_state_and_figures_are_the_same(
     records, windows, aggregator, buffer, size, between, headers, seals
@@ -62,7 +65,7 @@ def test_results_state_and_figures_are_the_same(
         closes = Suppress("s", Suppressed.until_window_closes(buffer), windows)
         specs = [WindowAggregate("w", windows, aggregator), closes]
         chain = Chain(specs, VALUES, headers=headers, condensed=condensed)
-        _, rows = chain.run(records, size, between)
+        _, rows = chain.run(records, size, *between)
         oldest = chain.operators[1].oldest_buffer_time
         if seals:
             rows += rows_of(chain.operators[1].seal([chain.forwarded([])[0]]))
@@ -74,8 +77,10 @@ def test_results_state_and_figures_are_the_same(
     assert chains[0] == chains[1]
 
 
-@given(histories(), histories(), time_windows(), AGGREGATORS, st.integers(1, 25))
-def test_a_buffer_that_begins_when_the_aggregation_has_windows(before, after, windows, aggregator, size) -> None:
+@given(histories(), histories(), time_windows(), AGGREGATORS, st.integers(1, 25), st.sampled_from(["nothing", "spill"]))
+def test_a_buffer_that_begins_when_the_aggregation_has_windows(
+    before, after, windows, aggregator, size, between
+) -> None:
     latest = max((record.timestamp for record in before), default=0)
     after = [replace(record, timestamp=record.timestamp + latest) for record in after]
     chains = []
@@ -88,7 +93,7 @@ def test_a_buffer_that_begins_when_the_aggregation_has_windows(before, after, wi
         chain = Chain([aggregate, closes], VALUES, condensed=condensed, backend=old.backend, sequence=old.sequence)
         chain.clocks[0] = old.clocks[0]
         chain._start()
-        _, rows = chain.run(after, size)
+        _, rows = chain.run(after, size, between)
         chains.append((rows, chain.restart(), chain.content(), chain.clocks, asdict(chain.finished[1][0])))
     assert chains[0] == chains[1]
 
@@ -103,7 +108,7 @@ def test_no_update_is_passed_on() -> None:
     assert [metrics.records_in for metrics in chain.metrics] == [4, 4]
 
 
-@given(st.sampled_from(["nothing", "flush", "restart"]), st.sampled_from([None, 1, 3]))
+@given(st.sampled_from(["nothing", "flush", "spill", "restart"]), st.sampled_from([None, 1, 3]))
 def test_windows_that_pass_through_leave_in_order_with_those_that_were_held(between, bound) -> None:
     """Half of each batch's windows open and close within it, the others wait, in memory or on disk, for the next."""
     buffer = BufferConfig.max_records(bound).spill_to_disk_when_full() if bound else UNBOUNDED
@@ -141,6 +146,43 @@ def test_what_waits_on_disk_leaves_past_the_memory() -> None:
         assert len(chain.content()["s.by-time"]) == 3 + 2  # and header and totals
         chains.append((left, chain.content(), asdict(chain.metrics[1])))
     assert chains[0] == chains[1]
+
+
+@pytest.mark.parametrize("headers", [False, True])
+def test_where_memory_is_short_windows_are_written_once(headers) -> None:
+    """They leave from the aggregation's store, which has no headers, and wait there until the end."""
+    windows = TimeWindows(10, 10, 500)
+    closes = Suppress("s", Suppressed.until_window_closes(UNBOUNDED), windows)
+    aggregate = WindowAggregate("w", windows, single(count()))
+    chain = Chain([aggregate, closes], pa.string(), condensed=True, headers=headers)
+    header = b"x" if headers else None
+    chain.process([Record(f"{n:02}", "", 5 * n, header=header) for n in range(41)])
+    chain.spill()
+    assert [len(chain.content()[family]) for family in ("w.by-start", "s.by-time")] == [1 + 41, 43 if headers else 0]
+    _, left = chain.process([Record("a", "", 700)])
+    assert [(row.key, row.value) for row in left] == [(f"{n:02}", 1) for n in range(40)]
+    assert {row.headers and row.headers[0]["value"] for row in left} == {header}
+    chain.flush()
+    assert [key[8:10] for key, _ in chain.content()["s.by-time"][2:]] == [b"40", b"a\x00"]
+
+
+def test_a_window_store_of_the_first_format_is_not_searched_for_what_is_due(monkeypatch) -> None:
+    """It is in order of the keys: where memory is short, what waits is written to the buffer's own store."""
+
+    class ByKey(WindowStore):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **{**settings, "on_grid": False})
+
+    monkeypatch.setattr(window_aggregate, "WindowStore", ByKey)
+    windows = TimeWindows(10, 10, 500)
+    closes = Suppress("s", Suppressed.until_window_closes(UNBOUNDED), windows)
+    aggregate = WindowAggregate("w", windows, single(count()))
+    chain = Chain([aggregate, closes], pa.string(), condensed=True)
+    chain.process([Record(f"{n:02}", "", 5 * n) for n in range(41)])
+    chain.spill()
+    assert [len(chain.content()[family]) for family in ("w", "s.by-time")] == [41, 43]
+    _, left = chain.process([Record("a", "", 700)])
+    assert [(row.key, row.value) for row in left] == [(f"{n:02}", 1) for n in range(40)]
 
 
 def test_nothing_is_written_when_nothing_has_come() -> None:
