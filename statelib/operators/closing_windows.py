@@ -299,7 +299,7 @@ class ClosingWindows:
     def _buffered(self, parts: Sequence[Waiting]) -> BufferedRows:
         key = pa.concat_arrays([results.key for results, _ in parts])
         start = np.concatenate([results.start for results, _ in parts])
-        counted_bytes = np.concatenate([counted for _, counted in parts])
+        counted_bytes = np.concatenate([size for _, size in parts])
         rows = pa.concat_batches([results.rows for results, _ in parts])
         return self._buffered_rows(key, start, counted_bytes, rows)
 
