@@ -13,6 +13,7 @@ those of a `TimeOrderedBuffer`.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -219,8 +220,8 @@ class ClosingWindows:
         )
 
     def _not_among(self, slots: NDArray[np.int64]) -> Choice:
-        not_among = self._windows.others_than(slots)
-        return lambda keys, start: not_among(self._context.keys.find(keys), start)
+        others = cache(lambda: self._windows.others_than(slots))  # made when first asked for: mostly nothing is there
+        return lambda keys, start: others()(self._context.keys.find(keys), start)
 
     def _in_own_store(
         self, after_ms: int, until_ms: int | None, wanted: Choice, schema: pa.Schema
