@@ -187,7 +187,7 @@ class ColumnarAggregator:
         return shown(self._functions, [part.get(slots) for part in self._flat])
 
     def results_of(self, rows: pa.StructArray) -> pa.Array:
-        """The results that stored rows stand for; after the first batch, or with results of another run's types."""
+        """The results that stored rows stand for."""
         return shown(self._functions, rows.flatten())
 
     def initial(self) -> pa.Array:
