@@ -74,7 +74,9 @@ class ClosingWindows:
         self._wait_ms = wait_ms
         self._store = SuppressionBufferStore(context.backend, name, suffix_words=1, time_is_of_key=True)
         self._newest_stored = self._store.newest_time()
-        self._own_until_ms = windows.newest_start
+        self._of_this_run_after_ms = in_store.newest_start
+        """No window of an earlier run starts later."""
+        self._own_until_ms = self._of_this_run_after_ms
         """Windows that start later are, past memory, in the aggregation's store alone."""
         self.records, self.size = self._store.totals()
         self._stream_time = context.clock()
@@ -158,7 +160,7 @@ class ClosingWindows:
         """
         start = self._windows.start(slots)
         end = self._windows.end_of(start)
-        waits = start > self._windows.newest_start
+        waits = start > self._of_this_run_after_ms
         older = np.flatnonzero(~waits & (end <= self._newest_stored))
         waits[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
         return waits

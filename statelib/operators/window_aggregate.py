@@ -132,7 +132,7 @@ class RunningWindowAggregate:
         )
         self._changelog = context.changelogs.get(spec.store)
         self._condensed: ColumnarAggregator | None = None  # set: the aggregator, and nobody reads single updates
-        self._memory = WindowsInMemory(spec.windows, self._aggregator, newest_start=context.clock("store_time"))
+        self._memory = WindowsInMemory(spec.windows, self._aggregator)
         self._start_over()
 
     def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:

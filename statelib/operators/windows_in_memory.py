@@ -33,20 +33,17 @@ class WindowsInMemory:
     Args:
         windows: Where they lie.
         aggregator: Has their aggregates, by slot.
-        newest_start: No window of an earlier run starts later, ms.
 
     Attributes:
-        newest_start: See above.
         slots: The slot of each key code and window number.
         timestamp: int64, by slot: the largest record timestamp, ms; `NO_TIMESTAMP`: the window does not exist.
         stored: bool, by slot: whether the store has the window.
         loaded: How many slots have been looked up in the store; the others have come with the last records.
     """
 
-    def __init__(self, windows: TimeWindows | UnlimitedWindows, aggregator: Aggregator, *, newest_start: int) -> None:
+    def __init__(self, windows: TimeWindows | UnlimitedWindows, aggregator: Aggregator) -> None:
         self._windows = windows
         self._aggregator = aggregator
-        self.newest_start = newest_start
         self.clear()
 
     def clear(self) -> None:
