@@ -55,27 +55,20 @@ def column_encodings(records: pa.Table) -> dict[str, Any]:
     Returns:
         ``use_dictionary``, ``column_encoding``, ``compression``, ``write_statistics``.
     """
-    repeating: list[str] = []
-    encodings: dict[str, str] = {}
-    compression: dict[str, str] = {}
-    with_bounds: list[str] = []
     first = with_plain_keys(records.slice(0, _FIRST_ROWS))
-    for name, column in zip(first.column_names, first.columns, strict=True):
-        for leaf, values in leaves(name, column.combine_chunks()):
-            encoding = _encoding_of(leaf, values)
-            if encoding == _DICTIONARY:
-                repeating.append(leaf)
-            elif encoding is not None:
-                encodings[leaf] = encoding
-            is_packed = encoding == _DELTA and len(first) == _FIRST_ROWS
-            compression[leaf] = "none" if is_packed and not _is_compressible(values) else "zstd"
-            if encoding is None or values is None or not _is_text(values.type):
-                with_bounds.append(leaf)
+    columns = zip(first.column_names, first.columns, strict=True)
+    values = {leaf: found for name, column in columns for leaf, found in leaves(name, column.combine_chunks())}
+    encoding = {leaf: _encoding_of(leaf, found) for leaf, found in values.items()}
+    differences = {leaf: found for leaf, found in values.items() if encoding[leaf] == _DELTA}
+    packed = _incompressible(differences) if len(first) == _FIRST_ROWS else set()
+    without_bounds = {
+        leaf for leaf, found in values.items() if encoding[leaf] and found is not None and _is_text(found.type)
+    }
     return {
-        "use_dictionary": repeating,
-        "column_encoding": encodings,
-        "compression": compression,
-        "write_statistics": with_bounds,
+        "use_dictionary": [leaf for leaf in values if encoding[leaf] == _DICTIONARY],
+        "column_encoding": {leaf: chosen for leaf, chosen in encoding.items() if chosen not in {None, _DICTIONARY}},
+        "compression": {leaf: "none" if leaf in packed else "zstd" for leaf in values},
+        "write_statistics": [leaf for leaf in values if leaf not in without_bounds],
     }
 
 
@@ -119,10 +112,10 @@ def _is_smaller_with_deltas(values: pa.Array) -> bool:
     type_ = values.type
     if not (pa.types.is_integer(type_) or pa.types.is_timestamp(type_) or pa.types.is_date(type_)):
         return False
-    numbers = values.drop_null().view(f"int{type_.bit_width}").to_numpy()
-    if len(numbers) == 0:
+    known = values.drop_null()
+    if len(known) == 0:
         return False
-    distinct = len(np.unique(numbers))
+    numbers, distinct = known.view(f"int{type_.bit_width}").to_numpy(), len(known.unique())
     dictionary_bits = distinct * max(type_.bit_width, 32) + len(numbers) * (distinct - 1).bit_length()
     return bool(_delta_bits(numbers) <= dictionary_bits)
 
@@ -135,19 +128,26 @@ def _delta_bits(numbers: NDArray[np.signedinteger[Any]]) -> float:
     differences = np.diff(numbers.astype(np.float64))  # exact enough, and nothing overflows
     if len(differences) == 0:
         return 0.0
-    padded = np.pad(differences, (0, -len(differences) % _BLOCK), mode="edge").reshape(-1, _MINIBLOCKS, _MINIBLOCK)
+    edge = np.full(-len(differences) % _BLOCK, differences[-1])
+    padded = np.concatenate([differences, edge]).reshape(-1, _MINIBLOCKS, _MINIBLOCK)
     above_least = padded.max(axis=2) - padded.min(axis=(1, 2))[:, None]
     return float(_MINIBLOCK * np.ceil(np.log2(above_least + 1)).sum())
 
 
-def _is_compressible(numbers: pa.Array) -> bool:
-    """Whether it is worth while to compress the differences of these."""
+def _incompressible(columns: dict[str, pa.Array]) -> set[str]:
+    """Those whose differences it is not worth while to compress."""
     described: list[pq.FileMetaData] = []
-    table = pa.table({"": numbers})
-    options = {"use_dictionary": False, "column_encoding": {"": _DELTA}, "write_statistics": False}
-    pq.write_table(table, pa.BufferOutputStream(), compression="zstd", metadata_collector=described, **options)
-    column = described[0].row_group(0).column(0)
-    return bool(column.total_compressed_size < _COMPRESSED_SHARE * column.total_uncompressed_size)
+    options = {"use_dictionary": False, "column_encoding": dict.fromkeys(columns, _DELTA), "write_statistics": False}
+    pq.write_table(
+        pa.table(columns), pa.BufferOutputStream(), compression="zstd", metadata_collector=described, **options
+    )
+    group = described[0].row_group(0)
+    trials = [group.column(number) for number in range(len(columns))]
+    return {
+        leaf
+        for leaf, trial in zip(columns, trials, strict=True)
+        if trial.total_compressed_size >= _COMPRESSED_SHARE * trial.total_uncompressed_size
+    }
 
 
 def _are_random(values: pa.Array) -> bool:
