@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing
+from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing, u64
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,8 +70,8 @@ def touch(
 ) -> None:
     """As `latest_timestamp` (in ``latest``), where nothing is removed and nobody asks for it after each update."""
     for update in range(len(rows)):
-        slot = slots[update]
-        latest[slot] = max(latest[slot], timestamp[rows[update]])
+        slot = u64(slots[update])
+        latest[slot] = max(latest[slot], timestamp[u64(rows[update])])
 
 
 @compiled(nothing(Int64s, Int64s, Int64s, Bools, Int64sOut, Int64sOut))
@@ -85,7 +85,7 @@ def running_count(
 ) -> None:
     """The number of values that are not null."""
     for update in range(len(rows)):
-        slot = slots[update]
+        slot = u64(slots[update])
         other = _other(absorbed, update)
         if other != NO_SLOT:
             state[slot] += state[other]
@@ -119,7 +119,7 @@ def running_int_sum(
         The first update whose sum does not fit into 64 bits, where it stops; `NO_UPDATE` if all do.
     """
     for update in range(len(rows)):
-        slot = slots[update]
+        slot = u64(slots[update])
         row = rows[update]
         other = _other(absorbed, update)
         if other != NO_SLOT:
@@ -128,9 +128,9 @@ def running_int_sum(
             state[slot] += state[other]
             seen[slot] |= seen[other]
         if _has_value(row, valid):
-            if _overflows(state[slot], values[row]):
+            if _overflows(state[slot], values[u64(row)]):
                 return update
-            state[slot] += values[row]
+            state[slot] += values[u64(row)]
             seen[slot] = True
         if len(out):
             out[update] = state[slot]
@@ -152,14 +152,14 @@ def running_float_sum(
 ) -> None:
     """The sum of float64 values, added up in the order of the records."""
     for update in range(len(rows)):
-        slot = slots[update]
+        slot = u64(slots[update])
         row = rows[update]
         other = _other(absorbed, update)
         if other != NO_SLOT:
             state[slot] += state[other]
             seen[slot] |= seen[other]
         if _has_value(row, valid):
-            state[slot] += values[row]
+            state[slot] += values[u64(row)]
             seen[slot] = True
         if len(out):
             out[update] = state[slot]

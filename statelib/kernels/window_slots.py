@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.kernels.compiled import Int32sOut, Int64s, Int64sOut, compiled, helper, i64, nothing, several
+from statelib.kernels.compiled import Int32sOut, Int64s, Int64sOut, compiled, helper, i64, nothing, several, u64
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,22 +79,21 @@ def _find_in_grid(
             continue
         if known + count > len(slot_key):
             return row, updates, known
-        cell = key * width + window - grid_first
-        for _ in range(count):
+        first_cell = key * width + window - grid_first
+        for number in range(count):
             # Nobody can foretell which windows are new: without a branch it takes a sixth less time.
-            slot_key[known] = key
-            slot_window[known] = window
-            slot_first[known] = updates
-            slot = i64(grid[cell])
-            is_new = i64(slot == EMPTY)
-            slot += is_new * (known - EMPTY)
-            grid[cell] = slot
+            slot, update, cell = u64(known), u64(updates), u64(first_cell + number)
+            slot_key[slot] = key
+            slot_window[slot] = window + number
+            slot_first[slot] = updates
+            found = i64(grid[cell])
+            is_new = i64(found == EMPTY)
+            found = known if is_new else found
+            grid[cell] = found
             known += is_new
-            rows[updates] = row
-            slots[updates] = slot
+            rows[update] = row
+            slots[update] = found
             updates += 1
-            window += 1
-            cell += 1
     return len(key_code), updates, known
 
 
