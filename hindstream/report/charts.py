@@ -46,8 +46,8 @@ class Series:
 def element(name: str, *children: str | Markup, **attributes: object) -> Markup:
     """One SVG element; ``class_`` is written ``class`` and underscores as hyphens."""
     given = {key.rstrip("_").replace("_", "-"): _attribute(value) for key, value in attributes.items()}
-    text = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in given.items())
-    inside = Markup("").join(children)
+    text = "".join(f' {key}="{escape(value)}"' for key, value in given.items())
+    inside = "".join(map(escape, children))
     # Attribute names and the element's are ours; everything else has been escaped.
     return Markup(f"<{name}{text}>{inside}</{name}>")  # noqa: S704
 
