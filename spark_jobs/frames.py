@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -101,13 +102,14 @@ Frame = PandasFrame | SparkFrame
 """Rows that a suite is run over."""
 
 
-def flat_columns(schema: pa.Schema) -> list[Column]:
+@lru_cache(maxsize=64)
+def flat_columns(schema: pa.Schema) -> tuple[Column, ...]:
     """The columns of a topic's frame, ``partition`` last.
 
     Raises:
         ConfigurationError: Two fields would get one name (``a.b`` and ``a__b``).
     """
-    columns = [*(column for field in schema for column in _leaves(field, ())), PARTITION]
+    columns = (*(column for field in schema for column in _leaves(field, ())), PARTITION)
     seen: dict[str, Column] = {}
     for column in columns:
         if column.name in seen:

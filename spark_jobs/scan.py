@@ -205,7 +205,7 @@ class Scan:
                     yield flat_row_group(parquet, group, self.schema, columns, file.partition)
 
     @property
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> Sequence[Column]:
         return flat_columns(self.schema)
 
     def _named(self, names: Container[str]) -> list[Column]:
