@@ -133,6 +133,7 @@ class RunningWindowAggregate:
         self._changelog = context.changelogs.get(spec.store)
         self._condensed: ColumnarAggregator | None = None  # set: the aggregator, and nobody reads single updates
         self._memory = WindowsInMemory(spec.windows, self._aggregator)
+        self._open: tuple[int | None, int] = (None, 0)  # at the last flush
         self._start_over()
 
     def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:
@@ -318,6 +319,7 @@ class RunningWindowAggregate:
         if len(self._memory) == 0 or schema is None:
             return
         alive = self._alive()
+        self._open = self._open_in_memory(alive)
         changes = WindowChanges(
             keys=lambda some: self._keys_of(alive[some]),
             start=self._memory.start(alive),
@@ -331,7 +333,23 @@ class RunningWindowAggregate:
 
     def open_windows(self) -> int:
         """See `WindowedOperator`."""
-        return self._store.count_from(self._stream_time - self._windows.grace_period_ms - self._windows.size_ms + 1)
+        first_start, count = self._open
+        if first_start == self._first_open_start:
+            return count
+        return self._store.count_from(self._first_open_start)
+
+    @property
+    def _first_open_start(self) -> int:
+        """Windows that start then or later are open, ms."""
+        return self._stream_time - self._windows.grace_period_ms - self._windows.size_ms + 1
+
+    def _open_in_memory(self, alive: NDArray[np.int64]) -> tuple[int | None, int]:
+        """From which start on windows are open, and how many; None: the store may have more of them than memory."""
+        first_start = self._first_open_start
+        if self._store.newest_stored >= first_start:
+            return None, 0
+        is_there = self._memory.timestamp[alive] != NO_TIMESTAMP
+        return first_start, int(np.count_nonzero(is_there & (self._memory.start(alive) >= first_start)))
 
     def memory_bytes(self) -> int:
         """Size of the working set after a batch like the last."""

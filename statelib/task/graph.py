@@ -170,7 +170,7 @@ class Graph:
             match node:
                 case Source():
                     index = self._sources[node.name]
-                    made[node.name] = self._source(parts[index], ranks[index] + uptake.first_sequence)
+                    made[node.name] = self._source(parts[index], _sequence(ranks[index], uptake))
                     self._count(node.name, len(made[node.name]), len(made[node.name]))
                     self.metrics[node.name].account("forwarded", len(made[node.name]))
                 case Processor() if node.name in sealed:
@@ -240,3 +240,9 @@ class Graph:
         metrics = self.metrics[node]
         metrics.records_in += records_in
         metrics.records_out += records_out
+
+
+def _sequence(rank: NDArray[np.int64], uptake: Uptake) -> NDArray[np.int64]:
+    """int64, the sequences of records, given their places; a source that is alone has all places."""
+    first = uptake.first_sequence
+    return np.arange(first, first + len(rank)) if len(rank) == len(uptake) else rank + first

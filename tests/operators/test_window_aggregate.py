@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
 from statelib.windows import FAR_FUTURE_MS, TimeWindows, UnlimitedWindows
 from tests.operators.chain import Chain, Record, Row
@@ -72,6 +72,26 @@ def test_state_does_not_depend_on_batches(windows: TimeWindows, records: list[Re
         chain.flush()
         content.append(chain.content())
     assert content[0] == content[1]
+
+
+@given(time_windows(), records_of(st.integers(-9, 9)), st.integers(1, 10), st.booleans())
+def test_open_windows_are_counted_after_each_flush(
+    windows: TimeWindows, records: list[Record], size: int, restarts: bool
+) -> None:
+    reference = TimeWindowed(windows.size_ms, windows.advance_ms, windows.grace_period_ms)
+    chain = Chain([WindowAggregate("w", windows, SQL)], INTEGERS)
+    for first in range(0, len(records), size):
+        some = records[first : first + size]
+        chain.process(some)
+        chain.flush()
+        for record in some:
+            reference.process(record.key, record.value, record.timestamp)
+        horizon = reference.stream_time - windows.grace_period_ms
+        operator = chain.operators[0]
+        assert isinstance(operator, RunningWindowAggregate)
+        assert operator.open_windows() == sum(start + windows.size_ms > horizon for _, start in reference.windows)
+        if restarts:
+            chain.restart()
 
 
 @given(time_windows(), records_of(st.integers(-9, 9)), st.integers(1, 10), st.sampled_from(["nothing", "restart"]))
