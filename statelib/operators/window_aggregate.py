@@ -133,7 +133,7 @@ class RunningWindowAggregate:
         self._changelog = context.changelogs.get(spec.store)
         self._condensed: ColumnarAggregator | None = None  # set: the aggregator, and nobody reads single updates
         self._memory = WindowsInMemory(spec.windows, self._aggregator)
-        self._open: tuple[int | None, int] = (None, 0)  # at the last flush
+        self._open_at_flush: tuple[int | None, int] = (None, 0)  # see `_open_in_memory`
         self._start_over()
 
     def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:
@@ -319,7 +319,7 @@ class RunningWindowAggregate:
         if len(self._memory) == 0 or schema is None:
             return
         alive = self._alive()
-        self._open = self._open_in_memory(alive)
+        self._open_at_flush = self._open_in_memory(alive)
         changes = WindowChanges(
             keys=lambda some: self._keys_of(alive[some]),
             start=self._memory.start(alive),
@@ -333,7 +333,7 @@ class RunningWindowAggregate:
 
     def open_windows(self) -> int:
         """See `WindowedOperator`."""
-        first_start, count = self._open
+        first_start, count = self._open_at_flush
         if first_start == self._first_open_start:
             return count
         return self._store.count_from(self._first_open_start)
