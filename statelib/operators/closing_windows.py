@@ -203,7 +203,7 @@ class ClosingWindows:
 
     def _check_columns(self) -> None:
         """Raises ConfigurationError if the results have other columns than those in the store."""
-        schema = self._windows.rows(np.empty(0, dtype=np.int64)).schema
+        schema = self._windows.schema
         if schema != self._schema:
             self._store.header.check(schema)
             self._schema = schema

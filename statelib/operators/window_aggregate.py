@@ -179,7 +179,16 @@ class RunningWindowAggregate:
 
     def _nothing(self, batch: Batch) -> Batch:
         none, result = np.empty(0, dtype=np.int64), pa.nulls(0, self._aggregator.result_type)
-        return self._updates(batch, none, none, result, none, result if self._spec.needs_prior else None)
+        return Batch(
+            keys=batch.keys.slice(0, 0),
+            key_code=none,
+            value=result,
+            timestamp=none,
+            sequence=none,
+            windows=Windows(none, none),
+            prior=result if self._spec.needs_prior else None,
+            headers=None if batch.headers is None else batch.headers.slice(0, 0),
+        )
 
     def _pass_on(
         self,

@@ -129,6 +129,12 @@ class WindowsInMemory:
         """Whether the last record of any of them may have had headers."""
         return self._headers.any
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Of `rows`."""
+        fields = [("timestamp", pa.int64()), ("value", self._aggregator.result_type)]
+        return pa.schema(fields if self._headers_type is None else [*fields, ("headers", self._headers_type)])
+
     def rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """The columns ``timestamp``, ``value`` (the result) and, if the records have any, ``headers``."""
         columns = {"timestamp": pa.array(self.timestamp[slots]), "value": self._aggregator.results(slots)}

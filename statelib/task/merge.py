@@ -152,24 +152,34 @@ class TaskClock:
     Attributes:
         stream_time: The largest timestamp so far.
         timeless: The sources that do not move it: those of global tables.
+        is_order_time: Whether order times are the running maxima of the timestamps of all sources: of topics, all of
+            which move it. As they ascend, none of them is below the timestamps that were taken up before.
         next_sequence: The number of the next record.
     """
 
     stream_time: int
     timeless: frozenset[int] = frozenset()
+    is_order_time: bool = False
     next_sequence: int = 0
 
     def uptake(self, merged: Merged, partition: int) -> Uptake:
         """What the task knows at each record of ``merged``; moves the clock behind them."""
         count = len(merged)
-
-        def timestamp_of(index: int, part: Records) -> NDArray[np.int64]:
-            return np.full(len(part), NO_TIMESTAMP) if index in self.timeless else part.timestamp
-
-        timestamp = merged.column(timestamp_of)
         offset = merged.column(lambda _, part: part.offset)
-        stream_time = running_stream_time(timestamp, self.stream_time)
+        stream_time = self._running(merged)
         first = self.next_sequence
         self.next_sequence += count
         self.stream_time = int(stream_time[-1]) if count else self.stream_time
         return Uptake(first, stream_time, merged.source, np.full(count, partition, np.int32), offset)
+
+    def _running(self, merged: Merged) -> NDArray[np.int64]:
+        """int64: the stream time at each record of ``merged``."""
+        if self.is_order_time:
+            order_time = merged.column(lambda _, part: part.order_time)
+            is_behind = len(order_time) > 0 and order_time[0] < self.stream_time  # a new source may begin there
+            return np.maximum(order_time, self.stream_time) if is_behind else order_time
+
+        def timestamp_of(index: int, part: Records) -> NDArray[np.int64]:
+            return np.full(len(part), NO_TIMESTAMP) if index in self.timeless else part.timestamp
+
+        return running_stream_time(merged.column(timestamp_of), self.stream_time)

@@ -128,9 +128,10 @@ class _Task:
         self._quarantine_sink = self._archive_sink(quarantine_topic(work.job))
         self._late_sink = self._archive_sink(late_topic(work.job))
         self._inputs = Inputs(work, before, storage=self._storage, quarantine=self._quarantine)
-        sources = enumerate(work.sub_topology.all_sources)
-        timeless = frozenset(index for index, source in sources if source.is_global)
-        self._clock = TaskClock(before.stream_time, timeless)
+        sources = work.sub_topology.all_sources
+        timeless = frozenset(index for index, source in enumerate(sources) if source.is_global)
+        is_order_time = not timeless and not any(source.internal for source in sources)
+        self._clock = TaskClock(before.stream_time, timeless, is_order_time)
         self._archive_sinks = {
             s.name: self._archive_sink(s.topic) for s in work.sub_topology.all_sinks if not s.internal
         }

@@ -102,9 +102,11 @@ def test_merged_records_are_the_rows_in_that_order(sources: list[list[int]], siz
     assert timestamps == [sources[source][offset] for source, offset in model(sources)]
 
 
-@given(SOURCES, SIZES, st.integers(-1, 40))
-def test_stream_time_is_the_largest_timestamp_taken_up(sources: list[list[int]], sizes: list[int], before: int) -> None:
-    clock = TaskClock(before)
+@given(SOURCES, SIZES, st.integers(-1, 40), st.booleans())
+def test_stream_time_is_the_largest_timestamp_taken_up(
+    sources: list[list[int]], sizes: list[int], before: int, is_order_time: bool
+) -> None:
+    clock = TaskClock(before, is_order_time=is_order_time)
     times: list[int] = []
     sequences: list[int] = []
     for merged in merge([chunked(records(timestamps), sizes) for timestamps in sources]):
