@@ -113,6 +113,9 @@ def _clicks(parameters: Parameters) -> Iterator[pa.RecordBatch]:
     delay[late] = chance.integers(10 * 60_000, 60 * 60_000, int(late.sum()))
     weights = np.arange(1, parameters.campaigns + 1, dtype=np.float64) ** -parameters.zipf
     campaign = chance.choice(parameters.campaigns, first, p=weights / weights.sum())
+    # Of a click and its rate at the same time Kafka Streams takes up either first, by what it has fetched.
+    changes = _first_changes(parameters, _rate_chance(parameters))[campaign]
+    timestamp += (timestamp - START_MS) % _every_ms(parameters) == changes
     twice = chance.choice(first, again, replace=False)
     rows = np.concatenate([np.arange(first), twice])
     arrival = np.concatenate([timestamp + delay, (timestamp + delay)[twice] + chance.integers(1, 20 * 60_000, again)])
@@ -130,15 +133,27 @@ def _clicks(parameters: Parameters) -> Iterator[pa.RecordBatch]:
 
 def _rates(parameters: Parameters) -> Iterator[pa.RecordBatch]:
     """Each campaign's first rate is known an hour before the first click."""
-    chance = np.random.default_rng(parameters.seed + 1)
-    every_ms = round(parameters.rate_minutes * 60_000)
+    chance, every_ms = _rate_chance(parameters), _every_ms(parameters)
     names, keys = _campaigns(parameters), np.arange(parameters.campaigns)
-    offset = chance.integers(0, every_ms, parameters.campaigns)
+    offset = _first_changes(parameters, chance)
     yield _rate_batch(names, keys, np.full(parameters.campaigns, START_MS - 3_600_000), chance)
     for begin in range(0, _span_ms(parameters), every_ms):
         timestamp = START_MS + begin + offset
         order = np.argsort(timestamp, kind="stable")
         yield _rate_batch(names, keys[order], timestamp[order], chance)
+
+
+def _rate_chance(parameters: Parameters) -> np.random.Generator:
+    return np.random.default_rng(parameters.seed + 1)
+
+
+def _first_changes(parameters: Parameters, chance: np.random.Generator) -> NDArray[np.int64]:
+    """int64, how long after the first click the rate of each campaign changes first, ms; the first that is drawn."""
+    return chance.integers(0, _every_ms(parameters), parameters.campaigns)
+
+
+def _every_ms(parameters: Parameters) -> int:
+    return round(parameters.rate_minutes * 60_000)
 
 
 def _rate_batch(

@@ -37,6 +37,14 @@ def test_clicks_come_twice_and_out_of_order(dataset) -> None:
     assert (np.maximum.accumulate(times) - times).max() > 600_000
 
 
+def test_no_click_has_the_time_of_its_rate(tmp_path) -> None:
+    often = Parameters(records=3_000, campaigns=50, partitions=3, rate_minutes=0.001)
+    tables = Dataset.generate(tmp_path / "often", often)
+    clicks, rates = (pa.concat_tables(read(tables, topic)).select(["key", "timestamp"]) for topic in (CLICKS, RATES))
+    assert len(clicks) == 3_000
+    assert clicks.join(rates, ["key", "timestamp"], join_type="inner").num_rows == 0
+
+
 def test_a_dataset_can_be_opened_again(dataset) -> None:
     assert Dataset.open(dataset.folder) == dataset
     assert [len(dataset.files(CLICKS, p)) for p in range(3)] == [1, 1, 1]
