@@ -137,10 +137,10 @@ class WindowsInMemory:
 
     def rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """The columns ``timestamp``, ``value`` (the result) and, if the records have any, ``headers``."""
-        columns = {"timestamp": pa.array(self.timestamp[slots]), "value": self._aggregator.results(slots)}
+        columns = [pa.array(self.timestamp[slots]), self._aggregator.results(slots)]
         if self._headers_type is not None:
-            columns["headers"] = self._headers.take(slots, self._headers_type)
-        return pa.RecordBatch.from_pydict(columns)
+            columns.append(self._headers.take(slots, self._headers_type))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def started_after(self, start_ms: int) -> NDArray[np.int64]:
         """int64, the slots of windows that start after that."""

@@ -176,8 +176,7 @@ class TaskClock:
         """int64: the stream time at each record of ``merged``."""
         if self.is_order_time:
             order_time = merged.column(lambda _, part: part.order_time)
-            is_behind = len(order_time) > 0 and order_time[0] < self.stream_time  # a new source may begin there
-            return np.maximum(order_time, self.stream_time) if is_behind else order_time
+            return np.maximum(order_time, self.stream_time)  # a topic may begin behind what others have come to
 
         def timestamp_of(index: int, part: Records) -> NDArray[np.int64]:
             return np.full(len(part), NO_TIMESTAMP) if index in self.timeless else part.timestamp
