@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.names import check_name
 from statelib.serdes import BytesSerde
 from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:
     from statelib.serdes import Serde
-
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-"""Kafka's own rule (``org.apache.kafka.common.internals.Topic``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +34,14 @@ class KafkaTopic:
     archive: str | None = None
 
     def __post_init__(self) -> None:
-        """Checks the names."""
+        """Checks the names (Kafka's ``Topic.validate``)."""
         for name in (self.name, self.archive_name):
-            if name in {".", ".."} or not _NAME.fullmatch(name):
-                next_step = "use letters, digits, '.', '_' and '-', at most 249"
-                raise ConfigurationError("this cannot be a topic's name", topic=name, next_step=next_step)
+            check_name(name, "a topic")
 
     @property
     def archive_name(self) -> str:
         """The name of the topic archive."""
-        return self.archive or self.name
+        return self.name if self.archive is None else self.archive
 
 
 def load_kafka_topics(reference: str) -> tuple[KafkaTopic, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Self, get_args
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
+from statelib.names import check_optional_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,6 +134,10 @@ class Suppressed:
     time_limit_ms: int | None = None
     clock: Clock = "first"
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
 
     @classmethod
     def until_window_closes(cls, buffer: StrictBufferConfig) -> Suppressed:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.names import check_optional_name
 from statelib.operators.branch import Branch, Split
 from statelib.operators.mapping import mapper
 
@@ -31,6 +32,10 @@ class Branched:
     name: str | None = None
     function: Callable[[KStream], KStream | None] | None = None
     consumer: Callable[[KStream], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a branch")
 
     @classmethod
     def as_(cls, name: str) -> Branched:

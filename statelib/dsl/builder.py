@@ -8,6 +8,7 @@ from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import table_of
+from statelib.names import check_name
 
 if TYPE_CHECKING:
     from statelib.dsl.global_ktable import GlobalKTable
@@ -25,6 +26,7 @@ class StreamsBuilder:
     """
 
     def __init__(self, application_id: str) -> None:
+        check_name(application_id, "an application")
         self.application_id = application_id
         self._builder = InternalStreamsBuilder(application_id)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
+from statelib.names import check_name, check_optional_name
 from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.state import (
     KeyValueBytesStoreSupplier,
@@ -14,6 +15,7 @@ from statelib.state import (
     VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
+from statelib.state.suppliers import BytesStoreSupplier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +31,10 @@ class Named:
 
     name: str
 
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_name(self.name, "a node")
+
     @classmethod
     def as_(cls, name: str) -> Named:
         """A node called ``name``."""
@@ -40,6 +46,10 @@ class Grouped:
     """The name of a repartition topic that grouping may need (Kafka's ``Grouped``)."""
 
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node or of its repartition topic")
 
     @classmethod
     def as_(cls, name: str) -> Grouped:
@@ -53,6 +63,10 @@ class Joined:
 
     name: str | None = None
     grace_period_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
 
     @classmethod
     def as_(cls, name: str) -> Joined:
@@ -74,6 +88,10 @@ class Produced:
     partitions: int | None = None
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
+
     @classmethod
     def with_partitions(cls, partitions: int) -> Produced:
         """The topic gets this many partitions if it does not exist yet."""
@@ -90,6 +108,10 @@ class Repartitioned:
 
     name: str | None = None
     partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a repartition topic")
 
     @classmethod
     def as_(cls, name: str) -> Repartitioned:
@@ -123,6 +145,10 @@ class Materialized:
     retention_ms: int | None = None
     changelog: tuple[tuple[str, str], ...] | None = ()
 
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.store_name, "a store")
+
     @classmethod
     def as_(
         cls,
@@ -133,7 +159,8 @@ class Materialized:
         | SessionBytesStoreSupplier,
     ) -> Materialized:
         """A store of this name, or from this supplier; of a window or session store name and retention are taken."""
-        if isinstance(store, str):
+        if not isinstance(store, BytesStoreSupplier):
+            check_name(store, "a store")
             return cls(store)
         if isinstance(store, (WindowBytesStoreSupplier, SessionBytesStoreSupplier)):
             return cls(store.name, retention_ms=store.retention_ms)
@@ -192,6 +219,11 @@ class Deduplicated:
     store_name: str | None = None
     id_serde: Serde | None = field(default=None)
     record_serde: Serde | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        """Checks the names, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
+        check_optional_name(self.store_name, "a store")
 
     @classmethod
     def as_(cls, name: str) -> Deduplicated:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.durations import milliseconds
+from statelib.names import check_optional_name
 from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ class StreamJoined:
     name: str | None = None
     store_name: str | None = None
     emit_interval_ms: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks the names, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
+        check_optional_name(self.store_name, "a store")
 
     @classmethod
     def as_(cls, store_name: str) -> StreamJoined:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from statelib.names import check_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,6 +27,10 @@ class KeyValueBytesStoreSupplier:
     name: str
     persistent: bool = True
 
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_name(self.name, "a store")
+
 
 @dataclass(frozen=True, slots=True)
 class VersionedBytesStoreSupplier:
@@ -41,6 +47,10 @@ class VersionedBytesStoreSupplier:
     history_retention_ms: int
     segment_interval_ms: int | None = None
     persistent: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_name(self.name, "a store")
 
     def get(self) -> VersionedBytesStore:
         """A store of bytes, not opened yet."""
@@ -65,6 +75,10 @@ class WindowBytesStoreSupplier:
     window_size_ms: int
     persistent: bool = True
 
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_name(self.name, "a store")
+
 
 @dataclass(frozen=True, slots=True)
 class SessionBytesStoreSupplier:
@@ -79,6 +93,10 @@ class SessionBytesStoreSupplier:
     name: str
     retention_ms: int
     persistent: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_name(self.name, "a store")
 
 
 BytesStoreSupplier = (

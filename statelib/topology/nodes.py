@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from statelib.names import check_optional_name
 from statelib.operators.mapping import mapper
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Consumed:
     value_serde: Serde | None = None
     timestamp: Mapper | None = None
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the name, as Kafka does (``Named.validate``)."""
+        check_optional_name(self.name, "a node")
 
     @classmethod
     def as_(cls, name: str) -> Consumed:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from statelib.errors import ConfigurationError
-
-_LEGAL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+from statelib.names import check_name
 
 
 def check_topic(topic: str, node: str, partitions: int | None = None) -> None:
@@ -20,12 +17,7 @@ def check_topic(topic: str, node: str, partitions: int | None = None) -> None:
     Raises:
         ConfigurationError: It cannot.
     """
-    if not _LEGAL.fullmatch(topic):
-        raise ConfigurationError(
-            f"{topic!r} is no name of a topic",
-            node=node,
-            next_step="use up to 249 letters, digits, dots, underscores and hyphens, and not dots alone",
-        )
+    check_name(topic, "a topic", node=node)
     if partitions is not None and partitions < 1:
         what = f"a topic cannot have {partitions} partitions"
         raise ConfigurationError(what, topic=topic, node=node, next_step="give it at least one")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.names import check_name
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import describe
 from statelib.topology.groups import Groups, global_nodes, groups
@@ -234,6 +235,7 @@ def _check(nodes: Sequence[Node]) -> None:
                 f"parent {unknown[0]} is not declared before its child", node=node.name, next_step=next_step
             )
         seen.add(node.name)
+        _check_names(node)
         if isinstance(node, Processor) and isinstance(node.spec, CheckedSpec):
             node.spec.check(node.name)
         if isinstance(node, Source):
@@ -249,6 +251,13 @@ def _check(nodes: Sequence[Node]) -> None:
     if not any(isinstance(node, Source) and not node.is_global for node in nodes):
         what = "the topology has no source but global tables" if read else "the topology has no source"
         raise ConfigurationError(what, next_step="begin with StreamsBuilder.stream() or .table()")
+
+
+def _check_names(node: Node) -> None:
+    check_name(node.name, "a node")
+    if isinstance(node, Processor):
+        for store in node.spec.state_stores():
+            check_name(store.name, "a store", node=node.name)
 
 
 def _add_topic(topics: set[str], topic: str, done: str, next_step: str) -> None:
