@@ -2,6 +2,7 @@
 
     python -m tests.campaigns properties [PYTEST ARGS...]    every property with 2,000 new examples at least
     python -m tests.campaigns invariance [RUNS] [RECORDS]    the whole surface over new records, cut in every way
+    python -m tests.campaigns differential [--programs N]    random topologies, here and in Kafka Streams' test driver
     python -m tests.campaigns faults [--seed S] [--quick]    every fault that state must survive, exactly once
     python -m tests.campaigns placement [--seed S]           a cluster with a gigabyte of state, hosts lost and added
     python -m tests.campaigns stack [MONTHS]                 the stack by Docker, the demo on it, all compared

@@ -13,6 +13,7 @@ import pytest
 import tests.campaigns
 from tests.campaigns import stack
 from tests.campaigns.placement import run as placement
+from tests.differential import campaign as differential
 from tests.faults.campaign import runner
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "faults": runner.main,
     "stack": stack.main,
     "placement": placement.main,
+    "differential": differential.main,
 }
 
 

@@ -41,21 +41,23 @@ _UNPACK = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack"
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
-def build() -> Path:
-    """Builds the project where it has changed since the last time; its ``target`` folder.
+def build(project: Path = PROJECT) -> Path:
+    """Builds a project where it has changed since the last time; its ``target`` folder.
 
-    In it ``classes`` and ``lib`` are the class path of all that is Java here, ``spark-jars`` Spark's Kafka connector.
+    In it ``classes`` and ``lib`` are the class path of all that is Java in it. That of the servers and applications
+    also has ``spark-jars``, Spark's Kafka connector.
     """
-    TARGET.mkdir(exist_ok=True)
-    stamp, wanted = TARGET / "built", _fingerprint()
-    with _locked(TARGET / "lock"):
+    target = project / "target"
+    target.mkdir(exist_ok=True)
+    stamp, wanted = target / "built", _fingerprint(project)
+    with _locked(target / "lock"):
         if not stamp.exists() or stamp.read_text() != wanted:
-            for left in TARGET.iterdir():  # a class or a jar that is no longer wanted must not be found
+            for left in target.iterdir():  # a class or a jar that is no longer wanted must not be found
                 if left.is_dir():
                     shutil.rmtree(left)
-            _maven("compile", cwd=PROJECT)
+            _maven("compile", cwd=project)
             stamp.write_text(wanted)
-    return TARGET
+    return target
 
 
 def unpacked(artifact: str) -> Path:
@@ -75,12 +77,12 @@ def unpacked(artifact: str) -> Path:
     return folder
 
 
-def _fingerprint() -> str:
-    sources = sorted(path for path in (PROJECT / "src").rglob("*") if path.is_file())
+def _fingerprint(project: Path) -> str:
+    sources = sorted(path for path in (project / "src").rglob("*") if path.is_file())
     digest = hashlib.sha256(_VERSION.encode())
-    for path in (PROJECT / "pom.xml", *sources):
+    for path in (project / "pom.xml", *sources):
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(PROJECT)} {len(content)}\n".encode() + content)
+        digest.update(f"{path.relative_to(project)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 

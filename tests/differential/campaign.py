@@ -1,0 +1,46 @@
+"""``differential [--programs N] [--seed N] [--every-slice N]``: new random programs, in Kafka Streams and here.
+
+What differs is made as small as possible and printed with its seed; the exit code is 1 then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.differential.comparison import difference, smallest
+from tests.differential.generator import program_of
+from tests.differential.kafka import KafkaStreams
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TOLD_EVERY = 250
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs it."""
+    options = argparse.ArgumentParser(prog="differential", description=__doc__)
+    options.add_argument("--programs", type=int, default=5_000, help="how many")
+    options.add_argument("--seed", type=int, help="of the first one, the others follow; if left out, a new one")
+    options.add_argument("--every-slice", type=int, default=20, help="each how manieth is also run as a job")
+    options.add_argument("--most", type=int, default=5, help="how many differences are made small and shown")
+    given = options.parse_args(arguments)
+    first = secrets.randbelow(1 << 31) if given.seed is None else given.seed
+    print(f"programs {first} to {first + given.programs - 1}", flush=True)
+    different = []
+    with tempfile.TemporaryDirectory() as folder, KafkaStreams(Path(folder)) as kafka:
+        for seed in range(first, first + given.programs):
+            by_slices = given.every_slice > 0 and seed % given.every_slice == 0
+            found = difference(program_of(seed), kafka, ways=3, by_slices=by_slices)
+            if found is not None:
+                different.append(seed)
+                shown = smallest(found, kafka) if len(different) <= given.most else found
+                print(f"\nprogram {seed}: {shown}", flush=True)
+            if (seed - first + 1) % _TOLD_EVERY == 0:
+                print(f"{seed - first + 1} programs, {len(different)} differ", flush=True)
+    print(f"{given.programs} programs, {len(different)} differ: {different}", flush=True)
+    return 1 if different else 0

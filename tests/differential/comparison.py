@@ -1,0 +1,122 @@
+"""Runs a program on both sides, and finds the smallest program that still differs."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from statelib.errors import HindstreamError
+from tests.differential.generator import smaller
+from tests.differential.hindstream import in_batches, in_slices
+from tests.differential.kafka import KafkaStreams, Outputs, Refused
+
+if TYPE_CHECKING:
+    from statelib.semantics import Semantics
+    from tests.differential.program import Program
+
+_SHRINKING_STEPS = 400
+_SHIPPED: Semantics = "kafka-4.3"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where both sides differ.
+
+    Attributes:
+        program: The program.
+        how: How it was run here.
+        topic: The sink's topic.
+        kafka: What Kafka Streams writes to it; None: Kafka Streams does not run the program.
+        here: What is written here; a text: the error.
+    """
+
+    program: Program
+    how: str
+    topic: str
+    kafka: Any
+    here: Any
+
+    def __str__(self) -> str:
+        steps = "\n".join(f"  {number}: {step}" for number, step in enumerate(self.program.steps))
+        records = "\n".join(f"  {record}" for record in self.program.records)
+        return (
+            f"{self.topic} differs ({self.how})\n  Kafka Streams: {self.kafka}\n  here:          {self.here}\n"
+            f"steps\n{steps}\nrecords\n{records}\nas data\n{self.program.as_json()}"
+        )
+
+
+def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slices: bool = False) -> Difference | None:
+    """What differs first, if anything does.
+
+    Args:
+        program: The program.
+        kafka: Runs it, too.
+        ways: In how many ways it is cut into batches here.
+        by_slices: Whether it is run as a job as well, in files.
+    """
+    try:
+        expected = kafka.run(program).outputs
+    except Refused as refused:
+        return Difference(program, "", "", str(refused), None)
+    for number in range(ways):
+        rng = Random(f"{number} {len(program.records)}")
+        cuts = _cuts(rng, len(program.records)) if number else []
+        flushed = bool(number) and rng.random() < 0.5
+        how = f"batches of {cuts} and the rest{', each flushed' if flushed else ''}"
+        found = _differs(
+            program, how, expected, partial(in_batches, program, cuts, flushed=flushed, semantics=_SHIPPED)
+        )
+        if found is not None:
+            return found
+    if by_slices:
+        cuts = _cuts(Random("slices"), len(program.records))[:1]
+        with tempfile.TemporaryDirectory() as folder:
+            return _differs(
+                program, f"slices of {cuts} and the rest", expected,
+                lambda: in_slices(program, Path(folder), cuts, batch_records=3, semantics=_SHIPPED),
+            )  # fmt: skip
+    return None
+
+
+def smallest(found: Difference, kafka: KafkaStreams) -> Difference:
+    """A difference of which nothing can be left out."""
+    left = _SHRINKING_STEPS
+    is_refused = found.here is None
+    while True:
+        for program in smaller(found.program):
+            left -= 1
+            if left < 0:
+                return found
+            with suppress(Exception):  # what is left of the program is none
+                less = difference(program, kafka, ways=3)
+                if less is not None and _alike(less, found) and (less.here is None) == is_refused:
+                    found = less
+                    break
+        else:
+            return found
+
+
+def _alike(one: Difference, other: Difference) -> bool:
+    """Whether both are wrong answers, or both the same kind of error."""
+    kinds = [str(each.here)[:60] if isinstance(each.here, str) else None for each in (one, other)]
+    return kinds[0] == kinds[1]
+
+
+def _differs(program: Program, how: str, expected: Outputs, run: Any) -> Difference | None:
+    try:
+        outputs = run()
+    except HindstreamError as error:
+        return Difference(program, how, "", expected, f"{type(error).__name__}: {error}")
+    for topic, rows in expected.items():
+        if outputs.get(topic, []) != rows:
+            return Difference(program, how, topic, rows, outputs.get(topic, []))
+    return None
+
+
+def _cuts(rng: Random, count: int) -> list[int]:
+    return [rng.randint(1, 4) for _ in range(count // 2)]

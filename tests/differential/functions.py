@@ -1,0 +1,59 @@
+"""What programs compute, as in ``Functions.java``. Values are strings or counts."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+KEYS = ("a", "b", "ab")
+_LONGEST = 48
+
+
+def text(value: Any) -> str:
+    """As Java shows it."""
+    return "null" if value is None else str(value)
+
+
+def cut(value: str) -> str:
+    """Long values are cut: what they end with is told by a checksum."""
+    return value if len(value) <= _LONGEST else f"{value[:8]}#{zlib.crc32(value.encode()):08x}"
+
+
+def _sum(value: Any) -> int:
+    return sum(text(value).encode())
+
+
+def suffixed(value: Any, suffix: str) -> str | None:
+    """The value with a suffix; nothing stays nothing."""
+    return None if value is None else cut(text(value) + suffix)
+
+
+def passes(value: Any, modulus: int, rest: int) -> bool:
+    """Whether it is there, and one of those."""
+    return value is not None and _sum(value) % modulus == rest
+
+
+def key(value: Any, shift: int) -> str:
+    """A key made of a value."""
+    return KEYS[(_sum(value) + shift) % len(KEYS)]
+
+
+def pieces(value: Any, most: int) -> list[str]:
+    """None to ``most`` values made of one."""
+    count = 0 if value is None else _sum(value) % (most + 1)
+    return [cut(f"{text(value)}{number}") for number in range(count)]
+
+
+def joined(left: Any, right: Any) -> str:
+    """A value made of two."""
+    return cut(f"{text(left)}|{text(right)}")
+
+
+def added(aggregate: Any, value: Any) -> str:
+    """An aggregate and one more value."""
+    return cut(f"{text(aggregate)}+{text(value)}")
+
+
+def taken(aggregate: Any, value: Any) -> str:
+    """An aggregate from which a value is taken back."""
+    return cut(f"{text(aggregate)}-{text(value)}")

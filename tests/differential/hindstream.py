@@ -1,0 +1,81 @@
+"""Runs programs here: in memory, in batches of any size, or as a job does, slice by slice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib import TopologyTestDriver
+from tests.differential.topology import topics_of, topology_of
+from tests.operators.flow import Fed, Flow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from statelib.semantics import Semantics
+    from tests.differential.kafka import Outputs
+    from tests.differential.program import Program
+
+
+def in_batches(program: Program, cuts: Sequence[int], *, flushed: bool, semantics: Semantics) -> Outputs:
+    """What comes out of the operators, in memory.
+
+    Args:
+        program: What is run.
+        cuts: How many records the batches have, but for the last.
+        flushed: Whether the state is written behind each.
+        semantics: See `Semantics`.
+    """
+    types = dict.fromkeys(topics_of(program), (pa.string(), pa.string()))
+    flow = Flow(topology_of(program), types, semantics)
+    outputs: Outputs = {topic: [] for topic in flow.topology.sink_topics}
+    for batch in _cut(program, cuts):
+        for topic, rows in flow.process([Fed(*row) for row in batch]).items():
+            outputs[topic] += [[_key(row.key), row.value, row.timestamp] for row in rows]
+        if flushed:
+            flow.flush()
+    return outputs
+
+
+def in_slices(
+    program: Program, folder: Path, cuts: Sequence[int], *, batch_records: int, semantics: Semantics
+) -> Outputs:
+    """What a job publishes.
+
+    Args:
+        program: What is run.
+        folder: An empty one.
+        cuts: How many records the slices have, but for the last.
+        batch_records: How many records a task takes up at a time.
+        semantics: See `Semantics`.
+    """
+    driver = TopologyTestDriver(topology_of(program), folder, semantics=semantics)
+    driver._settings = replace(driver._settings, batch_records=batch_records)
+    inputs = {topic: driver.create_input_topic(topic) for topic in topics_of(program)}
+    for batch in _cut(program, cuts):
+        for topic, key, value, timestamp in batch:
+            inputs[topic].pipe_input(key, value, timestamp)
+        driver.replay()
+    return {
+        topic: [[_key(record.key), record.value, record.timestamp_ms] for record in driver.read(topic)]
+        for topic in driver._job.topology.sink_topics
+    }
+
+
+def _cut(program: Program, cuts: Sequence[int]) -> list[Sequence[Any]]:
+    batches, records = [], program.records
+    for count in cuts:
+        batches.append(records[:count])
+        records = records[count:]
+    return [batch for batch in (*batches, records) if batch]
+
+
+def _key(key: Any) -> Any:
+    """A windowed key as a list of key, start and end in ms."""
+    if not isinstance(key, dict):
+        return key
+    start, end = (round(key[bound].timestamp() * 1000) for bound in ("window_start", "window_end"))
+    return [key["key"], start, end]

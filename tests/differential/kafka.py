@@ -1,0 +1,85 @@
+"""Kafka Streams' own ``TopologyTestDriver`` in one long-lived Java, which takes programs and answers what comes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.kafka.java import JavaProcess
+from tests.kafka.java_runtime import executable
+from tests.kafka.maven import build
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tests.differential.program import Program
+
+PROJECT = Path(__file__).with_name("streams-driver")
+_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+
+Outputs = dict[str, list[list[Any]]]
+"""By sink topic, in order: key (of windowed ones [key, start, end]), value, timestamp."""
+
+
+class Refused(Exception):
+    """Kafka Streams does not run the program."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Kafka Streams made of a program.
+
+    Attributes:
+        describe: The text of ``Topology.describe()``.
+        outputs: See `Outputs`.
+    """
+
+    describe: str
+    outputs: Outputs
+
+
+class KafkaStreams:
+    """The Java process, while the context lasts.
+
+    Args:
+        folder: For its log and its stores.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        target = build(PROJECT)
+        class_path = os.pathsep.join((str(target / "classes"), f"{target / 'lib'}/*"))
+        main = [executable(), *_OPTIONS, "-cp", class_path, "hindstream.differential.Main", self._folder / "state"]
+        self._process = JavaProcess(main, self._folder / "kafka-streams.log", stdout=subprocess.PIPE)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error:
+            self._process.kill()
+        else:
+            self._process.stop()
+
+    def run(self, program: Program) -> Answer:
+        """What it makes of a program.
+
+        Raises:
+            Refused: It says why.
+        """
+        pipes = self._process.process
+        pipes.stdin.write(program.as_json().encode() + b"\n")
+        pipes.stdin.flush()
+        line = pipes.stdout.readline()
+        if not line:
+            raise RuntimeError(f"it has ended; {self._process.said()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return Answer(answer["describe"], answer["outputs"])

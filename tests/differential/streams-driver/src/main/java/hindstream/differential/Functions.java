@@ -1,0 +1,69 @@
+package hindstream.differential;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.zip.CRC32;
+
+/** What programs compute; tests/differential/functions.py has the same. Values are strings or counts. */
+final class Functions {
+  static final String[] KEYS = {"a", "b", "ab"};
+  private static final int LONGEST = 48;
+
+  private Functions() {}
+
+  static String text(Object value) {
+    return String.valueOf(value);
+  }
+
+  /** Long values are cut: what they end with is told by a checksum. */
+  static String cut(String value) {
+    if (value.length() <= LONGEST) {
+      return value;
+    }
+    CRC32 crc = new CRC32();
+    crc.update(value.getBytes(StandardCharsets.UTF_8));
+    return String.format("%s#%08x", value.substring(0, 8), crc.getValue());
+  }
+
+  static int sum(Object value) {
+    int sum = 0;
+    for (byte letter : text(value).getBytes(StandardCharsets.UTF_8)) {
+      sum += letter & 0xff;
+    }
+    return sum;
+  }
+
+  static Object suffixed(Object value, String suffix) {
+    return value == null ? null : cut(text(value) + suffix);
+  }
+
+  static boolean passes(Object value, int modulus, int rest) {
+    return value != null && sum(value) % modulus == rest;
+  }
+
+  static String key(Object value, int shift) {
+    return KEYS[(sum(value) + shift) % KEYS.length];
+  }
+
+  static List<Object> pieces(Object value, int most) {
+    List<Object> pieces = new ArrayList<>();
+    int count = value == null ? 0 : sum(value) % (most + 1);
+    for (int number = 0; number < count; number++) {
+      pieces.add(cut(text(value) + number));
+    }
+    return pieces;
+  }
+
+  static String joined(Object left, Object right) {
+    return cut(text(left) + "|" + text(right));
+  }
+
+  static String added(Object aggregate, Object value) {
+    return cut(text(aggregate) + "+" + text(value));
+  }
+
+  static String taken(Object aggregate, Object value) {
+    return cut(text(aggregate) + "-" + text(value));
+  }
+}

@@ -1,0 +1,44 @@
+package hindstream.differential;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+/**
+ * Runs programs in Kafka Streams' TopologyTestDriver until its standard input ends.
+ *
+ * <p>A program is a line of JSON (tests/differential/programs.py). The answer is a line: {"describe": text, "outputs":
+ * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. The argument is a folder for
+ * state.
+ */
+public final class Main {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private Main() {}
+
+  /** See the class. */
+  public static void main(String[] arguments) throws IOException {
+    BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      JsonNode program = JSON.readTree(line);
+      System.out.println(JSON.writeValueAsString(answer(program, arguments[0])));
+    }
+  }
+
+  private static Map<String, Object> answer(JsonNode program, String stateDir) {
+    Run run = new Run(program, stateDir);
+    try {
+      return run.answer();
+    } catch (RuntimeException error) {
+      Throwable cause = error;
+      while (cause.getCause() != null) {
+        cause = cause.getCause();
+      }
+      return Map.of("error", error + "; " + cause, "describe", run.describe());
+    }
+  }
+}

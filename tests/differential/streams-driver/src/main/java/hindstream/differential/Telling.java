@@ -1,0 +1,35 @@
+package hindstream.differential;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. */
+final class Telling implements Processor<String, Object, String, Object> {
+  private final JsonNode step;
+  private ProcessorContext<String, Object> context;
+
+  Telling(JsonNode step) {
+    this.step = step;
+  }
+
+  @Override
+  public void init(ProcessorContext<String, Object> given) {
+    context = given;
+  }
+
+  @Override
+  public void process(Record<String, Object> record) {
+    int number = 0;
+    for (JsonNode child : step.get("forwards")) {
+      Record<String, Object> forwarded =
+          record.withValue(Functions.suffixed(record.value(), "p" + number++));
+      if (child.isNull()) {
+        context.forward(forwarded);
+      } else {
+        context.forward(forwarded, child.asText());
+      }
+    }
+  }
+}

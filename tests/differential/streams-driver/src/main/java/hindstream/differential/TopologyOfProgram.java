@@ -1,0 +1,324 @@
+package hindstream.differential;
+
+import static org.apache.kafka.common.serialization.Serdes.String;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.WindowedSerdes;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+
+/** Builds a program's topology: each step makes a stream or a table of those before it. */
+final class TopologyOfProgram {
+  private static final ValueJoiner<Object, Object, Object> JOINER = Functions::joined;
+
+  private final StreamsBuilder builder = new StreamsBuilder();
+  private final List<Object> made = new ArrayList<>();
+  private final Map<String, Long> sinks = new LinkedHashMap<>();
+  private final JsonNode steps;
+
+  TopologyOfProgram(JsonNode steps) {
+    this.steps = steps;
+  }
+
+  Topology build() {
+    for (JsonNode step : steps) {
+      made.add(made(step));
+    }
+    return builder.build();
+  }
+
+  /** The topics that are written; of those with windowed keys the windows' size, else null. */
+  Map<String, Long> sinks() {
+    return sinks;
+  }
+
+  private Object made(JsonNode step) {
+    return switch (step.get("op").asText()) {
+      case "stream" -> builder.stream(step.get("topic").asText());
+      case "table" -> table(step);
+      case "map_values", "filter", "filter_not" -> derived(step);
+      case "transform_values", "to_stream", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
+      case "to" -> sink(step);
+      case "windowed_count" -> windowed(step);
+      default -> ofStream(step);
+    };
+  }
+
+  // --- what is there of streams and of tables ---------------------------------------------------------------------
+
+  private Object table(JsonNode step) {
+    String topic = step.get("topic").asText();
+    if (step.hasNonNull("retention")) {
+      var supplier =
+          Stores.persistentVersionedKeyValueStore(
+              step.get("store").asText(), Duration.ofMillis(step.get("retention").asLong()));
+      return builder.table(topic, Materialized.<String, Object>as(supplier));
+    }
+    return step.hasNonNull("store") ? builder.table(topic, store(step)) : builder.table(topic);
+  }
+
+  private Object derived(JsonNode step) {
+    String op = step.get("op").asText();
+    if (made.get(step.get("of").asInt()) instanceof KTable) {
+      KTable<String, Object> table = table(step, "of");
+      if (op.equals("map_values")) {
+        String suffix = step.get("suffix").asText();
+        return step.hasNonNull("store")
+            ? table.mapValues(value -> Functions.suffixed(value, suffix), store(step))
+            : table.mapValues(value -> Functions.suffixed(value, suffix));
+      }
+      int modulus = step.get("modulus").asInt();
+      int rest = step.get("rest").asInt();
+      boolean not = op.equals("filter_not");
+      if (step.hasNonNull("store")) {
+        return not
+            ? table.filterNot((key, value) -> Functions.passes(value, modulus, rest), store(step))
+            : table.filter((key, value) -> Functions.passes(value, modulus, rest), store(step));
+      }
+      return not
+          ? table.filterNot((key, value) -> Functions.passes(value, modulus, rest))
+          : table.filter((key, value) -> Functions.passes(value, modulus, rest));
+    }
+    KStream<String, Object> stream = stream(step, "of");
+    if (op.equals("map_values")) {
+      String suffix = step.get("suffix").asText();
+      return stream.mapValues(value -> Functions.suffixed(value, suffix));
+    }
+    int modulus = step.get("modulus").asInt();
+    int rest = step.get("rest").asInt();
+    return op.equals("filter_not")
+        ? stream.filterNot((key, value) -> Functions.passes(value, modulus, rest))
+        : stream.filter((key, value) -> Functions.passes(value, modulus, rest));
+  }
+
+  // --- tables -----------------------------------------------------------------------------------------------------
+
+  private Object ofTable(JsonNode step) {
+    KTable<String, Object> table = table(step, "of");
+    switch (step.get("op").asText()) {
+      case "to_stream":
+        return table.toStream();
+      case "transform_values":
+        String suffix = step.get("suffix").asText();
+        return step.hasNonNull("store")
+            ? table.transformValues(() -> new Suffixing(suffix), store(step))
+            : table.transformValues(() -> new Suffixing(suffix));
+      case "group_by":
+        int shift = step.get("shift").asInt();
+        return aggregated(
+            table.groupBy((key, value) -> KeyValue.pair(Functions.key(value, shift), value)), step);
+      case "table_join":
+        KTable<String, Object> other = table(step, "with");
+        boolean kept = step.hasNonNull("store");
+        return switch (step.get("how").asText()) {
+          case "inner" -> kept ? table.join(other, JOINER, store(step)) : table.join(other, JOINER);
+          case "left" ->
+              kept ? table.leftJoin(other, JOINER, store(step)) : table.leftJoin(other, JOINER);
+          default ->
+              kept ? table.outerJoin(other, JOINER, store(step)) : table.outerJoin(other, JOINER);
+        };
+      default:
+        KTable<String, Object> right = table(step, "with");
+        int shifted = step.get("shift").asInt();
+        Function<Object, String> foreignKey = value -> Functions.key(value, shifted);
+        boolean stored = step.hasNonNull("store");
+        if (step.get("how").asText().equals("inner")) {
+          return stored
+              ? table.join(right, foreignKey, JOINER, store(step))
+              : table.join(right, foreignKey, JOINER);
+        }
+        return stored
+            ? table.leftJoin(right, foreignKey, JOINER, store(step))
+            : table.leftJoin(right, foreignKey, JOINER);
+    }
+  }
+
+  private Object aggregated(KGroupedTable<String, Object> grouped, JsonNode step) {
+    boolean kept = step.hasNonNull("store");
+    return switch (step.get("function").asText()) {
+      case "count" -> kept ? grouped.count(longs(step)) : grouped.count();
+      case "reduce" ->
+          kept
+              ? grouped.reduce(Functions::added, Functions::taken, store(step))
+              : grouped.reduce(Functions::added, Functions::taken);
+      default ->
+          kept
+              ? grouped.aggregate(
+                  () -> (Object) "0",
+                  (key, value, aggregate) -> Functions.added(aggregate, value),
+                  (key, value, aggregate) -> Functions.taken(aggregate, value),
+                  store(step))
+              : grouped.aggregate(
+                  () -> (Object) "0",
+                  (key, value, aggregate) -> Functions.added(aggregate, value),
+                  (key, value, aggregate) -> Functions.taken(aggregate, value));
+    };
+  }
+
+  // --- streams ----------------------------------------------------------------------------------------------------
+
+  private Object ofStream(JsonNode step) {
+    if (step.get("op").asText().equals("branch")) {
+      return split(step.get("of").asInt()).get("split" + step.get("of").asInt() + "-" + step.get("branch").asInt());
+    }
+    KStream<String, Object> stream = stream(step, "of");
+    return switch (step.get("op").asText()) {
+      case "flat_map_values" -> {
+        int most = step.get("most").asInt();
+        yield stream.flatMapValues(value -> Functions.pieces(value, most));
+      }
+      case "flat_map" -> {
+        int most = step.get("most").asInt();
+        yield stream.flatMap(
+            (key, value) -> {
+              List<KeyValue<String, Object>> pieces = new ArrayList<>();
+              Functions.pieces(value, most)
+                  .forEach(piece -> pieces.add(KeyValue.pair(Functions.key(piece, 0), piece)));
+              return pieces;
+            });
+      }
+      case "select_key" -> {
+        int shift = step.get("shift").asInt();
+        yield stream.selectKey((key, value) -> Functions.key(value, shift));
+      }
+      case "merge" -> stream.merge(stream(step, "with"));
+      case "repartition" -> stream.repartition();
+      case "to_table" -> step.hasNonNull("store") ? stream.toTable(store(step)) : stream.toTable();
+      case "split" -> splitting(stream, step);
+      case "process" -> stream.process(() -> new Telling(step), Named.as(step.get("name").asText()));
+      case "named" -> {
+        String suffix = step.get("suffix").asText();
+        yield stream.mapValues(
+            value -> Functions.suffixed(value, suffix), Named.as(step.get("name").asText()));
+      }
+      case "aggregate" -> aggregated(stream.groupByKey(), step);
+      case "stream_join" -> streamJoin(stream, step);
+      case "stream_table_join" ->
+          step.get("how").asText().equals("inner")
+              ? stream.join(table(step, "with"), JOINER)
+              : stream.leftJoin(table(step, "with"), JOINER);
+      default -> throw new IllegalArgumentException("no such step: " + step);
+    };
+  }
+
+  private Object splitting(KStream<String, Object> stream, JsonNode step) {
+    var split = stream.split(Named.as("split" + made.size() + "-"));
+    int number = 0;
+    int modulus = step.get("modulus").asInt();
+    for (JsonNode rest : step.get("rests")) {
+      int wanted = rest.asInt();
+      split.branch((key, value) -> Functions.passes(value, modulus, wanted), Branched.as("" + number++));
+    }
+    return step.get("default").asBoolean()
+        ? split.defaultBranch(Branched.as("" + number))
+        : split.noDefaultBranch();
+  }
+
+  private Object streamJoin(KStream<String, Object> stream, JsonNode step) {
+    JoinWindows windows =
+        JoinWindows.ofTimeDifferenceAndGrace(
+                Duration.ofMillis(step.get("before").asLong()), Duration.ofMillis(step.get("grace").asLong()))
+            .after(Duration.ofMillis(step.get("after").asLong()));
+    KStream<String, Object> other = stream(step, "with");
+    StreamJoined<String, Object, Object> joined = StreamJoined.with(String(), new ValueSerde(), new ValueSerde());
+    return switch (step.get("how").asText()) {
+      case "inner" -> stream.join(other, JOINER, windows, joined);
+      case "left" -> stream.leftJoin(other, JOINER, windows, joined);
+      default -> stream.outerJoin(other, JOINER, windows, joined);
+    };
+  }
+
+  private Object aggregated(KGroupedStream<String, Object> grouped, JsonNode step) {
+    boolean kept = step.hasNonNull("store");
+    return switch (step.get("function").asText()) {
+      case "count" -> kept ? grouped.count(longs(step)) : grouped.count();
+      case "reduce" ->
+          kept ? grouped.reduce(Functions::added, store(step)) : grouped.reduce(Functions::added);
+      default ->
+          kept
+              ? grouped.aggregate(
+                  () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value), store(step))
+              : grouped.aggregate(
+                  () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value));
+    };
+  }
+
+  // --- windows ----------------------------------------------------------------------------------------------------
+
+  /** To the topic of this step: a table with windowed keys can do nothing else here. */
+  private Object windowed(JsonNode step) {
+    long size = step.get("size").asLong();
+    TimeWindows windows =
+        TimeWindows.ofSizeAndGrace(Duration.ofMillis(size), Duration.ofMillis(step.get("grace").asLong()))
+            .advanceBy(Duration.ofMillis(step.get("advance").asLong()));
+    KTable<Windowed<String>, Long> counts =
+        stream(step, "of").groupByKey(Grouped.with(String(), new ValueSerde())).windowedBy(windows).count();
+    if (step.get("suppress").asBoolean()) {
+      counts = counts.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()));
+    }
+    String topic = step.get("topic").asText();
+    sinks.put(topic, size);
+    var keys = WindowedSerdes.timeWindowedSerdeFrom(String.class, size);
+    counts.toStream().mapValues(value -> (Object) value).to(topic, Produced.with(keys, new ValueSerde()));
+    return null;
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------
+
+  private Object sink(JsonNode step) {
+    String topic = step.get("topic").asText();
+    sinks.put(topic, null);
+    stream(step, "of").to(topic, Produced.with(String(), new ValueSerde()));
+    return null;
+  }
+
+  private static Materialized<String, Object, KeyValueStore<Bytes, byte[]>> store(JsonNode step) {
+    return Materialized.<String, Object, KeyValueStore<Bytes, byte[]>>as(step.get("store").asText())
+        .withKeySerde(String())
+        .withValueSerde(new ValueSerde());
+  }
+
+  private static Materialized<String, Long, KeyValueStore<Bytes, byte[]>> longs(JsonNode step) {
+    return Materialized.as(step.get("store").asText());
+  }
+
+  @SuppressWarnings("unchecked")
+  private KStream<String, Object> stream(JsonNode step, String which) {
+    return (KStream<String, Object>) made.get(step.get(which).asInt());
+  }
+
+  @SuppressWarnings("unchecked")
+  private KTable<String, Object> table(JsonNode step, String which) {
+    return (KTable<String, Object>) made.get(step.get(which).asInt());
+  }
+
+  @SuppressWarnings("unchecked")
+  private Map<String, KStream<String, Object>> split(int number) {
+    return (Map<String, KStream<String, Object>>) made.get(number);
+  }
+}

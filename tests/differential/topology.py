@@ -1,0 +1,234 @@
+"""Builds a program's topology with Hindstream's DSL, as ``TopologyOfProgram.java`` does with Kafka's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from statelib import (
+    Branched,
+    BufferConfig,
+    JoinWindows,
+    Materialized,
+    Named,
+    Processor,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    per_record,
+)
+from tests.differential import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from statelib import KGroupedStream, KGroupedTable, KStream, KTable, ProcessorContext, Record, Topology
+    from tests.differential.program import Program, Step
+
+_JOINER = per_record(functions.joined, pa.string(), "left", "right")
+_PIECES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+
+
+def topology_of(program: Program) -> Topology:
+    """The topology."""
+    return _Building().topology(program)
+
+
+def topics_of(program: Program) -> list[str]:
+    """The topics that are read, in the order of declaration."""
+    read = (step["topic"] for step in program.steps if step["op"] in {"stream", "table"})
+    return list(dict.fromkeys(read))
+
+
+class _Building:
+    def __init__(self) -> None:
+        self._builder = StreamsBuilder("app")
+        self._made: list[Any] = []
+
+    def topology(self, program: Program) -> Topology:
+        for step in program.steps:
+            self._made.append(getattr(self, f"_{step['op']}")(step))
+        return self._builder.build()
+
+    # --- what is there of streams and of tables ------------------------------------------------------------------
+
+    def _stream(self, step: Step) -> KStream:
+        return self._builder.stream(step["topic"])
+
+    def _table(self, step: Step) -> KTable:
+        if step.get("retention") is not None:
+            supplier = Stores.persistent_versioned_key_value_store(step["store"], _ms(step["retention"]))
+            return self._builder.table(step["topic"], Materialized.as_(supplier))
+        return self._builder.table(step["topic"], *_store(step))
+
+    def _map_values(self, step: Step) -> Any:
+        return self._of(step).map_values(_value(functions.suffixed, step["suffix"]), **_kept(step))
+
+    def _filter(self, step: Step) -> Any:
+        return self._of(step).filter(_passes(step), **_kept(step))
+
+    def _filter_not(self, step: Step) -> Any:
+        return self._of(step).filter_not(_passes(step), **_kept(step))
+
+    # --- tables --------------------------------------------------------------------------------------------------
+
+    def _to_stream(self, step: Step) -> KStream:
+        return self._of(step).to_stream()
+
+    def _transform_values(self, step: Step) -> KTable:
+        suffix = step["suffix"]
+        transformed = per_record(lambda value: functions.cut(functions.text(value) + suffix), pa.string(), "value")
+        return self._of(step).transform_values(transformed, **_kept(step))
+
+    def _group_by(self, step: Step) -> KTable:
+        grouped: KGroupedTable = self._of(step).group_by(_value(functions.key, step["shift"]))
+        match step["function"]:
+            case "count":
+                return grouped.count(*_store(step))
+            case "reduce":
+                return grouped.reduce(functions.added, functions.taken, *_store(step))
+            case _:
+                return grouped.aggregate_with(lambda: "0", _adder, _subtractor, pa.string(), *_store(step))
+
+    def _table_join(self, step: Step) -> KTable:
+        left = self._of(step)
+        join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[step["how"]]
+        return join(self._made[step["with"]], _JOINER, **_kept(step))
+
+    def _foreign_key_join(self, step: Step) -> KTable:
+        left = self._of(step)
+        join = {"inner": left.join, "left": left.left_join}[step["how"]]
+        foreign_key = _value(functions.key, step["shift"])
+        return join(self._made[step["with"]], _JOINER, **_kept(step), foreign_key=foreign_key)
+
+    # --- streams -------------------------------------------------------------------------------------------------
+
+    def _flat_map_values(self, step: Step) -> KStream:
+        most = step["most"]
+        unfolded = per_record(lambda value: functions.pieces(value, most), pa.list_(pa.string()), "value")
+        return self._of(step).flat_map_values(unfolded)
+
+    def _flat_map(self, step: Step) -> KStream:
+        most = step["most"]
+
+        def unfolded(value: Any) -> list[dict[str, str]]:
+            return [{"key": functions.key(piece, 0), "value": piece} for piece in functions.pieces(value, most)]
+
+        return self._of(step).flat_map(per_record(unfolded, _PIECES, "value"))
+
+    def _select_key(self, step: Step) -> KStream:
+        return self._of(step).select_key(_value(functions.key, step["shift"]))
+
+    def _merge(self, step: Step) -> KStream:
+        return self._of(step).merge(self._made[step["with"]])
+
+    def _repartition(self, step: Step) -> KStream:
+        return self._of(step).repartition()
+
+    def _to_table(self, step: Step) -> KTable:
+        return self._of(step).to_table(**_kept(step))
+
+    def _split(self, step: Step) -> list[KStream]:
+        name = f"split{len(self._made)}-"
+        split = self._of(step).split(Named.as_(name))
+        for number, rest in enumerate(step["rests"]):
+            split.branch(_passes({"modulus": step["modulus"], "rest": rest}), Branched.as_(str(number)))
+        number = str(len(step["rests"]))
+        branches = split.default_branch(Branched.as_(number)) if step["default"] else split.no_default_branch()
+        return [branches[f"{name}{number}"] for number in range(len(branches))]
+
+    def _branch(self, step: Step) -> KStream:
+        return self._of(step)[step["branch"]]
+
+    def _process(self, step: Step) -> KStream:
+        return self._of(step).process(
+            lambda: _Telling(step["forwards"]), value_type=pa.string(), named=Named.as_(step["name"])
+        )
+
+    def _named(self, step: Step) -> KStream:
+        return self._of(step).map_values(_value(functions.suffixed, step["suffix"]), Named.as_(step["name"]))
+
+    def _aggregate(self, step: Step) -> KTable:
+        grouped: KGroupedStream = self._of(step).group_by_key()
+        match step["function"]:
+            case "count":
+                return grouped.count(*_store(step))
+            case "reduce":
+                return grouped.reduce(functions.added, *_store(step))
+            case _:
+                return grouped.aggregate_with(lambda: "0", _adder, pa.string(), *_store(step))
+
+    def _stream_join(self, step: Step) -> KStream:
+        stream: KStream = self._of(step)
+        join = {"inner": stream.join, "left": stream.left_join, "outer": stream.outer_join}[step["how"]]
+        windows = JoinWindows.of_time_difference_and_grace(_ms(step["before"]), _ms(step["grace"]))
+        return join(self._made[step["with"]], _JOINER, windows.after(_ms(step["after"])))
+
+    def _stream_table_join(self, step: Step) -> KStream:
+        stream: KStream = self._of(step)
+        join = {"inner": stream.join, "left": stream.left_join}[step["how"]]
+        return join(self._made[step["with"]], _JOINER)
+
+    # --- ends ----------------------------------------------------------------------------------------------------
+
+    def _windowed_count(self, step: Step) -> None:
+        windows = TimeWindows.of_size_and_grace(_ms(step["size"]), _ms(step["grace"])).advance_by(_ms(step["advance"]))
+        counts = self._of(step).group_by_key().windowed_by(windows).count()
+        if step["suppress"]:
+            counts = counts.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+        counts.to_stream().map_values("value").to(step["topic"])
+
+    def _to(self, step: Step) -> None:
+        self._of(step).to(step["topic"])
+
+    def _of(self, step: Step) -> Any:
+        return self._made[step["of"]]
+
+
+class _Telling(Processor):
+    """Forwards each record several times: to one child, to another, or (None) to all."""
+
+    def __init__(self, forwards: list[str | None]) -> None:
+        self._forwards = forwards
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+
+    def process(self, record: Record) -> None:
+        for number, child in enumerate(self._forwards):
+            forwarded = record.with_value(functions.suffixed(record.value, f"p{number}"))
+            self._context.forward(forwarded, child)
+
+
+def _ms(count: int) -> timedelta:
+    return timedelta(milliseconds=count)
+
+
+def _store(step: Step) -> list[Materialized]:
+    return [] if step.get("store") is None else [Materialized.as_(step["store"])]
+
+
+def _kept(step: Step) -> dict[str, Materialized]:
+    return {} if step.get("store") is None else {"materialized": Materialized.as_(step["store"])}
+
+
+def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
+    return per_record(lambda value: function(value, argument), pa.string(), "value")
+
+
+def _passes(step: Step) -> Any:
+    modulus, rest = step["modulus"], step["rest"]
+    return per_record(lambda value: functions.passes(value, modulus, rest), pa.bool_(), "value")
+
+
+def _adder(key: Any, value: Any, aggregate: Any) -> str:
+    del key
+    return functions.added(aggregate, value)
+
+
+def _subtractor(key: Any, value: Any, aggregate: Any) -> str:
+    del key
+    return functions.taken(aggregate, value)
