@@ -1,7 +1,7 @@
 """Archives the rows of any Spark frame as a topic: a table, files in Parquet, JSON or CSV, the result of a query.
 
 Rows go to the partitions that a producer with Kafka's default partitioner would give their keys, each partition in the
-order of timestamps, and are added in one Delta commit. A load has a name, and is made once.
+order of timestamps or in that of arrival, and are added in one Delta commit. A load has a name, and is made once.
 """
 
 from __future__ import annotations
@@ -9,19 +9,22 @@ from __future__ import annotations
 import pickle
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from spark_jobs.arrow_batches import arrow_batches
+from spark_jobs.frame_columns import arrival, check_times, column, time_column
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, run_action
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive
@@ -40,6 +43,11 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
+Order = Literal["timestamp", "arrival"]
+"""What the rows of a partition are in the order of."""
+
+_ORDER = "order_"
+
 
 def archive_frame(
     frame: DataFrame,
@@ -52,6 +60,7 @@ def archive_frame(
     key: str | None = None,
     value: str | Sequence[str] | None = None,
     key_serde: Serde | None = None,
+    order: Order = "timestamp",
     order_by: Sequence[str] = (),
 ) -> bool:
     """Adds a frame's rows to a topic archive, which is made if there is none.
@@ -67,11 +76,16 @@ def archive_frame(
         settings: See `Settings`: where the warehouse is.
         load: Names these rows: whoever loads the same name again changes nothing.
         partitions: Of the topic.
-        timestamp: The column of the records' timestamps: a timestamp, or milliseconds since 1970.
+        timestamp: The column of the records' timestamps: a timestamp, a date, text that Spark reads as one (such as
+            ``2013-01-01 05:00``, in the session's time zone unless it names its own), or a number of milliseconds since
+            1970.
         key: The column of their keys; None: they have none, and are spread evenly.
         value: The column of their values, or those that make a struct; None: all that are neither key nor timestamp.
         key_serde: How keys become the bytes that decide the partition; None: as Kafka's own serdes write their type.
-        order_by: Columns that order rows of the same timestamp within a partition; else their order is left to Spark.
+        order: ``"timestamp"``: no record of a partition is late; rows of one timestamp are in the order of arrival.
+            ``"arrival"``: as the rows of the frame stand, files in the order of their paths; a record may be late, as
+            it was in the live topic.
+        order_by: Columns that tell when a row has arrived, such as its offset in Kafka, in place of where it stands.
 
     Returns:
         Whether the rows were added: False if a load of that name has been.
@@ -79,10 +93,10 @@ def archive_frame(
     Raises:
         ConfigurationError: There is no such column; a type that an archive cannot hold; the archive has other columns
             or partitions.
-        InputError: A row has no timestamp.
+        InputError: A row has no timestamp, or one that no archive can hold.
         RetryableError: Somebody else has added to the topic meanwhile; or Spark or the store did not answer.
     """
-    shaped = _shaped(frame, timestamp, key, value, order_by)
+    shaped = _shaped(frame, timestamp, key, value, order, order_by)
     warehouse, app_id = open_warehouse(settings), f"load:{load}"
     arrow = to_arrow_schema(shaped.schema)
     schema = topic_schema(arrow.field("key").type, arrow.field("value").type)
@@ -93,7 +107,7 @@ def archive_frame(
             return False
     starts = dict.fromkeys(range(partitions), 0) if there is None else there.end_offsets()
     serde = key_serde or serde_for(schema.field("key").type)
-    files = _written(shaped, serde, schema, starts, warehouse.within(topic_path(topic)), order_by, topic)
+    files = _written(shaped, serde, schema, starts, warehouse.within(topic_path(topic)), topic)
     archive = there or TopicArchive.ensure(
         warehouse.uri(topic_path(topic)), schema, partitions, topic=topic, options=warehouse.options
     )
@@ -109,20 +123,15 @@ def archive_frame(
 
 
 def _written(
-    shaped: DataFrame,
-    serde: Serde,
-    schema: pa.Schema,
-    starts: Mapping[int, int],
-    storage: Storage,
-    order_by: Sequence[str],
-    topic: str,
+    shaped: DataFrame, serde: Serde, schema: pa.Schema, starts: Mapping[int, int], storage: Storage, topic: str
 ) -> list[ArchiveFile]:
     """Has Spark put the rows where they belong, and its workers write them."""
     carry_user_code()
     spark, partitions = shaped.sparkSession, len(starts)
     errors = TaskErrors(spark)
-    placed = shaped.mapInArrow(_Place(serde, schema, partitions, errors), _with_partition(shaped))
-    ordered = placed.repartitionById(partitions, "partition").sortWithinPartitions("timestamp", *_extra(order_by))
+    placed = shaped.mapInArrow(_Place(serde, schema, partitions, topic, errors), _placed_schema(shaped))
+    order = [name for name in shaped.columns if name.startswith(_ORDER)]
+    ordered = placed.repartitionById(partitions, "partition").sortWithinPartitions(*order)
     writer = _Write(storage, schema, starts, f"load.{uuid.uuid4().hex[:8]}", errors)
     collect = ordered.mapInArrow(writer, "written binary").collect
     with arrow_batches(spark):
@@ -131,32 +140,40 @@ def _written(
 
 
 def _shaped(
-    frame: DataFrame, timestamp: str, key: str | None, value: str | Sequence[str] | None, order_by: Sequence[str]
+    frame: DataFrame,
+    timestamp: str,
+    key: str | None,
+    value: str | Sequence[str] | None,
+    order: Order,
+    order_by: Sequence[str],
 ) -> DataFrame:
-    """Columns key, value, timestamp (ms), and those of ``order_by``."""
+    """Columns key, value, timestamp (ms; null: it has none), time_text, and those that rows are sorted by."""
     named = {timestamp, *order_by, *([key] if key else []), *([value] if isinstance(value, str) else value or ())}
     if missing := sorted(named - set(frame.columns)):
         step = f"it has {', '.join(frame.columns)}"
         raise ConfigurationError("the frame has no such column", column=", ".join(missing), next_step=step)
+    known = [name.lower() for name in frame.columns]  # as Spark tells columns apart
+    if twice := [name for name in frame.columns if known.count(name.lower()) > 1]:
+        step = "rename one of them (toDF), or drop it"
+        raise ConfigurationError("two columns of the frame have one name", column=", ".join(twice), next_step=step)
     rest = [name for name in frame.columns if name not in {key, timestamp}]
-    made = f.col(f"`{value}`") if isinstance(value, str) else f.struct(*(f"`{name}`" for name in value or rest))
-    time = f.col(f"`{timestamp}`")
-    is_number = frame.schema[timestamp].dataType.typeName() in {"long", "integer"}
+    names = [value] if isinstance(value, str) else value or rest
+    made = column(value) if isinstance(value, str) else f.struct(*(column(name).alias(name) for name in names))
+    time = time_column(frame, timestamp)
+    arrived = [column(name) for name in order_by] or arrival(frame)
+    sorted_by = [time.order, *arrived] if order == "timestamp" else arrived
     return frame.select(
-        (f.col(f"`{key}`") if key else f.lit(None).cast("string")).alias("key"),
+        (column(key) if key else f.lit(None).cast("string")).alias("key"),
         made.alias("value"),
-        (time.cast("long") if is_number else f.unix_millis(time.cast("timestamp"))).alias("timestamp"),
-        *(f.col(f"`{name}`").alias(extra) for name, extra in zip(order_by, _extra(order_by), strict=True)),
+        time.milliseconds.alias("timestamp"),
+        time.text.alias("time_text"),
+        *(expression.alias(f"{_ORDER}{n}") for n, expression in enumerate(sorted_by)),
     )
 
 
-def _extra(order_by: Sequence[str]) -> list[str]:
-    return [f"order_{n}" for n in range(len(order_by))]
-
-
-def _with_partition(shaped: DataFrame) -> str:
-    fields = [f"`{field.name}` {field.dataType.simpleString()}" for field in shaped.schema.fields]
-    return ", ".join([*fields, "partition int"])
+def _placed_schema(shaped: DataFrame) -> StructType:
+    fields = [field for field in shaped.schema.fields if field.name != "time_text"]
+    return StructType([*fields, StructField("partition", IntegerType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +183,19 @@ class _Place:
     serde: Serde
     schema: pa.Schema
     partitions: int
+    topic: str
     errors: TaskErrors
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        null_keys = 0
+        context = TaskContext.get()
+        null_keys = context.partitionId() if context else 0  # else the first of each task would go to one partition
         with self.errors.told():
             for batch in batches:
-                if batch["timestamp"].null_count:
-                    what = f"{batch['timestamp'].null_count} rows have no timestamp"
-                    raise InputError(what, next_step="filter them, or give them one")
+                check_times(batch["timestamp"], batch["time_text"], batch["key"], self.topic)
                 keys = batch["key"].cast(self.schema.field("key").type)
                 where = partition_for(self.serde.serialize(keys), self.partitions, null_keys_before=null_keys)
                 null_keys += keys.null_count
-                yield batch.append_column("partition", pa.array(where))
+                yield batch.drop_columns(["time_text"]).append_column("partition", pa.array(where))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,10 +107,127 @@ def test_files(spark: SparkSession, settings: Settings, tmp_path: Path, kind: st
     assert sorted(row[3]["n"] for row in archived(settings)) == list(range(50))
 
 
+MS = 1_704_067_200_123
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("long", MS),
+        ("double", float(MS)),
+        ("decimal(20,3)", Decimal(MS)),
+        ("timestamp", datetime(2024, 1, 1, 0, 0, 0, 123_999, tzinfo=UTC)),
+        ("timestamp_ntz", datetime(2024, 1, 1, 0, 0, 0, 123_000)),  # noqa: DTZ001
+        ("string", "2024-01-01T01:00:00.123+01:00"),
+        ("string", "2024-01-01 00:00:00.123"),
+    ],
+)
+def test_a_time_is_the_same_of_whatever_type_its_column_is(
+    spark: SparkSession, settings: Settings, kind: str, given: Any
+) -> None:
+    assert load(spark.createDataFrame([("a", 1, given)], f"user string, n long, at {kind}"), settings)
+    assert [row[4] for row in archived(settings)] == [MS]
+
+
+def test_small_numbers_and_days_are_times_too(spark: SparkSession, settings: Settings) -> None:
+    assert load(spark.createDataFrame([("a", 1, 12)], "user string, n long, at smallint"), settings)
+    frame = spark.createDataFrame([("a", 1, date(1970, 1, 2))], "user string, n long, at date")
+    assert load(frame, settings, "second")
+    assert sorted(row[4] for row in archived(settings)) == [12, 86_400_000]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        ("long", None, r"1 row has no timestamp \(topic views, key a\)"),
+        ("long", -1, "a timestamp that no record can have, such as -1 ms since 1970"),
+        ("long", MS * 1_000_000, "a timestamp that no record can have"),
+        ("timestamp", datetime(1912, 4, 15, tzinfo=UTC), "a timestamp that no record can have, such as -182"),
+        ("double", 1.5, "cannot be read, such as '1.5'"),
+        ("double", float("nan"), "cannot be read, such as 'NaN'"),
+        ("double", 1e300, "cannot be read, such as '1.0E300'"),
+        ("decimal(4,1)", Decimal("1.5"), "cannot be read, such as '1.5'"),
+        ("string", "soon", "cannot be read, such as 'soon'"),
+        ("string", "12:30", "cannot be read, such as '12:30'"),
+        ("string", str(MS), f"cannot be read, such as '{MS}'"),
+    ],
+)
+def test_a_time_that_no_record_can_have_is_refused(
+    spark: SparkSession, settings: Settings, kind: str, given: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load(spark.createDataFrame([("a", 1, given)], f"user string, n long, at {kind}"), settings)
+    assert not Path(settings.warehouse, "topics", "views").exists()
+
+
+def test_a_column_that_tells_no_times_is_refused(spark: SparkSession, settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"the column of timestamps is of type boolean \(column at\)"):
+        load(spark.createDataFrame([("a", 1, True)], "user string, n long, at boolean"), settings)
+
+
+def test_microseconds_order_rows_before_they_are_cut(spark: SparkSession, settings: Settings) -> None:
+    times = [datetime(2024, 1, 1, 0, 0, 0, us, tzinfo=UTC) for us in (900, 100, 500)]
+    frame = spark.createDataFrame([("a", n, at) for n, at in enumerate(times)], "user string, n long, at timestamp")
+    assert load(frame, settings, order_by=())
+    assert [row[3]["n"] for row in archived(settings)] == [1, 2, 0]
+
+
+@pytest.mark.parametrize("given", [{}, {"order_by": ["n"]}])
+def test_the_order_of_arrival(spark: SparkSession, settings: Settings, given: dict[str, Any]) -> None:
+    frame = spark.createDataFrame(ROWS, "user string, n long, page string, at long").coalesce(1)
+    if given:
+        frame = frame.repartition(5)
+    assert load(frame, settings, order="arrival", **({"order_by": ()} | given))
+    found = archived(settings)
+    for partition in range(3):
+        keyed = [row[3]["n"] for row in found if row[0] == partition]
+        assert keyed == sorted(keyed)
+    assert sorted(row[3]["n"] for row in found) == list(range(400))
+    assert [row[4] for row in found if row[0] == 0] != sorted(row[4] for row in found if row[0] == 0), "some are late"
+
+
+@pytest.mark.parametrize("order", ["arrival", "timestamp"])
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_files_arrive_in_the_order_of_their_paths(
+    spark: SparkSession, settings: Settings, tmp_path: Path, kind: str, order: str
+) -> None:
+    schema = "user string, n long, at long"
+    rows = [("a", n, 1_000 - n if order == "arrival" else 7) for n in range(60)]
+    for number, size in enumerate((3, 40, 17)):  # Spark reads the largest first
+        first = sum((3, 40, 17)[:number])
+        frame = spark.createDataFrame(rows[first : first + size], schema).coalesce(1)
+        frame.write.format(kind).save(str(tmp_path / "files" / f"part={number}"))
+    frame = spark.read.format(kind).schema(schema).load(str(tmp_path / "files" / "*"))
+    assert load(frame, settings, order=order, order_by=(), partitions=1)
+    assert [row[3]["n"] for row in archived(settings)] == list(range(60))
+
+
+def test_any_names_of_columns(spark: SparkSession, settings: Settings) -> None:
+    names = ["Adj Close", "x-y", "a.b", "back`tick", "größe", "at the time", "who?"]
+    frame = spark.createDataFrame([(1.5, 2, 3, 4, 5, MS, "k")], names)
+    assert load(frame, settings, key="who?", timestamp="at the time", order_by=["a.b"])
+    ((_, _, key, value, time),) = archived(settings)
+    assert (key, time) == ("k", MS)
+    assert value == dict(zip(names[:5], [1.5, 2, 3, 4, 5], strict=True))
+
+
+def test_two_columns_of_one_name_are_refused(spark: SparkSession, settings: Settings) -> None:
+    frame = spark.createDataFrame([("a", 1, MS, 2)], ["user", "n", "at", "N"])
+    with pytest.raises(ConfigurationError, match=r"two columns of the frame have one name \(column n, N\)"):
+        load(frame, settings)
+
+
+def test_rows_without_a_key_are_spread(spark: SparkSession, settings: Settings) -> None:
+    rows = [(None, n, 7) for n in range(300)]
+    assert load(spark.createDataFrame(rows, "user string, n long, at long").repartition(100), settings)
+    counts = [sum(row[0] == partition for row in archived(settings)) for partition in range(3)]
+    assert min(counts) > 80, counts
+
+
 def test_what_cannot_be_loaded(spark: SparkSession, frame: DataFrame, settings: Settings) -> None:
     with pytest.raises(ConfigurationError, match=r"the frame has no such column \(column nothing\)"):
         load(frame, settings, key="nothing")
-    with pytest.raises(InputError, match="1 rows have no timestamp"):
+    with pytest.raises(InputError, match=r"1 row has no timestamp \(topic views, key a\)"):
         load(spark.createDataFrame([("a", 1, None)], "user string, n long, at long"), settings)
     assert load(frame, settings)
     with pytest.raises(ConfigurationError, match="has 3 partitions, not 4"):
