@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,7 @@ from dags.embedded import backfill
 from hindstream.console import standard_output
 from hindstream.numbers import time_text
 from hindstream.progress import slice_progress
-from hindstream.slices import Every, slice_ends_ms
-from statelib.errors import ConfigurationError
+from hindstream.slices import Every, slice_ends_ms, time_of, time_zone
 from statelib.job import load_job
 from statelib.local_dir import for_all_hosts
 
@@ -27,15 +25,20 @@ def run_backfill(
     start: str,
     end: str,
     every: Every,
+    timezone: str | None,
     airflow_home: str,
     settings: Settings,
 ) -> None:
     """Runs the slices from ``start`` to ``end``; prints a line for each. Only the last one may seal the job.
 
+    Days, weeks and months are those of ``timezone``, or else of the offset that ``start`` has.
+
     Raises:
+        ConfigurationError: A time or the time zone is none, or the backfill would end before it begins.
         HindstreamError: That of the phase that failed; the slices before it are done.
     """
-    ends = slice_ends_ms(_time("from", start), _time("to", end), every)
+    zone = time_zone(timezone) if timezone else None
+    ends = slice_ends_ms(time_of("from", start, zone), time_of("to", end, zone), every)
     console = standard_output()
     with slice_progress(console) as progress:
         bar = progress.add_task("replaying slices", total=len(ends))
@@ -65,11 +68,3 @@ def _given(settings: Settings) -> dict[str, object]:
     if "://" not in settings.warehouse:
         fixed["warehouse"] = str(Path(settings.warehouse).absolute())
     return fixed
-
-
-def _time(option: str, text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        step = "write it like 2013-01-01T00:00Z"
-        raise ConfigurationError(f"{text!r} is no time", setting=f"--{option}", next_step=step) from error

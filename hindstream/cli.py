@@ -184,9 +184,13 @@ def run(
 @app.command()
 def backfill(
     job: JobReference,
-    start: Annotated[str, typer.Option("--from", help="Where the first slice begins: ISO 8601 with time zone.")],
+    start: Annotated[str, typer.Option("--from", help="Where the first slice begins: ISO 8601.")],
     end: Annotated[str, typer.Option("--to", help="Where the last slice ends.")],
     every: Annotated[Literal["hour", "day", "week", "month"], typer.Option(help="The length of a slice.")] = "day",
+    timezone: Annotated[
+        str | None,
+        typer.Option(help="Whose days, weeks and months slices are, and of times without an offset: America/New_York."),
+    ] = None,
     airflow_home: Annotated[
         str, typer.Option(help="Airflow's home, with its database and log.")
     ] = ".hindstream/airflow",
@@ -197,12 +201,12 @@ def backfill(
 ) -> None:
     """Run many slices, one after the other, through an Airflow in this process; with --seal the last one seals.
 
-    Example: hindstream backfill jobs/flights.py:job --from 2013-01-01T00:00Z --to 2014-01-01T00:00Z --every month
+    Example: hindstream backfill jobs/flights.py:job --from 2013-01-01 --to 2014-01-01 --every month --timezone UTC
     """
     from hindstream.backfill import run_backfill  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal))
-    run_backfill(job, start, end, every, airflow_home, given)
+    run_backfill(job, start, end, every, timezone, airflow_home, given)
 
 
 @app.command()

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import difflib
 from datetime import datetime, timedelta
 from typing import Literal
+from zoneinfo import ZoneInfo, available_timezones
 
 from statelib.errors import ConfigurationError
 
 Every = Literal["hour", "day", "week", "month"]
 
 _STEPS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """The time zone of a name such as ``America/New_York``.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    known = available_timezones()
+    if name in known:
+        return ZoneInfo(name)
+    near = difflib.get_close_matches(name, known, n=1)
+    step = f"did you mean {near[0]}?" if near else "name one of the tz database, such as America/New_York"
+    raise ConfigurationError(f"there is no time zone {name!r}", setting="--timezone", next_step=step)
+
+
+def time_of(option: str, text: str, zone: ZoneInfo | None) -> datetime:
+    """The time that an option of the command line gives.
+
+    Args:
+        option: The option's name, for errors.
+        text: ISO 8601; without an offset it is a time of ``zone``.
+        zone: The zone that slices are of, and the result is in; None: that of each time's own offset.
+
+    Raises:
+        ConfigurationError: It is no time, or does not say of which time zone.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        step = "write it like 2013-01-01T00:00Z"
+        raise ConfigurationError(f"{text!r} is no time", setting=f"--{option}", next_step=step) from error
+    if zone is None:
+        return time
+    return time.replace(tzinfo=zone) if time.tzinfo is None else time.astimezone(zone)
 
 
 def slice_ends_ms(start: datetime, end: datetime, every: Every) -> list[int]:
@@ -27,7 +64,7 @@ def slice_ends_ms(start: datetime, end: datetime, every: Every) -> list[int]:
     """
     for name, time in (("from", start), ("to", end)):
         if time.tzinfo is None:
-            step = "write it like 2013-01-01T00:00Z"
+            step = "write it like 2013-01-01T00:00Z, or name its zone: --timezone America/New_York"
             raise ConfigurationError("the time has no time zone", setting=f"--{name}", next_step=step)
     if _ms(end) <= _ms(start):  # datetimes of one zone compare by the clock on the wall, which strikes some hours twice
         raise ConfigurationError("the backfill ends before it begins", setting="--to", next_step="give a later time")

@@ -26,6 +26,7 @@ from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors import ConfigurationError
 from statelib.job import Job
 from statelib.manifests import Audit
+from statelib.state.store import epoch_ms
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 from statelib.topics.append import append
@@ -185,9 +186,12 @@ class TestInputTopic:
     topic: str
 
     def pipe_input(self, key: object, value: object, timestamp: int | datetime) -> None:
-        """Adds a record; ``timestamp`` in ms since 1970, or with a time zone."""
-        timestamp_ms = timestamp if isinstance(timestamp, int) else round(timestamp.timestamp() * 1000)
-        self.driver.pipe(self.topic, key, value, timestamp_ms)
+        """Adds a record; ``timestamp`` in ms since 1970, or with a time zone.
+
+        Raises:
+            ConfigurationError: It is a `datetime` without a time zone: it would be another time on another machine.
+        """
+        self.driver.pipe(self.topic, key, value, epoch_ms(timestamp))
 
     def pipe_record_list(self, records: Iterable[tuple[object, object, int | datetime]]) -> None:
         """Adds records, each (key, value, timestamp)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from statelib.state.suppliers import BytesStoreSupplier
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Engine = TypeVar("Engine")
 """The store of `statelib.stores` that reads and writes the bytes."""
@@ -52,7 +54,7 @@ def epoch_ms(time: Time) -> int:
         return time
     if time.tzinfo is None:
         raise ConfigurationError(f"{time} has no time zone", next_step="give milliseconds, or a datetime with one")
-    return round(time.timestamp() * 1000)
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 class StateStore(ABC, Generic[Engine]):

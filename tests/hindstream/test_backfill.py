@@ -46,7 +46,7 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     check_published(settings, orders(days=4))
     assert runs[-1].sealed is False
     sealed = hindstream(
-        "backfill", "job.py:job", "--from", "1970-01-05T00:00Z", "--to", "1970-01-07T00:00Z", "--every", "day",
+        "backfill", "job.py:job", "--from", "1970-01-05", "--to", "1970-01-07", "--every", "day", "--timezone", "UTC",
         "--warehouse", "warehouse", "--set", "spark_master=local[2]", "--seal",
         cwd=tmp_path,
     )  # fmt: skip

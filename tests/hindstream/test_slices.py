@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindstream.slices import slice_ends_ms
+from hindstream.slices import slice_ends_ms, time_of, time_zone
 from statelib.errors import ConfigurationError
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -66,3 +67,27 @@ def test_a_backfill_that_ends_before_it_begins_is_refused() -> None:
 def test_a_time_without_zone_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no time zone"):
         slice_ends_ms(datetime(2013, 2, 1), datetime(2013, 3, 1, tzinfo=UTC), "day")  # noqa: DTZ001
+
+
+def test_times_of_a_named_zone() -> None:
+    zone = time_zone("America/New_York")
+    start, end = time_of("from", "2013-11-02", zone), time_of("to", "2013-11-05T05:00Z", zone)
+    assert times(slice_ends_ms(start, end, "day"), NEW_YORK) == ["11-03 00:00", "11-04 00:00", "11-05 00:00"]
+    hours = [round((b - a) / 3_600_000) for a, b in itertools.pairwise(slice_ends_ms(start, end, "day"))]
+    assert hours == [25, 24]
+
+
+def test_a_time_with_an_offset_is_brought_to_the_zone_that_slices_are_of() -> None:
+    zone = time_zone("America/New_York")
+    start, end = time_of("from", "2013-03-10T05:00Z", zone), time_of("to", "2013-03-12T00:00-04:00", zone)
+    assert times(slice_ends_ms(start, end, "day"), NEW_YORK) == ["03-11 00:00", "03-12 00:00"]
+    assert time_of("from", "2013-03-10T05:00-03:00", None).isoformat() == "2013-03-10T05:00:00-03:00"
+
+
+def test_what_is_no_zone_and_no_time_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"no time zone 'America/NewYork'.*did you mean America/New_York"):
+        time_zone("America/NewYork")
+    with pytest.raises(ConfigurationError, match="name one of the tz database"):
+        time_zone("../etc/passwd")
+    with pytest.raises(ConfigurationError, match=r"'yesterday' is no time \(setting --from\)"):
+        time_of("from", "yesterday", None)
