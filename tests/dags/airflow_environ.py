@@ -31,6 +31,7 @@ def airflow_environ(home: Path) -> dict[str, str]:
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_port),
         "AIRFLOW__TRIGGERER__DEFAULT_CAPACITY": "1",
+        "PYTHONUNBUFFERED": "1",  # their logs are read while they run
         "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
     }
 

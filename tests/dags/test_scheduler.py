@@ -30,6 +30,7 @@ from statelib.commits import CommitLog, published_through, read_hold
 from tests.dags import rates
 from tests.dags.airflow_environ import AIRFLOW, airflow_environ
 from tests.docs.blocks import Typed, parts, section
+from tests.docs.curl import path_with_curl
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
     _write_dags(folder)
     log = folder / "airflow" / "standalone.log"
     environ = airflow_environ(folder / "airflow")
+    environ["PATH"] = path_with_curl(environ["PATH"], tmp_path_factory.mktemp("bin"))
     with log.open("wb") as output:
         process = subprocess.Popen(
             [AIRFLOW, "standalone"],

@@ -20,6 +20,7 @@ import pytest
 from hindstream import cli
 from statelib.user_code import is_user_file
 from tests.docs.blocks import RUNBOOKS, Typed, parts
+from tests.docs.curl import path_with_curl
 from tests.docs.situations import bring_about
 
 if TYPE_CHECKING:
@@ -51,9 +52,14 @@ def typed_in(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
 @pytest.mark.spark
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_commands_do_what_the_page_says(
-    page: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    spark: SparkSession,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", path_with_curl(os.environ["PATH"], tmp_path_factory.mktemp("bin")))
     monkeypatch.setenv("COLUMNS", "160")
     for name in [name for name in os.environ if name.startswith("HINDSTREAM_")]:
         monkeypatch.delenv(name)

@@ -14,6 +14,7 @@ from statelib.documents import FORMAT_VERSION
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.formats.slices import JOB, run_slice
+from tests.unpack import unpack
 
 DATA = Path(__file__).parent / "data"
 
@@ -34,7 +35,7 @@ def content(warehouse: Storage, scratch: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
 def test_a_job_goes_on(tmp_path: Path, version: int) -> None:
     with tarfile.open(DATA / f"warehouse-{version}.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack(archive, tmp_path)
     warehouse = Storage(str(tmp_path / "warehouse"))
     runs, log = Runs(warehouse, JOB), CommitLog(warehouse, JOB)
     first = log.read(1)

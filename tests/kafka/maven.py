@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.kafka.java_runtime import JavaPartsMissing, trust_options
+from tests.unpack import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ def _home() -> Path:
             part = _beside(folder, "part")
             shutil.rmtree(part, ignore_errors=True)
             with tarfile.open(fileobj=io.BytesIO(_archive())) as archive:
-                archive.extractall(part, filter="data")
+                unpack(archive, part)
             (part / folder.name).rename(folder)
             part.rmdir()
     return folder
