@@ -70,6 +70,7 @@ def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
         driven(tmp_path, cluster, JOB, SLICE_MS) as driver,
     ):
         archive_orders(driver.settings, orders())
+        driver.ask("slots 2")
         first = driver.run()
         assert set(first.hosts) == {"127.0.0.2", "127.0.0.3"}
         assert all(len(host.active) == 3 for host in first.hosts.values())
@@ -117,6 +118,7 @@ def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None
     with spark_cluster(tmp_path, "127.0.0.2", "127.0.0.3") as cluster:
         with driven(tmp_path, cluster, JOB, SLICE_MS, standby_updates="background") as driver:
             archive_orders(driver.settings, orders())
+            driver.ask("slots 2")
             first = driver.run()
             driver.ask("wait")
             assert {copy.task_id for copy in copies_of(driver, first)} == {*first.placement.owners()}
