@@ -6,6 +6,7 @@
     python -m tests.campaigns faults [--seed S] [--quick]    every fault that state must survive, exactly once
     python -m tests.campaigns placement [--seed S]           a cluster with a gigabyte of state, hosts lost and added
     python -m tests.campaigns stack [MONTHS]                 the stack by Docker, the demo on it, all compared
+    python -m tests.campaigns bare-machine [TESTS...]        both commands of the README on a bare Debian 12, by root
 
 Each prints what it would take to see a failure again.
 """

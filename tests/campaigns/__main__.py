@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.campaigns
-from tests.campaigns import stack
+from tests.campaigns import bare_machine, stack
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
 from tests.faults.campaign import runner
@@ -57,6 +57,7 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "invariance": invariance,
     "faults": runner.main,
     "stack": stack.main,
+    "bare-machine": bare_machine.main,
     "placement": placement.main,
     "differential": differential.main,
 }
