@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from statelib.dsl.null_keys import with_null_keys_kept
 from statelib.dsl.state_stores import StateStores
 from statelib.errors import ConfigurationError, InternalError
 from statelib.operators.derived_table import DerivedTable
@@ -52,7 +53,7 @@ class InternalStreamsBuilder:
 
     def build(self) -> Topology:
         """The topology, checked."""
-        return Topology(self._nodes)
+        return Topology(tuple(with_null_keys_kept(self._nodes)))
 
     def add_source(self, kind: str, topic: str, consumed: Consumed | None = None, *, internal: bool = False) -> str:
         """Adds a source and gives its name; a topic that is read already in the same way keeps its one source.
@@ -129,7 +130,7 @@ class InternalStreamsBuilder:
         generated = self.new_name("KSTREAM-REPARTITION")
         topic = f"{self.application_id}-{name or generated}-repartition"
         sink = Sink(f"{generated}-SINK", (parent,), topic, partitions, partition_by=by, internal=True)
-        self._nodes.append(sink)
+        self._nodes.append(replace(sink, drops_null_keys=by is None))  # unless something behind it takes them: `build`
         return self.add_source("KSTREAM-SOURCE", topic, internal=True)
 
     def through(self, parent: str, topic: str, *, sink: str, source: str, as_many_as: str | None = None) -> str:

@@ -160,7 +160,10 @@ class KStream:
     # --- partitions ----------------------------------------------------------------------------------------------
 
     def repartition(self, repartitioned: Repartitioned | None = None) -> KStream:
-        """The same records, partitioned by key anew."""
+        """The same records, partitioned by key anew.
+
+        Those without a key are dropped and counted, unless a left or outer join is behind (KIP-962).
+        """
         options = repartitioned or Repartitioned()
         source = self._builder.repartition(self.node, options.name, partitions=options.partitions)
         return KStream(self._builder, source, key_changed=False)

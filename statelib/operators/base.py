@@ -208,6 +208,15 @@ class OperatorSpec(Protocol):
 
 
 @runtime_checkable
+class NullKeySpec(OperatorSpec, Protocol):
+    """An operator that may do something with records without a key; the others drop them."""
+
+    @property
+    def takes_null_keys(self) -> bool:
+        """Whether it does; then a repartition before it keeps them (`statelib.dsl.null_keys`)."""
+
+
+@runtime_checkable
 class CheckedSpec(OperatorSpec, Protocol):
     """An operator's parameters that may not go together; a topology with such ones is refused when it is built."""
 

@@ -81,6 +81,11 @@ class DeduplicateSpec:
         if self.interval_ms < 0:
             raise ConfigurationError("a deduplication interval is negative", store=self.store)
 
+    @property
+    def takes_null_keys(self) -> bool:
+        """Whether records without a key matter where the stream is partitioned by key: they are forwarded."""
+        return self.kind != "by_id"
+
     def build(self, context: OperatorContext) -> Deduplicate:
         """The running operator."""
         return Deduplicate(self, context)

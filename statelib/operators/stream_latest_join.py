@@ -46,6 +46,11 @@ class StreamLatestJoin:
     left: bool = False
     key: Mapper | None = None
 
+    @property
+    def takes_null_keys(self) -> bool:
+        """Whether records without a key give results (KIP-962)."""
+        return self.left
+
     def build(self, context: OperatorContext) -> RunningStreamLatestJoin:
         """The running operator."""
         return RunningStreamLatestJoin(self, context)

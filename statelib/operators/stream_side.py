@@ -2,8 +2,7 @@
 
 Kafka's ``KStreamKTableJoinProcessor``, which all of them share: a record with a null value is dropped. One without a
 match, or with a null key, is dropped by an inner join and joined with null by a left join (KIP-962). The key is the
-record's, or for a global table what a mapper makes of the record. There the shipped library has a gap: its left join
-drops a record that has a key but makes a null one; with ``semantics="kip"`` it is joined with null.
+record's, or for a global table what a mapper makes of the record.
 
 The ledger counts the stream's records; updates are in that of the table. Accounts: ``joined``, ``unmatched``,
 ``null-key`` (both forwarded by left joins), ``null-value``.
@@ -75,7 +74,7 @@ class StreamSide:
             right: What the table has for it; null: nothing.
         """
         has_value = valid_of(stream.value)
-        usable = has_value & self._has_key(stream, codes)
+        usable = has_value if self._left else has_value & (codes != NULL_KEY)
         matched = valid_of(right) & usable & (codes != NULL_KEY)
         emitted = usable if self._left else matched
         left = stream.filter(emitted)
@@ -97,12 +96,3 @@ class StreamSide:
         metrics.drop("null-key", int(np.count_nonzero(null_key & ~usable)))
         metrics.drop("null-value", len(stream) - int(np.count_nonzero(has_value)))
         return replace(left, value=value, prior=None)
-
-    def _has_key(self, stream: Batch, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which records have what the join needs of a key; a left join mostly needs none."""
-        has_key: NDArray[np.bool_] = codes != NULL_KEY
-        if not self._left:
-            return has_key
-        if self._context.semantics == "kafka-4.3" and self._key is not None:
-            return has_key | ~stream.keys.valid()
-        return np.ones(len(codes), dtype=np.bool_)

@@ -128,6 +128,11 @@ class StreamStreamJoin:
     left_first: bool = True
     emit_interval_ms: int = 0
 
+    @property
+    def takes_null_keys(self) -> bool:
+        """Whether records without a key give results (KIP-962)."""
+        return self.keeps_left or self.keeps_right
+
     def build(self, context: OperatorContext) -> RunningStreamStreamJoin:
         """The running operator."""
         return RunningStreamStreamJoin(self, context)

@@ -61,6 +61,11 @@ class StreamTableJoin:
         """The store that is read."""
         return VersionedStore(self.store, self.history_retention_ms, self.segment_interval_ms)
 
+    @property
+    def takes_null_keys(self) -> bool:
+        """Whether records without a key give results (KIP-962)."""
+        return self.left
+
     def build(self, context: OperatorContext) -> RunningStreamTableJoin:
         """The running operator."""
         return RunningStreamTableJoin(self, context)

@@ -214,11 +214,13 @@ class _Task:
         """Writes what arrives at a sink; only repartition topics keep the order time of each record."""
         metrics = self._graph.metrics[sink]
         metrics.records_in += len(batch)
-        metrics.account("written", len(batch))
+        written = len(batch)
         if sink in self._archive_sinks:
             self._archive_sinks[sink].write(batch)
         else:
-            self._repartition_sinks[sink].write(batch, order_time())
+            written = self._repartition_sinks[sink].write(batch, order_time())
+        metrics.account("written", written)
+        metrics.drop("null-key", len(batch) - written)
 
     def _seal(self, order_time: int) -> None:
         """Lets go what the operators hold; ``order_time``: of the last record taken up."""

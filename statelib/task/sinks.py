@@ -137,15 +137,20 @@ class RepartitionSink:
         self._home = work.planned.partition % self._partitions
         self._files: dict[int, _RepartitionWriter] = {}
 
-    def write(self, batch: Batch, order_time: NDArray[np.int64]) -> None:
+    def write(self, batch: Batch, order_time: NDArray[np.int64]) -> int:
         """Adds records, partitioned by key or by what the sink says.
 
         Args:
             batch: The records.
             order_time: int64, ascending: of the record that each was caused by, in this task's merged order.
+
+        Returns:
+            How many were written: all, or all that have a key (see `Sink`).
         """
+        if self._sink.drops_null_keys and not (has_key := batch.keys.valid()).all():
+            batch, order_time = batch.filter(has_key), order_time[has_key]
         if not len(batch):
-            return
+            return 0
         columns = {
             "key": archive_key(batch),
             "value": batch.value,
@@ -165,6 +170,7 @@ class RepartitionSink:
                 path = f"{self._prefix}/{partition:06d}/{self._name}"
                 self._files[partition] = _RepartitionWriter(self._storage, path, rows.schema)
             self._files[partition].write(rows.take(pa.array(np.flatnonzero(where == partition))))
+        return len(batch)
 
     def close(self) -> tuple[RepartitionFile, ...]:
         """Ends the files and describes them."""

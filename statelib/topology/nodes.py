@@ -141,6 +141,7 @@ class Sink:
         partition_by: What the partition is chosen by, instead of the key (internal topics of ``deduplicate`` only).
         internal: A repartition topic.
         key_kept: Whether records still have the key by which the sub-topology's sources are partitioned.
+        drops_null_keys: For an internal topic: whether records without a key end here, and are counted.
         as_many_as: For an internal topic of which ``partitions`` does not say how many it has: a node; it has as many
             as that node's sub-topology has tasks.
     """
@@ -153,11 +154,13 @@ class Sink:
     internal: bool = False
     key_kept: bool = True
     as_many_as: str | None = None
+    drops_null_keys: bool = False
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         by = self.partition_by.describe() if self.partition_by else None
-        return {"node": "sink", "topic": self.topic, "partitions": self.partitions, "partition_by": by}
+        drops = {"drops_null_keys": True} if self.drops_null_keys else {}
+        return {"node": "sink", "topic": self.topic, "partitions": self.partitions, "partition_by": by, **drops}
 
 
 Node = Source | Processor | Sink

@@ -105,7 +105,9 @@ class Flow:
                 cause = causes[batch.sequence - uptake.first_sequence]
                 (sink,) = [sink for sink in sub.all_sinks if sink.name == name]
                 if sink.internal:
-                    self._internal[sink.topic] = _forwarded(batch, cause)
+                    kept = batch.keys.valid() | (not sink.drops_null_keys)
+                    graph.metrics[name].drop("null-key", len(batch) - int(kept.sum()))
+                    self._internal[sink.topic] = _forwarded(batch.filter(kept), cause[kept])
                 else:
                     out.setdefault(sink.topic, []).extend(_rows(batch, cause))
         return out
