@@ -51,7 +51,7 @@ class KStream:
         return self._then("KSTREAM-FILTER", Filter(mapper(predicate)), named)
 
     def filter_not(self, predicate: MapperLike, named: Named | None = None) -> KStream:
-        """The records for which ``predicate`` is not true."""
+        """The records for which ``predicate`` is not true: false, or null, which comparisons with null give."""
         return self._then("KSTREAM-FILTER", Filter(mapper(predicate), negated=True), named)
 
     def map_values(self, value: MapperLike, named: Named | None = None) -> KStream:

@@ -110,7 +110,7 @@ class KTable(_Table):
     def filter_not(
         self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
     ) -> KTable:
-        """The keys for whose value ``predicate`` is false."""
+        """The keys for whose value ``predicate`` is not true: false, or null."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named, materialized)
 
     def map_values(
@@ -347,7 +347,7 @@ class WindowedKTable(_Table):
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named)
 
     def filter_not(self, predicate: MapperLike, named: Named | None = None) -> Self:
-        """The windows for whose value ``predicate`` is false."""
+        """The windows for whose value ``predicate`` is not true: false, or null."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named)
 
     def map_values(self, value: MapperLike, named: Named | None = None) -> Self:

@@ -1,8 +1,8 @@
 """A stream split into branches (Kafka's ``KStreamBranch``, KIP-418).
 
 A record goes to the branch of the first predicate that is true for it; the later ones do not see it. One that no
-predicate is true for goes to the default branch, or is dropped if there is none. (A predicate that is null is not true:
-SQL's rule, as for filters.)
+predicate is true for goes to the default branch, or is dropped if there is none. A predicate that is null is
+not true: see `holds`.
 
 Kafka's processor names the child that a record is forwarded to; here `Split` marks each record with the number of its
 branch, and a `Branch` below it takes its own. Account: ``forwarded``, of a split also ``unmatched``.
@@ -14,12 +14,11 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from statelib.batch import Batch
 from statelib.errors import InternalError
 from statelib.operators.fields import both, fields_of_mapper
-from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.mapping import Mapper, holds
 from statelib.operators.stateless import Stateless
 
 if TYPE_CHECKING:
@@ -106,8 +105,7 @@ class RunningSplit:
         left = np.arange(len(batch))
         for number, predicate in enumerate(self._spec.predicates):
             columns = batch.take(left).as_record_batch()
-            chosen = evaluate(predicate, columns, self._context.node, boolean=True)
-            is_chosen = np.asarray(pc.fill_null(chosen, False))
+            is_chosen = holds(predicate, columns, self._context.node)
             branch[left[is_chosen]] = number
             left = left[~is_chosen]
         if self._spec.has_default:

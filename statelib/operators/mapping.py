@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,9 @@ from pyarrow import acero
 
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.operators.code_identity import describe_function
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @runtime_checkable
@@ -205,14 +208,32 @@ class PerRecord:
         }
 
 
-def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, *, boolean: bool = False) -> pa.Array:
+def holds(predicate: Mapper, columns: pa.RecordBatch, node: str) -> NDArray[np.bool_]:
+    """bool, one a row: for which rows a predicate is true.
+
+    Null, which comparisons with null give, is not true. So a filter leaves such a row out, ``filter_not`` keeps it, and
+    a split asks its next branch: no row is lost to both of two that are each other's opposite.
+
+    Raises:
+        ConfigurationError: As of `evaluate`; or the predicate gives something else than booleans.
+    """
+    given = evaluate(predicate, columns, node)
+    if not (pa.types.is_boolean(given.type) or pa.types.is_null(given.type)):
+        raise ConfigurationError(
+            f"a predicate gave {given.type}, not bool",
+            node=node,
+            next_step="compare, so that it gives booleans",
+        )
+    return np.asarray(given.cast(pa.bool_()).fill_null(False))
+
+
+def evaluate(of: Mapper, columns: pa.RecordBatch, node: str) -> pa.Array:
     """The mapper's column, checked.
 
     Args:
         of: What to evaluate.
         columns: What it sees.
         node: The node's name, for errors.
-        boolean: Whether booleans are needed.
 
     Raises:
         ConfigurationError: The mapper failed, or gave another length or type than it must; names the node.
@@ -232,12 +253,6 @@ def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, *, boolean: bool = 
             f"a mapper gave {len(mapped)} values for {columns.num_rows} records",
             node=node,
             next_step="give one value for each record",
-        )
-    if boolean and not pa.types.is_boolean(mapped.type):
-        raise ConfigurationError(
-            f"a predicate gave {mapped.type}, not bool",
-            node=node,
-            next_step="compare, so that it gives booleans",
         )
     return mapped
 

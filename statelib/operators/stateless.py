@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from statelib.key_column import KeyColumn
 from statelib.operators.fields import both, columns_for, fields_of_mapper, narrowed
-from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.mapping import Mapper, evaluate, holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -111,9 +110,9 @@ class MapKeyValue:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keeps the records of a stream for which the predicate is true, or, ``negated``, false (``filterNot``).
+    """Keeps the records of a stream for which the predicate is true, or, ``negated``, all others (``filterNot``).
 
-    Where the predicate is null, as comparisons with null are, the record goes either way (SQL's rule).
+    Null is not true: see `holds`.
     """
 
     predicate: Mapper
@@ -123,10 +122,8 @@ class Filter:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            chosen = evaluate(self.predicate, columns_for(self.predicate, batch), context.node, boolean=True)
-            if self.negated:
-                chosen = pc.invert(chosen)
-            return narrowed(batch, context.wanted).filter(np.asarray(pc.fill_null(chosen, False)))
+            kept = holds(self.predicate, columns_for(self.predicate, batch), context.node) != self.negated
+            return narrowed(batch, context.wanted).filter(kept)
 
         return Stateless(run, context)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.mapping import Mapper, evaluate, holds
 from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TableStep(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """Leaves out values for which the predicate is not true, or, ``negated``, not false (``KTableFilter``)."""
+    """Leaves out values for which the predicate is not true, or, ``negated``, is (``KTableFilter``): see `holds`."""
 
     predicate: Mapper
     negated: bool = False
@@ -52,8 +52,7 @@ class FilterStep:
         """The values that pass."""
         value = columns.column("value")
         there = value.is_valid()
-        chosen = evaluate(self.predicate, columns.filter(there), node, boolean=True)
-        passes = np.asarray(pc.fill_null(pc.invert(chosen) if self.negated else chosen, False))
+        passes = holds(self.predicate, columns.filter(there), node) != self.negated
         rows = np.flatnonzero(np.asarray(there))
         kept = np.zeros(len(value), dtype=np.bool_)
         kept[rows[passes]] = True
