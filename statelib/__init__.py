@@ -88,7 +88,15 @@ if TYPE_CHECKING:
         WindowStore,
     )
     from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
-    from statelib.topology import Consumed, Topology, describe
+    from statelib.topology import (
+        Consumed,
+        FailOnInvalidTimestamp,
+        LogAndSkipOnInvalidTimestamp,
+        TimestampExtractor,
+        Topology,
+        UsePartitionTimeOnInvalidTimestamp,
+        describe,
+    )
     from statelib.topology_test_driver import TestRecord, TopologyTestDriver
     from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
@@ -129,7 +137,10 @@ _HOMES = {
         "WindowStore", "Windowed",
     ),
     "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
-    "statelib.topology": ("Consumed", "Topology", "describe"),
+    "statelib.topology": (
+        "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
+        "UsePartitionTimeOnInvalidTimestamp", "describe",
+    ),
     "statelib.topology_test_driver": ("TestRecord", "TopologyTestDriver"),
     "statelib.windows": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
@@ -138,16 +149,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde", "Cancellable",
     "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation",
-    "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped", "Handover", "HindstreamError",
-    "InputError", "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde", "KGroupedStream", "KGroupedTable",
-    "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore", "Materialized",
-    "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext", "ProcessorSupplier", "Produced",
-    "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned", "RetryableError",
-    "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
-    "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores",
-    "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde", "Suppressed", "TestRecord",
-    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampedKeyValueStore", "TimestampedWindowStore",
-    "Topology", "TopologyTestDriver", "UnlimitedWindows", "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore",
+    "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped",
+    "Handover", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde",
+    "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore",
+    "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext",
+    "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned",
+    "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindowedSerde",
+    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreFormat", "StoreSnapshot",
+    "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde", "Suppressed", "TestRecord",
+    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore",
+    "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
+    "UsePartitionTimeOnInvalidTimestamp", "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore",
     "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
     "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
     "export_changelog", "load_job", "max_", "mean_", "min_", "open_state", "per_record", "serde_for", "sum_",

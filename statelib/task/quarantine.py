@@ -76,6 +76,11 @@ class Quarantine:
         columns = {"key": key, "value": value, "timestamp": known}
         self._collected.append(pa.RecordBatch.from_pydict(columns))
 
+    def drop(self, topic: str, account: str, records: int) -> None:
+        """Says that records of a source are dropped and counted, and go nowhere."""
+        self._metrics[topic].records_in += records
+        self._metrics[topic].drop(account, records)
+
     def drain(self) -> Iterator[pa.RecordBatch]:
         """What was collected since the last call: columns key (binary), value (`VALUE_TYPE`), timestamp (int64 ms)."""
         collected, self._collected = self._collected, []

@@ -13,10 +13,10 @@ from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
 from statelib.kernels.stream_time import running_stream_time
 from statelib.key_column import KeyColumn
-from statelib.operators.mapping import evaluate
 from statelib.storage.digests import sha256_of
 from statelib.task.merge import merged_records
 from statelib.task.records import HEADERS_TYPE, Records
+from statelib.task.timestamps import extracted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -94,8 +94,7 @@ class TopicSource:
         # A timestamp may be taken from the value, so what could not be decoded goes first.
         problems = [problems for problems in (key_problems, value_problems) if problems is not None]
         columns, batch = self._without(columns, batch, pc.coalesce(*problems) if problems else None)
-        columns = columns.append_column("extracted", self._timestamps(columns))
-        columns, _ = self._without(columns, batch, _timestamp_problems(columns.column("extracted")))
+        columns, batch = self._timed(columns, batch)
         times = columns.column("extracted").to_numpy()
         order_time = running_stream_time(times, self._progress.max_timestamp)
         offset = columns.column("offset").to_numpy()
@@ -123,26 +122,18 @@ class TopicSource:
         reasons = pc.binary_join_element_wise(f"undecodable {which}: ", decoded.reasons, "")
         return decoded.values, reasons
 
-    def _timestamps(self, columns: pa.RecordBatch) -> pa.Array:
-        """int64 milliseconds, null where there is none."""
-        stored = columns.column("timestamp").cast(pa.int64())
-        mapper = self._source.consumed.timestamp
-        if mapper is None:
-            return stored
-        seen = {name: columns.column(name) for name in ("key", "value", "headers")}
-        extracted = evaluate(mapper, pa.RecordBatch.from_pydict({**seen, "timestamp": stored}), self._source.name)
-        if pa.types.is_timestamp(extracted.type):
-            extracted = extracted.cast(pa.timestamp("ms", extracted.type.tz), safe=False)
-        return extracted.cast(pa.int64())
-
-
-def _timestamp_problems(timestamp: pa.Array) -> pa.Array | None:
-    """For each record why its timestamp cannot be used, null if it can; None if all can."""
-    if timestamp.null_count == 0 and np.asarray(timestamp).min(initial=0) >= 0:
-        return None
-    missing = pc.if_else(pc.is_null(timestamp), "no timestamp", None)
-    negative = pc.if_else(pc.less(timestamp, 0), "negative timestamp", None)
-    return pc.coalesce(missing, negative).cast(pa.string())
+    def _timed(self, columns: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Those of both whose timestamps can be used, with the column ``extracted`` (int64 ms)."""
+        times, skipped, problems = extracted(
+            self._source, columns, partition=self._partition, partition_time=self._progress.max_timestamp
+        )
+        columns = columns.append_column("extracted", pa.array(times))
+        if skipped is not None and skipped.any():
+            self._quarantine.drop(self._source.topic, "invalid-timestamp", int(skipped.sum()))
+            taken = pa.array(~skipped)
+            columns, batch = columns.filter(taken), batch.filter(taken)
+            problems = None if problems is None else problems.filter(taken)
+        return self._without(columns, batch, problems)
 
 
 class GlobalSource:

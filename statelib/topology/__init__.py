@@ -2,6 +2,26 @@
 
 from statelib.topology.describe import describe
 from statelib.topology.nodes import Consumed, Node, Processor, Sink, Source
+from statelib.topology.timestamp_extractors import (
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    TimestampExtractor,
+    UsePartitionTimeOnInvalidTimestamp,
+)
 from statelib.topology.topology import SubTopology, Topology, addressed_name
 
-__all__ = ["Consumed", "Node", "Processor", "Sink", "Source", "SubTopology", "Topology", "addressed_name", "describe"]
+__all__ = [
+    "Consumed",
+    "FailOnInvalidTimestamp",
+    "LogAndSkipOnInvalidTimestamp",
+    "Node",
+    "Processor",
+    "Sink",
+    "Source",
+    "SubTopology",
+    "TimestampExtractor",
+    "Topology",
+    "UsePartitionTimeOnInvalidTimestamp",
+    "addressed_name",
+    "describe",
+]

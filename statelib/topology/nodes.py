@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from statelib.names import check_optional_name
-from statelib.operators.mapping import mapper
+from statelib.topology.timestamp_extractors import OWN_TIMESTAMP, TimestampExtractor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,13 +27,13 @@ class Consumed:
     Attributes:
         key_serde: Decodes keys that the archive holds as bytes; None: the archive's columns are used as they are.
         value_serde: The same for values.
-        timestamp: Where a record's timestamp comes from, instead of the archive's column.
+        timestamp: Where a record's timestamp comes from, and what becomes of an invalid one.
         name: Of the source's node.
     """
 
     key_serde: Serde | None = None
     value_serde: Serde | None = None
-    timestamp: Mapper | None = None
+    timestamp: TimestampExtractor = OWN_TIMESTAMP
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,16 +62,26 @@ class Consumed:
         """The same with this serde of values."""
         return replace(self, value_serde=serde)
 
-    def with_timestamp_extractor(self, timestamp: MapperLike) -> Consumed:
-        """The same with timestamps (milliseconds) that a mapper takes from the record (``TimestampExtractor``)."""
-        return replace(self, timestamp=mapper(timestamp))
+    def with_timestamp_extractor(self, timestamp: TimestampExtractor | MapperLike) -> Consumed:
+        """The same with timestamps that an extractor takes from the record (``TimestampExtractor``).
+
+        A mapper gives milliseconds, Arrow timestamps or dates; it sees the columns ``key``, ``value``, ``headers`` and
+        ``timestamp``. As in Kafka a record for which it gives a negative one is dropped and counted. For another way
+        with invalid timestamps, the record's own ones too: `FailOnInvalidTimestamp`, `LogAndSkipOnInvalidTimestamp` or
+        `UsePartitionTimeOnInvalidTimestamp`, each with a mapper or without. ::
+
+            Consumed().with_timestamp_extractor(LogAndSkipOnInvalidTimestamp("sent_at"))
+        """
+        if not isinstance(timestamp, TimestampExtractor):
+            timestamp = TimestampExtractor(timestamp)
+        return replace(self, timestamp=timestamp)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {
             "key_serde": self.key_serde.describe() if self.key_serde else None,
             "value_serde": self.value_serde.describe() if self.value_serde else None,
-            "timestamp": self.timestamp.describe() if self.timestamp else None,
+            "timestamp": None if self.timestamp == OWN_TIMESTAMP else self.timestamp.describe(),
         }
 
 

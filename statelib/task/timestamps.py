@@ -1,0 +1,159 @@
+"""Takes timestamps from records, as a source's extractor says (`statelib.topology.timestamp_extractors`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.arrow_buffers import valid_of
+from statelib.batch import NO_TIMESTAMP
+from statelib.errors import ConfigurationError, HindstreamError
+from statelib.kernels.stream_time import running_stream_time
+from statelib.operators.mapping import evaluate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from statelib.operators.mapping import Mapper
+    from statelib.topology import Source
+
+LAST_TIME_MS = 9_223_372_036_854_775
+"""The last time that a topic at rest can hold: Delta's timestamps are microseconds in 64 bits."""
+
+_NEGATIVE = "negative timestamp"
+_MOST = np.iinfo(np.int64).max
+_LATE = f"the timestamp is later than a topic can hold, {LAST_TIME_MS} ms"
+_NONE = pa.scalar(None, pa.string())
+_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+class Extracted(NamedTuple):
+    """The timestamps of some records.
+
+    Attributes:
+        times: int64 ms; `NO_TIMESTAMP` where there is none.
+        skipped: bool: which records are to be dropped and counted; None: none.
+        problems: string: why a record cannot be used, null if it can; None: all can.
+    """
+
+    times: NDArray[np.int64]
+    skipped: NDArray[np.bool_] | None = None
+    problems: pa.Array | None = None
+
+
+def extracted(source: Source, columns: pa.RecordBatch, *, partition: int, partition_time: int) -> Extracted:
+    """The timestamps that a source's extractor gives.
+
+    Args:
+        source: The source.
+        columns: The records of one partition in order: ``key``, ``value``, ``headers``, ``timestamp``, ``offset``.
+        partition: The partition.
+        partition_time: Its largest timestamp before them, `NO_TIMESTAMP` if there is none.
+
+    Raises:
+        ConfigurationError: The extractor's mapper fails, or gives something that is no time. It names the record.
+    """
+    extractor = source.consumed.timestamp
+    stored = columns.column("timestamp").cast(pa.int64())
+    of = extractor.mapper
+    given = stored if of is None else _given(of, source, columns, stored, partition)
+    if _is_plain(given):
+        return Extracted(given.to_numpy())
+    times, reasons = _milliseconds(given, source.name)
+    invalid = valid_of(reasons)
+    times = np.where(invalid, NO_TIMESTAMP, times)
+    match extractor.on_invalid:
+        case "skip":
+            return Extracted(times, invalid)
+        case "skip-negative":
+            skipped = np.asarray(pc.fill_null(pc.equal(reasons, _NEGATIVE), False))
+            return Extracted(times, skipped, pc.if_else(pa.array(skipped), None, reasons))
+        case "partition-time":
+            times = np.where(invalid, running_stream_time(times, partition_time), times)
+            unknown = pa.array(times == NO_TIMESTAMP)
+            why = pc.binary_join_element_wise(reasons, "before the partition's first valid timestamp", ", ")
+            return Extracted(times, None, pc.if_else(unknown, why, None))
+        case _:
+            return Extracted(times, None, reasons)
+
+
+def _is_plain(given: pa.Array) -> bool:
+    """Whether all are timestamps that can be used, as mostly."""
+    if given.type != pa.int64() or given.null_count:
+        return False
+    times = given.to_numpy()
+    return len(times) == 0 or bool(times.min() >= 0 and times.max() <= LAST_TIME_MS)
+
+
+def _milliseconds(given: pa.Array, node: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """int64 ms, any number where there is none; and string, what is wrong with each, null if nothing is."""
+    of = given.type
+    if pa.types.is_date(of):
+        given = given.cast(pa.timestamp("s" if pa.types.is_date32(of) else "ms"))
+        of = given.type
+    reasons = pc.if_else(given.is_null(), "no timestamp", _NONE)
+    if pa.types.is_timestamp(of):
+        number, a_second = given.cast(pa.int64()).fill_null(0).to_numpy(), _A_SECOND[of.unit]
+        # Rounded down: what is before 1970 stays so.
+        times = _times_1000(number) if of.unit == "s" else number // (a_second // 1_000)
+    elif pa.types.is_integer(of):
+        numbers = given.fill_null(0).to_numpy()
+        times = (
+            np.minimum(numbers, np.uint64(_MOST)).astype(np.int64) if of == pa.uint64() else numbers.astype(np.int64)
+        )
+    elif pa.types.is_floating(of):
+        floats = given.fill_null(0).to_numpy().astype(np.float64)
+        whole = floats == np.floor(floats)  # not NaN, and no fraction
+        text = pc.binary_join_element_wise(
+            "the timestamp is no whole number of milliseconds", given.cast(pa.string()), ": "
+        )
+        reasons = pc.coalesce(reasons, pc.if_else(pa.array(whole), _NONE, text))
+        times = np.clip(np.where(whole, floats, 0), -1, LAST_TIME_MS + 1).astype(np.int64)
+    elif pa.types.is_null(of):
+        times = np.full(len(given), NO_TIMESTAMP)
+    else:
+        raise ConfigurationError(
+            f"a timestamp extractor gave {of}, which is no time",
+            node=node,
+            next_step="give whole milliseconds since 1970, timestamps or dates",
+        )
+    for wrong, reason in ((times < 0, _NEGATIVE), (times > LAST_TIME_MS, _LATE)):
+        reasons = pc.coalesce(reasons, pc.if_else(pa.array(wrong), reason, _NONE))
+    return times, reasons
+
+
+def _times_1000(seconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As far as numbers go."""
+    most = _MOST // 1_000
+    return np.clip(seconds, -most, most) * 1_000
+
+
+def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.Array, partition: int) -> pa.Array:
+    """What a mapper gives."""
+    names = ("key", "value", "headers")
+    seen = pa.RecordBatch.from_pydict({**{name: columns.column(name) for name in names}, "timestamp": stored})
+    try:
+        return evaluate(mapper, seen, source.name)
+    except HindstreamError as error:
+        if len(seen) == 0:
+            raise
+        offset = columns.column("offset")[_failing(mapper, seen, source.name)].as_py()
+        place = {**error.place, "topic": source.topic, "partition": partition, "offset": offset}
+        raise type(error)(error.what, next_step=error.next_step, **place) from error
+
+
+def _failing(mapper: Mapper, seen: pa.RecordBatch, node: str) -> int:
+    """The first row for which the mapper fails."""
+    first, end = 0, len(seen)
+    while end - first > 1:
+        middle = (first + end) // 2
+        try:
+            evaluate(mapper, seen.slice(first, middle - first), node)
+        except HindstreamError:
+            end = middle
+        else:
+            first = middle
+    return first

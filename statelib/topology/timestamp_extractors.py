@@ -1,0 +1,99 @@
+"""Where the timestamps of a source's records come from, and what becomes of invalid ones (``TimestampExtractor``).
+
+A timestamp is invalid if it is negative, missing, no whole number of milliseconds, or later than a topic can hold.
+
+====================================  ================================================================================
+extractor                             a record with an invalid timestamp
+====================================  ================================================================================
+none: the record's own timestamp      cannot be used: ends the run, or goes to quarantine (``on_bad_record``)
+`FailOnInvalidTimestamp`              the same
+`LogAndSkipOnInvalidTimestamp`        is dropped and counted
+`UsePartitionTimeOnInvalidTimestamp`  has the largest timestamp so far of its partition
+a mapper                              is dropped and counted if it is negative, else cannot be used
+====================================  ================================================================================
+
+So it is in Kafka Streams: the first is its default, and of what a user's extractor gives it drops what is negative; the
+ones that skip do nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+
+from statelib.operators.mapping import mapper
+
+if TYPE_CHECKING:
+    from statelib.operators.mapping import Mapper, MapperLike
+
+OnInvalid: TypeAlias = Literal["fail", "skip", "skip-negative", "partition-time"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampExtractor:
+    """Where a source's timestamps come from (Kafka's interface of this name), here a user's own mapper.
+
+    As in Kafka a record for which it gives a negative one is dropped and counted, in the account ``invalid-timestamp``.
+
+    Attributes:
+        timestamp: Gives timestamps: whole milliseconds, Arrow timestamps or dates. It sees the columns ``key``,
+            ``value``, ``headers`` and ``timestamp``. None: the record's own.
+    """
+
+    timestamp: MapperLike | None = None
+    on_invalid: ClassVar[OnInvalid] = "skip-negative"
+
+    def __post_init__(self) -> None:
+        """Makes a mapper of what stands for one."""
+        if self.timestamp is not None:
+            object.__setattr__(self, "timestamp", mapper(self.timestamp))
+
+    @property
+    def mapper(self) -> Mapper | None:
+        """Gives timestamps; None: they are the records' own."""
+        return cast("Mapper | None", self.timestamp)
+
+    def describe(self) -> object:
+        """As plain data."""
+        return None if self.mapper is None else self.mapper.describe()
+
+
+class _Named(TimestampExtractor):
+    """One of Kafka's."""
+
+    __slots__ = ()
+
+    def describe(self) -> object:
+        """As plain data."""
+        return {"extractor": type(self).__name__, "of": super().describe()}
+
+
+class FailOnInvalidTimestamp(_Named):
+    """A record with an invalid timestamp cannot be used: Kafka's class of this name, its default."""
+
+    __slots__ = ()
+    on_invalid: ClassVar[OnInvalid] = "fail"
+
+
+class LogAndSkipOnInvalidTimestamp(_Named):
+    """A record with an invalid timestamp is dropped and counted: Kafka's class of this name.
+
+    It is in the account ``invalid-timestamp`` of the source.
+    """
+
+    __slots__ = ()
+    on_invalid: ClassVar[OnInvalid] = "skip"
+
+
+class UsePartitionTimeOnInvalidTimestamp(_Named):
+    """A record with an invalid timestamp has the largest one so far of its partition: Kafka's class of this name.
+
+    It cannot be used where the partition has had no record with a valid one yet.
+    """
+
+    __slots__ = ()
+    on_invalid: ClassVar[OnInvalid] = "partition-time"
+
+
+OWN_TIMESTAMP = FailOnInvalidTimestamp()
+"""What a source has if nothing else is said."""
