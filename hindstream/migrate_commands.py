@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 migrate = typer.Typer(
     name="migrate",
-    help="Make the store of a table anew: versioned, plain again, or with another retention.\n\n"
+    help="Make the store of a table anew: versioned, plain again, or with another retention; or give a store another"
+    " name.\n\n"
     "Change the job's topology first; then plan, run, and if need be rollback.\n\n"
     "Example: hindstream migrate plan jobs/rates.py:job --store rates",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-Stores = Annotated[list[str], typer.Option("--store", metavar="NAME", help="A store to migrate; may be repeated.")]
+Stores = Annotated[
+    list[str], typer.Option("--store", metavar="NAME", help="A store to migrate, or FORMER=NAME; may be repeated.")
+]
 
 
 @migrate.command("plan")

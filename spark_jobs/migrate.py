@@ -34,7 +34,7 @@ from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
 from statelib.commits.topologies import follow_up
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.migration import Comparison, compare_latest
+from statelib.migration import Comparison, compare_latest, is_rename
 from statelib.snapshots.restored import RestoredTasks
 from statelib.steps import step
 
@@ -77,6 +77,10 @@ class MigrationPreview:
         lines = [f"{self.job} goes on from commit {self.head}:", *(f"  {what}." for what in self.evolution.changes)]
         for migration in self.evolution.migrations:
             store, records = migration.now, self.changelogs[migration.now.name]
+            if is_rename(migration):
+                copied = "" if records is None else f", and a copy of its changelog of {records:,} records"
+                lines.append(f"Store {migration.before.name} gets the name {store.name}, entry by entry{copied}.")
+                continue
             given = {name: value for name, value in sorted(store.settings.items()) if value is not None}
             settings = "".join(f", {name} {value}" for name, value in given.items())
             source = "what it holds" if records is None else f"its changelog of {records:,} records"
@@ -113,7 +117,7 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> MigrationPre
     evolution = follow_up(
         warehouse, head, now, now.fingerprint, tasks, reset_stores=settings.reset_stores, migrate_stores=stores
     )
-    if {migration.now.name for migration in evolution.migrations} != set(stores):
+    if {migration.asked_for for migration in evolution.migrations} != set(stores):
         raise _nothing(job, head, stores)
     changelogs = {migration.now.name: _logged(warehouse, head, migration) for migration in evolution.migrations}
     lags = {migration.now.name: lag for migration, _, lag in _short_lags(warehouse, job, evolution)}
@@ -288,7 +292,7 @@ def take_back(job: Job, settings: Settings, stores: Sequence[str]) -> Commit:
     """
     warehouse = open_warehouse(settings)
     head = _head(warehouse, job)
-    migrated = {migration.now.name for migration in head.evolution.migrations} if head.evolution else set()
+    migrated = {migration.asked_for for migration in head.evolution.migrations} if head.evolution else set()
     if migrated == set(stores):
         head = rollback(warehouse, job.name, head.commit - 1, now_ms=now_ms(), supersede=True, holder=_holder(stores))
     publish(warehouse, job.name)  # also what a killed call has committed: no run is planned before readers have seen it
@@ -310,7 +314,7 @@ def _migrate(job: Job, settings: Settings, stores: Sequence[str], head: Commit) 
 
 
 def _holder(stores: Sequence[str]) -> str:
-    return f"migration-of-{'-'.join(sorted(stores))}"
+    return f"migration-of-{'-'.join(sorted(store.replace('=', '-as-') for store in stores))}"
 
 
 def _holds(warehouse: Storage, job: Job, stores: Sequence[str]) -> bool:
@@ -333,7 +337,7 @@ def _head(warehouse: Storage, job: Job) -> Commit:
 def _made(head: Commit, job: Job, stores: Sequence[str]) -> Evolution | None:
     """How the head has migrated the stores; None: it has not."""
     evolution = head.evolution if head.fingerprint == job.topology.fingerprint else None
-    if evolution is None or {migration.now.name for migration in evolution.migrations} != set(stores):
+    if evolution is None or {migration.asked_for for migration in evolution.migrations} != set(stores):
         return None
     return evolution
 
@@ -342,7 +346,7 @@ def _nothing(job: Job, head: Commit, stores: Sequence[str]) -> ConfigurationErro
     return ConfigurationError(
         f"there is nothing to migrate of {', '.join(stores) or 'no store'}: commit {head.commit} has it so already",
         job=job.name,
-        next_step="change the store in the job's topology first: another kind, retention or segment interval",
+        next_step="change the store in the job's topology first: another kind, retention, segment interval or name",
     )
 
 

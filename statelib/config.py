@@ -137,7 +137,8 @@ class Settings(BaseSettings):
     )
     migrate_stores: Names = Field(
         default=(),
-        description="stores of tables that may be made anew where only their kind or retention has changed",
+        description="stores of tables that may be made anew where only their kind or retention has changed; FORMER="
+        "NAME for any store that has got another name",
     )
     parallel_transfers: int = Field(
         default=4, ge=1, le=64, description="state files that a task fetches or stores at a time; each takes some MB"

@@ -105,10 +105,15 @@ class TopologyDescription(Document):
 
 
 class Migration(Data):
-    """A store that is made anew of what another store of its name holds: see `statelib.migration`."""
+    """A store that is made anew of what another one holds, of its name or a former one: see `statelib.migration`."""
 
     before: StoreDescription
     now: StoreDescription
+
+    @property
+    def asked_for(self) -> str:
+        """As in ``migrate_stores``: the store's name, behind its former one and ``=`` where that was another."""
+        return self.now.name if self.before.name == self.now.name else f"{self.before.name}={self.now.name}"
 
 
 class Evolution(Data):

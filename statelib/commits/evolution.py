@@ -8,6 +8,7 @@ A store is known by its name, wherever a changed topology has it. It comes along
 
 A table's store that differs in nothing but whether it is versioned, its retention or its segment interval can be made
 anew of its changelog, or of what it holds: it is *migrated* (KIP-889, its migration of stores that are not versioned).
+A store that goes on under another name is migrated, too, whatever its kind: ``FORMER=NAME`` says so.
 
 The tasks must be as many as before, and a sink that stays must be written by the same ones: offsets are theirs.
 
@@ -18,9 +19,10 @@ plan says so. A new store begins empty. Of a store that cannot come along somebo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
 from statelib.errors import ConfigurationError
 from statelib.manifests import Evolution, Migration
 from statelib.schema_text import decode_schema
@@ -62,7 +64,8 @@ def evolve(
         before: What has made the state.
         now: What is to go on from it.
         reset: Names of stores that may begin empty if they cannot come along.
-        migrate: Names of tables' stores that may be made anew of what they hold, if that is all it takes.
+        migrate: Names of tables' stores that may be made anew of what they hold, if that is all it takes; and
+            ``FORMER=NAME`` of stores that go on under another name.
         logged: Names of stores that have a changelog. They cannot be reset: the changelog would still have all that
             they held.
         job: For errors.
@@ -77,51 +80,103 @@ def evolve(
             job=job,
             next_step="go back to the former topology, or give the job a new name: it then replays from the beginning",
         )
-    changes: list[str] = []
-    nodes: dict[str, str] = {}
-    dropped: dict[int, tuple[str, ...]] = {}
-    lost: dict[str, str] = {}
-    migrations: list[Migration] = []
+    settled = _Settled()
     stores = {store.name: store for store in now.topology.stores}
+    renamed = asked_renames(migrate, before.topology, now.topology, job)
+
+    def fits(old: StoreDescription, new: StoreDescription) -> bool:
+        return _difference(old, before, new, now) is None
+
+    counted = counted_otherwise(before.topology, now.topology, fits)
     for store in before.topology.stores:
-        kept = stores.get(store.name)
+        other = store.name not in renamed and counted.get(store.name, store.name) != store.name
+        kept = None if other else stores.get(renamed.get(store.name, store.name))
         why = "it is gone" if kept is None else _difference(store, before, kept, now)
-        if why is None and kept is not None:
-            nodes[kept.node] = store.node
-        elif kept is not None and store.name in migrate and _can_migrate(store, before, kept, now):
-            nodes[kept.node] = store.node
-            migrations.append(Migration(before=store, now=kept))
-            changes.append(f"store {store.name} is migrated: {why}")
-        elif store.name in reset and store.name in logged:
-            lost[store.name] = f"{why}, and it has a changelog, so it cannot be reset"
-        elif store.name in reset:
-            dropped[store.sub_topology] = (*dropped.get(store.sub_topology, ()), *store.families)
-            changes.append(f"store {store.name} is reset: {why}")
+        asked = store.name in renamed or store.name in migrate
+        if kept is not None and asked and (why is None or _can_migrate(store, before, kept, now)):
+            settled.migrate(store, kept, why)
+        elif kept is not None and why is None:
+            settled.nodes[kept.node] = store.node
+        elif store.name in reset and store.name not in logged:
+            settled.reset(store, str(why))
         else:
-            lost[store.name] = str(why)
-    if lost:
+            cannot = ", and it has a changelog, so it cannot be reset" if store.name in reset else ""
+            settled.lost[store.name] = f"{why}{cannot}"
+    known = {store.name for store in before.topology.stores} | {*renamed.values(), *counted.values()}
+    if settled.lost:
         old = {store.name: store for store in before.topology.stores}
-        resets = [name for name in lost if name not in logged]
-        migrates = [name for name in lost if name in stores and _can_migrate(old[name], before, stores[name], now)]
-        raise _refusal(lost, migrates, resets, job)
-    known = {store.name for store in before.topology.stores}
-    changes += [f"store {name} is new and begins empty" for name in stores if name not in known]
+        gone = [old[name] for name in settled.lost if name not in stores and name not in counted]
+        others = [store for store in stores.values() if store.name not in known]
+        called = counted | dict(new_names(gone, others, fits))
+        alike = [name for name in settled.lost if name in stores and name not in called]
+        migrates = [name for name in alike if _can_migrate(old[name], before, stores[name], now)]
+        raise _refusal(settled.lost, called, migrates, [name for name in settled.lost if name not in logged], job)
+    settled.changes += [f"store {name} is new and begins empty" for name in stores if name not in known]
+    nodes = settled.nodes
     return Evolution(
         fingerprint=before.topology.fingerprint,
-        nodes=nodes,
-        dropped_families=dropped,
-        migrations=tuple(migrations),
-        changes=(*changes, *_changed_nodes(before.topology, now.topology)),
+        nodes=nodes | numbering_nodes(nodes, before.topology, now.topology),
+        dropped_families=settled.dropped,
+        migrations=tuple(settled.migrations),
+        changes=(*settled.changes, *_changed_nodes(before.topology, now.topology)),
     )
 
 
-def _refusal(lost: Mapping[str, str], migrates: Sequence[str], resets: Sequence[str], job: str) -> ConfigurationError:
-    """Says which stores cannot come along, and what can be done."""
-    shown = "; ".join(f"{name}: {why}" for name, why in list(lost.items())[:_SHOWN])
+@dataclass(slots=True)
+class _Settled:
+    """What becomes of the stores.
+
+    Attributes:
+        nodes: See `Evolution`.
+        dropped: The same, ``dropped_families``.
+        migrations: The same.
+        changes: The same.
+        lost: Why stores cannot come along, by name.
+    """
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    dropped: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    migrations: list[Migration] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    lost: dict[str, str] = field(default_factory=dict)
+
+    def migrate(self, store: StoreDescription, kept: StoreDescription, why: str | None) -> None:
+        """Makes one anew, or gives it its new name."""
+        self.nodes[kept.node] = store.node
+        if store.name == kept.name and why is None:
+            return
+        self.migrations.append(Migration(before=store, now=kept))
+        called = "" if store.name == kept.name else f" is called {kept.name} from now on"
+        made = "" if why is None else f" is migrated: {why}"
+        self.changes.append(f"store {store.name}{called}{' and' if called and made else ''}{made}")
+
+    def reset(self, store: StoreDescription, why: str) -> None:
+        """Lets one begin empty."""
+        self.dropped[store.sub_topology] = (*self.dropped.get(store.sub_topology, ()), *store.families)
+        self.changes.append(f"store {store.name} is reset: {why}")
+
+
+def _refusal(
+    lost: Mapping[str, str], called: Mapping[str, str], migrates: Sequence[str], resets: Sequence[str], job: str
+) -> ConfigurationError:
+    """Says which stores cannot come along, and what can be done.
+
+    Args:
+        lost: Why, by name.
+        called: The new names of those that have got one.
+        migrates: The names of those that may be migrated.
+        resets: The names of those that may begin empty.
+        job: The job's name.
+    """
+    told = {name: f"it is called {called[name]} now" if name in called else why for name, why in lost.items()}
+    migrates = [*migrates, *(f"{name}={called[name]}" for name in lost if name in called)]
+    shown = "; ".join(f"{name}: {why}" for name, why in list(told.items())[:_SHOWN])
     more = f", and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
     choices = ["go back to the former topology"]
     if migrates:
-        choices.append(f"migrate (hindstream migrate plan, or the next run with migrate_stores={','.join(migrates)})")
+        asked = " ".join(f"--store {name}" for name in migrates)
+        next_run = f"the next run with migrate_stores={','.join(migrates)}"
+        choices.append(f"migrate (hindstream migrate plan JOB {asked}, then hindstream migrate run; or {next_run})")
     if resets:
         choices.append(f"let stores begin empty with reset_stores={','.join(resets)}")
     return ConfigurationError(
@@ -163,9 +218,14 @@ def _difference(old: StoreDescription, before: Made, new: StoreDescription, now:
     if old.kind != new.kind:
         return f"it was a {old.kind} store and is a {new.kind} store"
     changed = next(_differences(_without_code(old.settings), _without_code(new.settings), "its "), None)
-    if changed is None and old.families != new.families:
+    if changed is None and _endings(old) != _endings(new):
         return "it lies in other families"
     return changed or _other_content(old, before, new, now)
+
+
+def _endings(store: StoreDescription) -> list[str]:
+    """What its families are called behind its name."""
+    return [family.removeprefix(store.name) for family in store.families]
 
 
 def _can_migrate(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> bool:

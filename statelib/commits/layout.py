@@ -36,6 +36,7 @@ from statelib.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from statelib.manifests import Migration
     from statelib.storage import Storage
 
 _RUN_ID = re.compile(r"(\d{8,})-([1-9]\d*)")
@@ -90,6 +91,15 @@ def rolled_back(commits: Iterable[Commit]) -> dict[int, int]:
 def changelog_topic(job: str, store: str) -> str:
     """Kafka's name for the changelog of a store."""
     return f"{job}-{store}-changelog"
+
+
+def renamed_changelogs(job: str, migrations: Iterable[Migration]) -> dict[str, str]:
+    """By the topic of each store's changelog that has got another name, what it is called now."""
+    return {
+        changelog_topic(job, migration.before.name): changelog_topic(job, migration.now.name)
+        for migration in migrations
+        if migration.before.name != migration.now.name
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
+from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.source_rollbacks import check_rollbacks
@@ -144,6 +145,8 @@ def plan(
             reset_stores=reset_stores,
             migrate_stores=migrate_stores,
         )
+        if head is not None and evolution is not None:
+            copy_changelogs(warehouse, head, evolution)
         bootstrap = job.topology.bootstrap_topics
         slices = _cut(archives, head, until_ms, end_offsets, bootstrap)
         # New records of a global table alone are no reason to run.

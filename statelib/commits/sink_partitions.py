@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic
+from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic, renamed_changelogs
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def sink_partitions(
     partitions = dict.fromkeys((quarantine_topic(job.name), late_topic(job.name)), sum(counts.values()))
     before = Runs(warehouse, job.name).plan(head.run_id) if head is not None else None
     if before is not None:
-        partitions |= before.sink_partitions
+        renamed = renamed_changelogs(job.name, evolution.migrations if evolution else ())
+        partitions |= {renamed.get(topic, topic): count for topic, count in before.sink_partitions.items()}
     begun = _stores_begun(warehouse, head, evolution)
     partitions |= _changelog_partitions(job, counts, partitions, begun, changelogs)
     for sub in job.topology.sub_topologies:

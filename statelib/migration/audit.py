@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from statelib.migration.contents import contents
+from statelib.migration.migrate import is_rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,12 @@ class Comparison:
 
 
 def compare_latest(migration: Migration, before: Backend, after: Backend) -> Comparison:
-    """Compares a store's latest values, key by key; memory does not grow with their number."""
+    """Compares a store's latest values, key by key; memory does not grow with their number.
+
+    Of a store that has got another name alone, all entries are compared, byte for byte.
+    """
+    if is_rename(migration):
+        return _compare_entries(migration, before, after)
     found = Comparison()
     old, new = _latest(migration, before, None), _latest(migration, after, found)
     was, is_ = next(old, None), next(new, None)
@@ -64,6 +70,18 @@ def compare_latest(migration: Migration, before: Backend, after: Backend) -> Com
             else:
                 _differs(found, was[0], only_deleted=was[1] is None and is_[1] is None)
             was, is_ = next(old, None), next(new, None)
+    return found
+
+
+def _compare_entries(migration: Migration, before: Backend, after: Backend) -> Comparison:
+    found = Comparison()
+    for was, is_ in zip(migration.before.families, migration.now.families, strict=True):
+        for old, new in zip_longest(before.scan(was), after.scan(is_)):
+            if old == new:
+                found.equal += 1
+            else:
+                _differs(found, (old or new)[0], only_deleted=False)
+    found.versions = found.equal + found.differences
     return found
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from statelib.changelog.restore import restore
 from statelib.schema_text import decode_schema
+from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
     from statelib.manifests import Migration
     from statelib.semantics import Semantics
+    from statelib.stores.backend import Backend
     from statelib.stores.rocksdb import RocksDbBackend
+
+_AT_ONCE = 1 << 14
 
 
 def migrate_store(
@@ -34,3 +39,34 @@ def migrate_store(
     backend.drop((*migration.before.families, *migration.now.families))
     schema = decode_schema(migration.now.arrow_schema)
     return restore(migration.now, schema, records, backend, semantics=semantics, takes_late=True)
+
+
+def is_rename(migration: Migration) -> bool:
+    """Whether a store gets nothing but another name: then its entries stay what they are, byte for byte."""
+    was, is_ = migration.before, migration.now
+    return was.name != is_.name and (was.kind, was.settings) == (is_.kind, is_.settings)
+
+
+def rename_stores(migrations: Sequence[Migration], before: Backend, backend: RocksDbBackend) -> int:
+    """Moves the entries of stores to the families of their new names.
+
+    Args:
+        migrations: What the stores were called, and what they are called; one may get the former name of another.
+        before: The state as it was; not changed, and not ``backend``.
+        backend: The task's.
+
+    Returns:
+        How many entries there were.
+    """
+    backend.drop(family for migration in migrations for family in migration.before.families)
+    count = 0
+    for migration in migrations:
+        for was, is_ in zip(migration.before.families, migration.now.families, strict=True):
+            entries = before.scan(was)
+            while some := list(islice(entries, _AT_ONCE)):
+                write = WriteBatch()
+                for key, value in some:
+                    write.put(is_, key, value)
+                backend.write(write)
+                count += len(some)
+    return count

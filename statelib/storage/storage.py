@@ -259,6 +259,15 @@ class Storage:
             for folder in {(self._directory / key).parent for key in keys}:  # else a power cut brings them back
                 sync_file(folder)
 
+    def copy(self, path: str, to: str) -> None:
+        """Copies an object to the path ``to``, in place of one that is there; an object store does so by itself."""
+        local = self.local_path(path)
+        if local is not None:
+            self.upload(local, to)
+            return
+        with self._errors("copy", path):
+            obstore.copy(self._store, self._key(path), self._key(to))
+
     def sync(self, directory: str) -> None:
         """Makes the names in a directory, and those above it, outlive a power cut; in an object store they do anyway.
 

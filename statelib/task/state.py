@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from statelib.changelog import changelog_records
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
-from statelib.commits.layout import JobLayout, changelog_topic
+from statelib.commits.layout import JobLayout, changelog_topic, renamed_changelogs
 from statelib.commits.local_state import remove_dead_attempts
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
-from statelib.migration import contents, migrate_store
+from statelib.migration import contents, is_rename, migrate_store, rename_stores
 from statelib.placement.holdings import cache_folder
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from statelib.manifests import Migration
@@ -145,8 +145,10 @@ class TaskState:
         evolution = self._work.evolution
         if evolution is not None:
             rocksdb.drop(evolution.dropped_families.get(self._work.sub_topology.index, ()))
-            for migration in evolution.migrations:
-                if migration.now.sub_topology == self._work.sub_topology.index:
+            here = [m for m in evolution.migrations if m.now.sub_topology == self._work.sub_topology.index]
+            self._rename([migration for migration in here if is_rename(migration)], rocksdb)
+            for migration in here:
+                if not is_rename(migration):
                     self._migrate(migration, rocksdb)
         return rocksdb
 
@@ -171,11 +173,24 @@ class TaskState:
             records = changelog_records(self._storage, topic, work.planned.partition, end)
             migrate_store(migration, records, rocksdb, semantics)
             return
+        with self._before(work.restore.state) as before:
+            migrate_store(migration, contents(store, before), rocksdb, semantics)
+
+    def _rename(self, migrations: Sequence[Migration], rocksdb: RocksDbBackend) -> None:
+        """Moves the stores that get nothing but another name."""
+        if migrations and self._work.restore is not None:
+            with self._before(self._work.restore.state) as before:
+                rename_stores(migrations, before, rocksdb)
+
+    @contextmanager
+    def _before(self, state: StateManifest) -> Iterator[RocksDbBackend]:
+        """The state as it was, to be read."""
         path = self._directory / "before"
-        self._checkpoints.restore(work.restore.state, path)
+        if not path.exists():
+            self._checkpoints.restore(state, path)
         before = RocksDbBackend(path, create=False, read_only=True)
         try:
-            migrate_store(migration, contents(store, before), rocksdb, semantics)
+            yield before
         finally:
             before.close()
 
@@ -224,4 +239,10 @@ class TaskState:
         if work.evolution is None:
             return committed
         clocks = {now: committed.clocks[was] for now, was in work.evolution.nodes.items() if was in committed.clocks}
-        return committed.model_copy(update={"clocks": clocks})
+        renamed = renamed_changelogs(work.job, work.evolution.migrations)
+        sinks = {
+            place.replace(topic, renamed.get(topic, topic), 1): end
+            for place, end in committed.sink_offsets.items()
+            for topic in [place.rpartition("/")[0]]
+        }
+        return committed.model_copy(update={"clocks": clocks, "sink_offsets": sinks})

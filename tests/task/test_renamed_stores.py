@@ -1,0 +1,237 @@
+"""A job whose stores have other names than in its warehouse: refused with both, and gone on with when asked to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from statelib import (
+    BufferConfig,
+    Deduplicated,
+    JoinWindows,
+    Materialized,
+    Named,
+    SessionWindows,
+    StreamJoined,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    count,
+)
+from statelib.commits.layout import CommitLog
+from statelib.errors import ConfigurationError
+from statelib.manifests import Plan
+from statelib.migration import compare_latest
+from tests.changelog.test_rebuild import head_of, rebuilt
+from tests.task.pipeline import Pipeline
+from tests.task.test_migration import content
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from statelib.manifests import Migration
+    from statelib.topology import Topology
+
+MINUTE = 60_000
+TYPES = (pa.string(), pa.int64())
+CUT = 20 * MINUTE
+ROWS = [(f"k{i * i % 13}", None if i % 17 == 3 else i, max(0, i * 6_000 - (i % 4) * 9_000)) for i in range(400)]
+WINDOWS = TimeWindows.of_size_and_grace(timedelta(minutes=2), timedelta(minutes=1))
+SESSIONS = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=20), timedelta(minutes=1))
+NEAR = JoinWindows.of_time_difference_and_grace(timedelta(seconds=30), timedelta(seconds=30))
+FINAL = Suppressed.until_window_closes(BufferConfig.unbounded())
+
+
+def table(builder: StreamsBuilder, name: str) -> None:
+    builder.table("in", Materialized.as_(name)).to_stream().to("out")
+
+
+def counted(builder: StreamsBuilder, name: str) -> None:
+    builder.stream("in").group_by("value").count(Materialized.as_(name)).to_stream().to("out")
+
+
+def windowed(builder: StreamsBuilder, name: str) -> None:
+    grouped = builder.stream("in").group_by_key().windowed_by(WINDOWS)
+    grouped.aggregate({"n": count()}, Materialized.as_(name)).suppress(FINAL.with_name(name)).to_stream().to("out")
+
+
+def sessions(builder: StreamsBuilder, name: str) -> None:
+    grouped = builder.stream("in").group_by_key().windowed_by(SESSIONS)
+    grouped.count(Materialized.as_(name)).to_stream().to("out")
+
+
+def deduplicated(builder: StreamsBuilder, name: str) -> None:
+    builder.stream("in").deduplicate_by_key(timedelta(minutes=3), Deduplicated.as_(name)).to("out")
+
+
+def joined(builder: StreamsBuilder, name: str) -> None:
+    stream = builder.stream("in")
+    streams = StreamJoined.as_(name)
+    stream.left_join(stream.filter_not("key"), {"l": "left", "r": "right"}, NEAR, streams).to("out")
+
+
+def itself(builder: StreamsBuilder, name: str) -> None:
+    stream = builder.stream("in")
+    stream.left_join(stream, {"l": "left", "r": "right"}, NEAR, StreamJoined.as_(name)).to("out")
+
+
+def by_foreign_key(builder: StreamsBuilder, name: str) -> None:
+    left = builder.table("in", Materialized.as_("left"))
+    right = builder.table("other", Materialized.as_("right"))
+    left.join(
+        right, {"l": "left", "r": "right"}, Named.as_(name), Materialized.as_("result"), foreign_key="key"
+    ).to_stream().to("out")
+
+
+KINDS: list[Callable[[StreamsBuilder, str], None]] = [
+    table, counted, windowed, sessions, deduplicated, itself, by_foreign_key,
+]  # fmt: skip
+
+
+def made(kind: Callable[[StreamsBuilder, str], None], name: str) -> Topology:
+    builder = StreamsBuilder("job")
+    kind(builder, name)
+    return builder.build()
+
+
+def replayed(directory: Path, topology: Topology, changelogs: list[str] | None = None) -> Pipeline:
+    pipeline = Pipeline(directory, topology, changelogs=changelogs or [])
+    pipeline.archive("in", ROWS, TYPES, partitions=2)
+    if "other" in topology.source_topics:
+        pipeline.archive("other", ROWS[::3], TYPES, partitions=2)
+    pipeline.run(CUT)
+    return pipeline
+
+
+def new_names(pipeline: Pipeline) -> list[str]:
+    """What the refusal says that is to be asked for."""
+    with pytest.raises(ConfigurationError) as refused:
+        pipeline.plan()
+    message = str(refused.value)
+    assert "it is called" in message
+    assert "hindstream migrate plan JOB --store " in message
+    return message.partition("migrate_stores=")[2].partition(")")[0].split(",")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_goes_on_under_its_new_name(tmp_path: Path, kind: Callable[[StreamsBuilder, str], None]) -> None:
+    changed, always = (replayed(tmp_path / name, made(kind, name)) for name in ("former", "new"))
+    before = {task: content(changed, task) for task in changed.state()}
+    changed.topology = made(kind, "new")
+    asked = new_names(changed)
+    assert all(entry.startswith("former") and "=new" in entry for entry in asked)
+    planned = changed.plan(CUT + 1, migrate_stores=asked)
+    assert isinstance(planned, Plan)
+    changed.run(CUT + 1, migrate_stores=asked)
+    always.run(CUT + 1)
+    assert changed.state() == always.state()
+    migrations = migrations_of(changed)
+    assert sorted(migration.asked_for for migration in migrations) == sorted(asked)
+    for migration in migrations:
+        for task, backend in before.items():
+            found = compare_latest(migration, backend, content(changed, task))
+            assert found.differences <= 60  # the slice itself has records
+    changed.run()
+    always.run()
+    assert changed.state() == always.state()
+    assert changed.output("out") == always.output("out")
+
+
+def test_the_numbers_of_answers_go_on_with_another_topology(tmp_path: Path) -> None:
+    """Answers to changes that were numbered anew would be taken for old ones, and dropped."""
+
+    def more(builder: StreamsBuilder, name: str) -> None:
+        by_foreign_key(builder, name)
+        builder.stream("in").filter(pc.field("value") > 0).to("copy")
+
+    changed, always = (replayed(tmp_path / name, made(by_foreign_key, "join")) for name in ("changed", "always"))
+    changed.topology = made(more, "join")
+    changed.run()
+    always.run()
+    assert changed.output("out") == always.output("out")
+
+
+def migrations_of(pipeline: Pipeline) -> tuple[Migration, ...]:
+    head = CommitLog(pipeline.warehouse, "job").head()
+    assert head is not None
+    assert head.evolution is not None
+    return head.evolution.migrations
+
+
+def test_a_changelog_goes_on_under_its_new_name(tmp_path: Path) -> None:
+    changed = replayed(tmp_path / "changed", made(table, "former"), ["former"])
+    changed.topology = made(table, "new")
+    changed._changelogs = ["new"]
+    changed.run(CUT + 1, migrate_stores=["former=new"])
+    always = replayed(tmp_path / "always", made(table, "new"), ["new"])
+    always.run(CUT + 1)
+    assert changed.output("job-new-changelog") == always.output("job-new-changelog")
+    assert changed.output("job-former-changelog")
+    changed.run()
+    always.run()
+    assert changed.output("job-new-changelog") == always.output("job-new-changelog")
+    assert rebuilt(changed, head_of(changed)) == changed.state()
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["former=other"], r"cannot go on as other.*gone: former; new: new"),
+        (["another=new"], r"store another cannot go on as new"),
+        (["former=new", "former2=new"], "cannot go on as new"),
+    ],
+)
+def test_names_that_are_not_there_are_refused(tmp_path: Path, asked: list[str], says: str) -> None:
+    changed = replayed(tmp_path, made(table, "former"))
+    changed.topology = made(table, "new")
+    with pytest.raises(ConfigurationError, match=says):
+        changed.plan(migrate_stores=asked)
+
+
+def test_a_store_of_another_kind_has_no_new_name(tmp_path: Path) -> None:
+    changed = replayed(tmp_path, made(sessions, "former"))
+    changed.topology = made(windowed, "new")
+    with pytest.raises(ConfigurationError, match="store former: it is gone"):
+        changed.plan()
+
+
+def test_two_stores_that_are_alike_are_told_apart_by_their_order(tmp_path: Path) -> None:
+    def two(builder: StreamsBuilder, name: str) -> Any:
+        grouped = builder.stream("in").group_by_key()
+        grouped.count(Materialized.as_(f"{name}-b")).to_stream().to("out")
+        grouped.count(Materialized.as_(f"{name}-a")).to_stream().to("again")
+
+    changed = replayed(tmp_path, made(two, "former"))
+    changed.topology = made(two, "new")
+    assert new_names(changed) == ["former-b=new-b", "former-a=new-a"]
+
+
+def test_numbers_that_were_counted_otherwise_say_nothing(tmp_path: Path) -> None:
+    """The number of one store was that of another, which is like it."""
+
+    def numbered(first: int, second: int, repartitioned: str) -> Topology:
+        builder = StreamsBuilder("job")
+        stream = builder.stream("in")
+        for number, predicate in ((first, pc.field("value") > 150), (second, pc.field("value") <= 150)):
+            options = Deduplicated.as_(f"KSTREAM-DEDUPLICATE-{number:010d}")
+            stream.filter(predicate).deduplicate_by_key(timedelta(minutes=3), options).to(f"out-{number}")
+        stream.group_by("value").count(Materialized.as_(repartitioned)).to_stream().to("counts")
+        return builder.build()
+
+    changed = replayed(tmp_path / "changed", numbered(5, 7, "KSTREAM-AGGREGATE-0000000009-STORE"))
+    changed.topology = numbered(7, 9, "KSTREAM-AGGREGATE-STATE-STORE-0000000010")
+    asked = new_names(changed)
+    assert asked == [
+        "KSTREAM-DEDUPLICATE-0000000005-STORE=KSTREAM-DEDUPLICATE-0000000007-STORE",
+        "KSTREAM-DEDUPLICATE-0000000007-STORE=KSTREAM-DEDUPLICATE-0000000009-STORE",
+        "KSTREAM-AGGREGATE-0000000009-STORE=KSTREAM-AGGREGATE-STATE-STORE-0000000010",
+    ]
+    always = replayed(tmp_path / "always", changed.topology)
+    changed.run(CUT + 1, migrate_stores=asked)
+    always.run(CUT + 1)
+    assert changed.state() == always.state()
