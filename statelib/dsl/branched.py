@@ -82,8 +82,8 @@ class BranchedKStream:
         self._builder = builder
         self._stream_of = stream_of
         self._split = Split()
-        name = named.name if named else None
-        self._node = builder.add_processor("KSTREAM-BRANCH", [parent], self._split, name=name)
+        name = builder.name_of(named, "KSTREAM-BRANCH")
+        self._node = builder.add_processor(name, [parent], self._split)
         self._branches: dict[str, KStream] = {}
 
     def branch(self, predicate: MapperLike, branched: Branched | None = None) -> BranchedKStream:
@@ -115,8 +115,8 @@ class BranchedKStream:
 
     def _add(self, number: int, branched: Branched, numeral: str) -> None:
         self._builder.replace_spec(self._node, self._split)
-        name = self._node + (numeral if branched.name is None else branched.name)
-        self._builder.add_processor("KSTREAM-BRANCH", [self._node], Branch(number), name=name)
+        name = self._builder.name_of(self._node + (numeral if branched.name is None else branched.name), "")
+        self._builder.add_processor(name, [self._node], Branch(number))
         branch = self._stream_of(name)
         if branched.consumer is not None:
             branched.consumer(branch)

@@ -29,11 +29,16 @@ class StreamsBuilder:
         check_name(application_id, "an application")
         self.application_id = application_id
         self._builder = InternalStreamsBuilder(application_id)
+        self._read_again = 0
 
     def stream(self, topic: str, consumed: Consumed | None = None) -> KStream:
         """The records of a topic."""
-        name = self._builder.add_source("KSTREAM-SOURCE", topic, consumed)
-        return KStream(self._builder, name, key_changed=False)
+        name = self._builder.name_of(consumed, "KSTREAM-SOURCE")
+        source = self._builder.add_source(name, topic, consumed)
+        if source == name:
+            return KStream(self._builder, source, key_changed=False)
+        self._read_again += 1
+        return KStream(self._builder, source, key_changed=False, read_again=self._read_again)
 
     def table(self, topic: str, materialized: Materialized | None = None, consumed: Consumed | None = None) -> KTable:
         """A topic as a table: the latest record of a key holds, null deletes it.
@@ -45,8 +50,10 @@ class StreamsBuilder:
                 last. Without any, there is a store only if something looks into the table.
             consumed: How it is read.
         """
-        source = self._builder.add_source("KSTREAM-SOURCE", topic, consumed)
-        return table_of(self._builder, "KTABLE-SOURCE", source, materialized, name=None)
+        store = self._builder.store_name_of(materialized, topic)
+        names = self._builder.source_names(consumed)
+        source = self._builder.add_source(names.source, topic, consumed)
+        return table_of(self._builder, names.table, source, materialized, store)
 
     def global_table(
         self, topic: str, materialized: Materialized | None = None, consumed: Consumed | None = None

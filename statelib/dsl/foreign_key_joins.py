@@ -9,6 +9,8 @@ from statelib.dsl.table_joins import names_of, request_latest
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
+from statelib.topology import Sink, Source
+from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
@@ -35,45 +37,55 @@ def foreign_key_joined_table(
     stage behind both. Kafka joins where the left table is; a stage here cannot come back to one before.
     """
     name = named.name if named else None
-
-    def named_as(suffix: str, kind: str) -> str:
-        return f"{name}-{suffix}" if name else builder.new_name(f"{_KIND}-{kind}")
-
-    def passed_on(node: str, suffix: str, kind: str, *, as_many_as: str | None = None) -> str:
-        sink, source = (
-            f"{name}-{suffix}-{end}" if name else builder.new_name(f"KTABLE-{end.upper()}")
-            for end in ("sink", "source")
-        )
-        topic = f"{named_as(suffix, kind)}-topic"
-        return builder.through(node, topic, sink=sink, source=source, as_many_as=as_many_as)
-
     nodes, view = right.view()
-    builder.request_prior_values(left.node)
-    if right.versioned:
-        builder.request_prior_values(right.node)
+    for table in (right, left):  # Kafka asks the right one too, to find equal values
+        builder.request_prior_values(table.node)
     request_latest(builder, nodes, view.stores)
 
-    kind = "SUBSCRIPTION-REGISTRATION"
-    subscribe = named_as("subscription-registration-processor", kind)
-    spec = ForeignKeySubscribe(foreign_key, joined.keeps_left)
-    builder.add_processor(f"{_KIND}-{kind}", [left.node], spec, name=subscribe)
-    subscribed = passed_on(subscribe, "subscription-registration", kind)
+    topic = f"{builder.suffixed(name, '-subscription-registration', f'{_KIND}-SUBSCRIPTION-REGISTRATION')}-topic"
+    send = builder.suffixed(name, "-subscription-registration-processor", f"{_KIND}-SUBSCRIPTION-REGISTRATION")
+    builder.add_processor(send, [left.node], ForeignKeySubscribe(foreign_key, joined.keeps_left))
+    subscribed = _passed_on(builder, send, topic, name, "-subscription-registration")
 
-    store = builder.claim_store(named_as("subscription-store", "SUBSCRIPTION-STATE-STORE"))
-    kind = "SUBSCRIPTION-PROCESSOR"
-    answer = named_as("subscription-join-foreign", kind)
-    stores = [store, *names_of(view)]
-    join = ForeignKeyJoin(joined, store, view)
-    builder.add_processor(
-        f"{_KIND}-{kind}", [subscribed, right.node], join, name=answer, stores=stores, looks_into=nodes
+    store = builder.claim_store(builder.suffixed(name, "-subscription-store", f"{_KIND}-SUBSCRIPTION-STATE-STORE"))
+    kind = f"{_KIND}-SUBSCRIPTION-PROCESSOR"
+    receive = builder.suffixed(name, "-subscription-receive", kind)
+    answer = builder.suffixed(name, "-subscription-join-foreign", kind)
+    tell = builder.suffixed(name, "-foreign-join-subscription", kind)
+    described = (
+        Described(receive, (subscribed,), (store,)),
+        Described(answer, (receive,), tuple(names_of(view))),
+        Described(tell, (right.node,), (store,)),
     )
-    answered = passed_on(answer, "subscription-response", "SUBSCRIPTION-RESPONSE", as_many_as=subscribe)
+    join = ForeignKeyJoin(joined, store, view)
+    stores = [store, *names_of(view)]
+    builder.add_processor(answer, [subscribed, right.node], join, stores=stores, looks_into=nodes, described=described)
+    topic = f"{builder.suffixed(name, '-subscription-response', f'{_KIND}-SUBSCRIPTION-RESPONSE')}-topic"
+    answered = _passed_on(builder, answer, topic, name, "-subscription-response", as_many_as=send)
 
-    kind = "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"
-    resolver = named_as("subscription-response-resolver", kind)
+    kind = f"{_KIND}-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"
+    resolver = builder.suffixed(name, "-subscription-response-resolver", kind)
     numbers = builder.claim_store(f"{resolver}-store")
-    builder.add_processor(
-        f"{_KIND}-{kind}", [answered], ForeignKeyResolve(numbers), name=resolver, stores=[numbers]
-    )  # fmt: skip
-    result = f"{name}-result" if name else None
-    return ktable.table_of(builder, f"{_KIND}-OUTPUT", resolver, materialized, name=result)
+    shown = Described(resolver, (answered,), tuple(left.store_names()))
+    builder.add_processor(resolver, [answered], ForeignKeyResolve(numbers), stores=[numbers], described=(shown,))
+    kind = f"{_KIND}-OUTPUT"
+    result = builder.suffixed(name, "-result", kind)
+    return ktable.table_of(builder, result, resolver, materialized, builder.store_name_of(materialized, kind))
+
+
+def _passed_on(
+    builder: InternalStreamsBuilder,
+    node: str,
+    topic: str,
+    name: str | None,
+    suffix: str,
+    *,
+    as_many_as: str | None = None,
+) -> str:
+    """The source behind a topic; the topic's name comes with neither the application's nor ``-repartition``."""
+    sink = builder.suffixed(name, f"{suffix}-sink", "KTABLE-SINK")
+    source = builder.suffixed(name, f"{suffix}-source", "KTABLE-SOURCE")
+    full = builder.internal_topic(topic)
+    builder.add(Sink(sink, (node,), full, internal=True, as_many_as=as_many_as, topic_in_text=topic))
+    builder.add(Source(source, full, internal=True, topic_in_text=topic))
+    return source

@@ -8,11 +8,12 @@ from statelib.dsl.options import Materialized
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_view import TableView
 from statelib.operators.table_writer import VersionedStore
+from statelib.topology import Consumed, Source
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.table_writer import TableStore
-    from statelib.topology import Consumed
+    from statelib.topology.nodes import Reading
 
 
 class GlobalKTable:
@@ -41,16 +42,15 @@ def global_table_of(
     builder: InternalStreamsBuilder, topic: str, materialized: Materialized | None, consumed: Consumed | None
 ) -> GlobalKTable:
     """A topic as a global table (Kafka's ``InternalStreamsBuilder.globalTable``)."""
-    kind = "KTABLE-SOURCE"
     options = materialized or Materialized()
-    is_versioned = isinstance(options.table_store(""), VersionedStore)
-    source = builder.add_global_source(topic, consumed, reading="follow" if is_versioned else "bootstrap")
-    store = options.table_store(f"{builder.new_name(kind)}-STORE")
+    store = options.table_store(builder.store_name_of(materialized, topic))
     builder.claim_store(store.name)
+    names = builder.source_names(consumed)
+    reading: Reading = "follow" if isinstance(store, VersionedStore) else "bootstrap"
+    source = Source(names.source, topic, consumed or Consumed(), reading=reading)
     spec: TableSource | PlainTableSource
     if isinstance(store, VersionedStore):
         spec = TableSource(store.name, store.history_retention_ms, store.segment_interval_ms)
     else:
         spec = PlainTableSource(store.name)
-    node = builder.add_processor(kind, [source], spec, stores=[store.name])
-    return GlobalKTable(builder, node, store)
+    return GlobalKTable(builder, builder.add_global_table(source, names.table, spec, store.name), store)

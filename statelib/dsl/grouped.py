@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.kstream import KStream
     from statelib.dsl.ktable import KTable
+    from statelib.dsl.repartitioning import Grouping
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import MapperLike
     from statelib.windows import AnyWindows, UnlimitedWindows
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
 class KGroupedStream:
     """Kafka's ``KGroupedStream``, made by `KStream.group_by_key` and `KStream.group_by`."""
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
-        self._builder = builder
-        self._node = node
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
 
     @overload
     def windowed_by(self, windows: TimeWindows | UnlimitedWindows | SlidingWindows) -> TimeWindowedKStream: ...
@@ -44,11 +44,12 @@ class KGroupedStream:
     def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
         """Groups further, by windows of time (one that never ends among them), sliding windows or sessions."""
         if isinstance(windows, SessionWindows):
-            return SessionWindowedKStream(self._builder, self._node, windows)
-        return TimeWindowedKStream(self._builder, self._node, windows)
+            return SessionWindowedKStream(self._grouping, windows)
+        return TimeWindowedKStream(self._grouping, windows)
 
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """How many records each key has; those with a null value are dropped (``KStreamAggregate``)."""
+        count_for_nothing(self._grouping.builder, materialized)
         return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.count()), materialized, named)
 
     def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
@@ -97,51 +98,62 @@ class KGroupedStream:
     def _table(
         self, kind: str, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
     ) -> KTable:
-        name = named.name if named else None
-        return aggregated_table(self._builder, kind, self._node, aggregator, materialized, name=name, of_table=False)
+        builder = self._grouping.builder
+        store = (materialized or Materialized()).table_store(builder.store_name_of(materialized, kind))
+        name = builder.name_of(named, kind)
+        parent = self._grouping.for_stream_aggregation(store.name)
+        return aggregated_table(builder, name, parent, aggregator, store, of_table=False)
+
+
+def count_for_nothing(builder: InternalStreamsBuilder, materialized: Materialized | None) -> None:
+    """Kafka's ``count(Materialized)`` makes a store's name that it never uses, where none is given (not if sliding)."""
+    if materialized is not None and materialized.store_name is None:
+        builder.new_store_name("KSTREAM-AGGREGATE")
 
 
 class _WindowedKStream:
     """What can be computed of any windows. Every method takes a store's name or retention and a node's name."""
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, windows: AnyWindows) -> None:
-        self._builder = builder
-        self._node = node
+    def __init__(self, grouping: Grouping, windows: AnyWindows) -> None:
+        self._grouping = grouping
+        self._builder = grouping.builder
         self._windows = windows
 
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> WindowedKTable:
         """How many records each key has in each window."""
-        return self._table(aggregations.single(aggregations.count()), materialized, named)
+        if not isinstance(self._windows, SlidingWindows):
+            count_for_nothing(self._builder, materialized)
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.count()), materialized, named)
 
     def sum(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The sum of ``of`` for each key and window."""
-        return self._table(aggregations.single(aggregations.sum_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.sum_(of)), materialized, named)
 
     def min(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The smallest of ``of`` for each key and window."""
-        return self._table(aggregations.single(aggregations.min_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.min_(of)), materialized, named)
 
     def max(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The largest of ``of`` for each key and window."""
-        return self._table(aggregations.single(aggregations.max_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.max_(of)), materialized, named)
 
     def mean(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The arithmetic mean of ``of`` for each key and window."""
-        return self._table(aggregations.single(aggregations.mean_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.mean_(of)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
-        return self._table(aggregations.named(**functions), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", aggregations.named(**functions), materialized, named)
 
     def reduce(
         self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
@@ -150,7 +162,7 @@ class _WindowedKStream:
 
         The aggregates of sessions that become one are reduced by it, too.
         """
-        return self._table(Reduce(reducer), materialized, named)
+        return self._table("KSTREAM-REDUCE", Reduce(reducer), materialized, named)
 
     def distinct(self, materialized: Materialized | None = None, named: Named | None = None) -> KStream:
         """The first record of each new window, under the windowed key (KIP-655, initial proposal).
@@ -171,18 +183,19 @@ class _WindowedKStream:
                 next_step="leave advance_by() out, or use deduplicate_by_key(), which has no windows",
             )
         options = materialized or Materialized()
-        name = name or self._builder.new_name("KSTREAM-DISTINCT")
+        name = self._builder.name_of(name, "KSTREAM-DISTINCT")
         store = self._builder.claim_store(options.store_name or f"{name}-STORE")
         spec = Distinct(store, windows, options.retention_ms)
-        node = self._builder.add_processor("KSTREAM-DISTINCT", [self._node], spec, name=name, stores=[store])
-        return kstream.KStream(self._builder, node, key_changed=False)
+        self._builder.add_processor(name, [self._grouping.for_stream_aggregation(store)], spec, stores=[store])
+        return kstream.KStream(self._builder, name, key_changed=False)
 
     def _table(
-        self, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+        self, kind: str, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
     ) -> WindowedKTable:
         options = materialized or Materialized()
-        name = named.name if named else self._builder.new_name("KSTREAM-AGGREGATE")
-        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
+        store = self._builder.claim_store(self._builder.store_name_of(materialized, kind))
+        name = self._builder.name_of(named, kind)
+        parent = self._grouping.for_stream_aggregation(store)
         spec: WindowAggregate | SlidingAggregate | SessionAggregate
         if isinstance(self._windows, SessionWindows):
             spec = SessionAggregate(store, self._windows, aggregator, options.retention_ms)
@@ -190,8 +203,8 @@ class _WindowedKStream:
             spec = SlidingAggregate(store, self._windows, aggregator, options.retention_ms)
         else:
             spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
-        node = self._builder.add_processor("KSTREAM-AGGREGATE", [self._node], spec, name=name, stores=[store])
-        return WindowedKTable(self._builder, node, windows=self._windows)
+        self._builder.add_processor(name, [parent], spec, stores=[store])
+        return WindowedKTable(self._builder, name, windows=self._windows)
 
 
 class TimeWindowedKStream(_WindowedKStream):
@@ -206,7 +219,7 @@ class TimeWindowedKStream(_WindowedKStream):
         named: Named | None = None,
     ) -> WindowedKTable:
         """Any Python function of key, value and aggregate, called for each record: the slow way."""
-        return self._table(Aggregate(initializer, aggregator, arrow_type), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", Aggregate(initializer, aggregator, arrow_type), materialized, named)
 
 
 class SessionWindowedKStream(_WindowedKStream):
@@ -229,4 +242,5 @@ class SessionWindowedKStream(_WindowedKStream):
         ``merger`` makes one aggregate of those of two sessions. As in Kafka it is called for each session that a record
         belongs to, with the key, the aggregate so far (at first the initial one) and the session's.
         """
-        return self._table(Aggregate(initializer, aggregator, arrow_type, merger), materialized, named)
+        aggregate = Aggregate(initializer, aggregator, arrow_type, merger)
+        return self._table("KSTREAM-AGGREGATE", aggregate, materialized, named)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.dsl import ktable
 from statelib.dsl.options import Materialized
+from statelib.dsl.repartitioning import Grouping, table_names
 from statelib.operators import aggregations
 from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
 from statelib.operators.table_select import TableSelect
@@ -30,11 +31,8 @@ class KGroupedTable:
     aggregated must be able to take back: counts, sums, means, or any adder with its subtractor.
     """
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, name: str | None) -> None:
-        self._builder = builder
-        self._node = node
-        self._name = name
-        self._source: str | None = None
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
 
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """How many rows each group has; 0 if it has none any more (``KTableAggregate``)."""
@@ -88,22 +86,24 @@ class KGroupedTable:
     def _aggregated(
         self, kind: str, spec: AggregatorSpec, materialized: Materialized | None, named: Named | None
     ) -> KTable:
-        name = named.name if named else self._builder.new_name(kind)
-        store = (materialized or Materialized()).table_store(f"{name}-STORE").name
-        source = self._source or self._builder.repartition(self._node, self._name or store)
-        if self._name is not None:
-            self._source = source
-        return ktable.aggregated_table(self._builder, kind, source, spec, materialized, name=name, of_table=True)
+        builder = self._grouping.builder
+        store = (materialized or Materialized()).table_store(builder.store_name_of(materialized, "KTABLE-AGGREGATE"))
+        given = named.name if named else None
+        names = table_names(builder, given, self._grouping.name or store.name)
+        name = builder.name_of(given, kind)
+        source = self._grouping.through(names)
+        return ktable.aggregated_table(builder, name, source, spec, store, of_table=True)
 
 
 def grouped_table(
     builder: InternalStreamsBuilder, table: KTable, key: Mapper, value: Mapper, grouped: Grouped | None
 ) -> KGroupedTable:
     """The rows of ``table``, grouped."""
+    given = grouped.name if grouped else None
+    name = builder.name_of(given, "KTABLE-SELECT")
+    builder.add_processor(name, [table.node], TableSelect(key, value))
     builder.request_prior_values(table.node)
-    name = grouped.name if grouped else None
-    node = builder.add_processor("KTABLE-SELECT", [table.node], TableSelect(key, value), name=name)
-    return KGroupedTable(builder, node, name)
+    return KGroupedTable(Grouping(builder, name, given, needs_repartition=True))
 
 
 def _single(function: Aggregation) -> TableAggregations:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from statelib.dsl.graph import DslGraph
 from statelib.dsl.null_keys import with_null_keys_kept
+from statelib.dsl.options import Named
 from statelib.dsl.state_stores import StateStores
 from statelib.errors import ConfigurationError, InternalError
 from statelib.operators.derived_table import DerivedTable
@@ -18,12 +20,19 @@ from statelib.topology.passing_order import passing_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statelib.dsl.options import Materialized
     from statelib.operators.base import OperatorSpec
-    from statelib.operators.mapping import Mapper
     from statelib.state import StoreBuilder
     from statelib.topology import Node
-    from statelib.topology.nodes import Reading
+    from statelib.topology.nodes import Described
     from statelib.topology.passing_order import Visit
+
+
+class SourceNames(NamedTuple):
+    """Those of the nodes of a topic's table."""
+
+    source: str
+    table: str
 
 
 class InternalStreamsBuilder:
@@ -35,7 +44,8 @@ class InternalStreamsBuilder:
 
     def __init__(self, application_id: str) -> None:
         self.application_id = application_id
-        self._nodes: list[Node] = []
+        self._graph = DslGraph()
+        self._index = 0
         self._stores: set[str] = set()
         self.state_stores = StateStores()
 
@@ -53,17 +63,56 @@ class InternalStreamsBuilder:
 
     def build(self) -> Topology:
         """The topology, checked."""
-        return Topology(tuple(with_null_keys_kept(self._nodes)))
+        return Topology(tuple(with_null_keys_kept(self.declared)))
 
-    def add_source(self, kind: str, topic: str, consumed: Consumed | None = None, *, internal: bool = False) -> str:
+    @property
+    def declared(self) -> Sequence[Node]:
+        """The nodes so far, in the order in which Kafka Streams writes them."""
+        return self._graph.written()
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def new_name(self, kind: str) -> str:
+        """A node's name as Kafka Streams makes it (``newProcessorName``); one count for nodes, stores and topics."""
+        self._index += 1
+        return f"{kind}-{self._index - 1:010d}"
+
+    def new_store_name(self, kind: str) -> str:
+        """A store's name as Kafka Streams makes it (``newStoreName``)."""
+        return self.new_name(f"{kind}-STATE-STORE")
+
+    def name_of(self, given: Named | Consumed | str | None, kind: str) -> str:
+        """The name given, else a new one; both count (``NamedInternal.orElseGenerateWithPrefix``)."""
+        new = self.new_name(kind)
+        name = given.name if isinstance(given, Named | Consumed) else given
+        return new if name is None else name
+
+    def suffixed(self, name: str | None, suffix: str, kind: str) -> str:
+        """The name given with a suffix, else a new one; both count (``NamedInternal.suffixWithOrElseGet``)."""
+        new = self.new_name(kind)
+        return new if name is None else f"{name}{suffix}"
+
+    def store_name_of(self, materialized: Materialized | None, kind: str) -> str:
+        """The store's name given, which does not count, else a new one (``MaterializedInternal``)."""
+        name = None if materialized is None else materialized.store_name
+        return self.new_store_name(kind) if name is None else name
+
+    def source_names(self, consumed: Consumed | None) -> SourceNames:
+        """The names of a topic's table, global or not: with a name given they are that one and it with ``-source``."""
+        name = None if consumed is None else consumed.name
+        source = self.suffixed(name, "-source", "KSTREAM-SOURCE")
+        return SourceNames(source, self.name_of(name, "KTABLE-SOURCE"))
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def add_source(self, name: str, topic: str, consumed: Consumed | None) -> str:
         """Adds a source and gives its name; a topic that is read already in the same way keeps its one source.
 
         Raises:
             ConfigurationError: The topic is read already, in another way.
         """
-        consumed = consumed or Consumed()
-        new = Source(consumed.name or self.new_name(kind), topic, consumed, internal)
-        for node in self._nodes:
+        new = Source(name, topic, consumed or Consumed())
+        for node in self._graph.nodes:
             if isinstance(node, Source) and node.topic == topic:
                 if node.is_global:
                     raise ConfigurationError(
@@ -72,7 +121,7 @@ class InternalStreamsBuilder:
                         node=node.name,
                         next_step="join with the global table, or use table() in place of it",
                     )
-                if replace(node, name=new.name) != new:
+                if replace(node, name=name, consumed=replace(node.consumed, name=new.consumed.name)) != new:
                     raise ConfigurationError(
                         "a topic is read twice, with a different Consumed each time",
                         topic=topic,
@@ -80,65 +129,57 @@ class InternalStreamsBuilder:
                         next_step="read it with one Consumed, the same object both times, and map what differs",
                     )
                 return node.name
-        self._nodes.append(new)
-        return new.name
+        self._graph.add(new)
+        return name
 
-    def add_global_source(self, topic: str, consumed: Consumed | None, *, reading: Reading) -> str:
-        """Adds the source of a global table and gives its name.
+    def add_global_table(self, source: Source, name: str, spec: OperatorSpec, store: str) -> str:
+        """Adds the source and the table of a global table and gives the table's name.
 
         Raises:
             ConfigurationError: The topic is read already; as in Kafka, a global table has it for itself.
         """
-        consumed = consumed or Consumed()
-        new = Source(consumed.name or self.new_name("KSTREAM-SOURCE"), topic, consumed, reading=reading)
-        for node in self._nodes:
-            if isinstance(node, Source) and node.topic == topic:
+        for node in self._graph.nodes:
+            if isinstance(node, Source) and node.topic == source.topic:
                 raise ConfigurationError(
                     "the topic of a global table is read otherwise, too",
-                    topic=topic,
+                    topic=source.topic,
                     node=node.name,
                     next_step="use the one global table everywhere, or a table() in place of it",
                 )
-        self._nodes.append(new)
-        return new.name
+        self._graph.add(source, Processor(name, (source.name,), spec, (store,)))
+        return name
 
     def add_processor(
         self,
-        kind: str,
+        name: str,
         parents: Sequence[str],
         spec: OperatorSpec,
         *,
-        name: str | None = None,
         stores: Sequence[str] = (),
         looks_into: Sequence[str] = (),
+        described: Sequence[Described] | None = None,
     ) -> str:
         """Adds a processor and gives its name; ``looks_into``: the tables whose stores it reads."""
-        generated = self.new_name(kind)
-        inputs = (*parents, *looks_into)
-        self._nodes.append(Processor(name or generated, inputs, spec, tuple(stores), len(looks_into)))
-        return name or generated
+        shown = None if described is None else tuple(described)
+        self.add(Processor(name, (*parents, *looks_into), spec, tuple(stores), len(looks_into), shown))
+        return name
+
+    def add(self, *nodes: Node) -> None:
+        """Adds nodes that Kafka Streams writes together."""
+        self._graph.add(*nodes)
+
+    def add_again(self, node: str) -> None:
+        """See `DslGraph.add_again`."""
+        self._graph.add_again(node)
 
     def add_sink(self, parent: str, topic: str, *, name: str | None, partitions: int | None, key_changed: bool) -> None:
         """Adds a sink to a topic archive."""
-        generated = self.new_name("KSTREAM-SINK")
-        self._nodes.append(Sink(name or generated, (parent,), topic, partitions, key_kept=not key_changed))
+        sink = self.name_of(name, "KSTREAM-SINK")
+        self.add(Sink(sink, (parent,), topic, partitions, key_kept=not key_changed))
 
-    def repartition(
-        self, parent: str, name: str | None, *, partitions: int | None = None, by: Mapper | None = None
-    ) -> str:
-        """Ends the sub-topology at ``parent``; gives the name of the source at which the next one begins."""
-        generated = self.new_name("KSTREAM-REPARTITION")
-        topic = f"{self.application_id}-{name or generated}-repartition"
-        sink = Sink(f"{generated}-SINK", (parent,), topic, partitions, partition_by=by, internal=True)
-        self._nodes.append(replace(sink, drops_null_keys=by is None))  # unless something behind it takes them: `build`
-        return self.add_source("KSTREAM-SOURCE", topic, internal=True)
-
-    def through(self, parent: str, topic: str, *, sink: str, source: str, as_many_as: str | None = None) -> str:
-        """As `repartition`, with the names of the topic (behind the application's), the sink and the source."""
-        full = f"{self.application_id}-{topic}"
-        self._nodes.append(Sink(sink, (parent,), full, internal=True, as_many_as=as_many_as))
-        self._nodes.append(Source(source, full, internal=True))
-        return source
+    def internal_topic(self, topic: str) -> str:
+        """The whole name of a repartition topic: the application's comes before it."""
+        return f"{self.application_id}-{topic}"
 
     def request_prior_values(self, node: str, *, materialize: bool = True) -> bool:
         """Makes a table say with each update what it replaces (Kafka's ``enableSendingOldValues``).
@@ -150,7 +191,7 @@ class InternalStreamsBuilder:
         Returns:
             Whether it does.
         """
-        index, table = self._processor(node)
+        table = self._processor(node)
         spec: Any = table.spec
         if isinstance(spec, TableJoinMerge | TableJoin):  # as in Kafka, whether there is a store or not
             for parent in table.parents if isinstance(spec, TableJoinMerge) else table.parents[:1]:
@@ -163,32 +204,31 @@ class InternalStreamsBuilder:
                 return False
             self.materialize(node)
         if not isinstance(spec, Suppress):
-            index, table = self._processor(node)
+            table = self._processor(node)
             spec = table.spec
-            self._nodes[index] = replace(table, spec=replace(spec, needs_prior=True))
+            self._graph.replace(replace(table, spec=replace(spec, needs_prior=True)))
         return True
 
     def passing_order(self) -> dict[str, Visit]:
         """See `statelib.topology.passing_order`, of the nodes so far."""
-        return passing_order(self._nodes)
+        return passing_order(self.declared)
 
     def replace_spec(self, node: str, spec: OperatorSpec) -> None:
         """Changes what a processor does, as long as the topology is being described."""
-        index, processor = self._processor(node)
-        self._nodes[index] = replace(processor, spec=spec)
+        self._graph.replace(replace(self._processor(node), spec=spec))
 
     def materialize(self, node: str) -> None:
         """Gives a topic's table its store, if it has none yet."""
-        index, table = self._processor(node)
+        table = self._processor(node)
         if isinstance(table.spec, PlainTableSource):
             spec = replace(table.spec, materialized=True)
-            self._nodes[index] = replace(table, spec=spec, stores=(spec.store,))
+            self._graph.replace(replace(table, spec=spec, stores=(spec.store,)))
 
-    def _processor(self, name: str) -> tuple[int, Processor]:
-        for index, node in enumerate(self._nodes):
-            if isinstance(node, Processor) and node.name == name:
-                return index, node
-        raise InternalError("a table is no processor", node=name)
+    def _processor(self, name: str) -> Processor:
+        node = self._graph.node(name)
+        if not isinstance(node, Processor):
+            raise InternalError("a table is no processor", node=name)
+        return node
 
     def claim_store(self, name: str) -> str:
         """Makes sure that a store's name is used once.
@@ -210,7 +250,3 @@ class InternalStreamsBuilder:
         if not self.state_stores.has(builder):
             self.claim_store(builder.name)
             self.state_stores.add(builder)
-
-    def new_name(self, kind: str, *, ahead: int = 0) -> str:
-        """A node's name as Kafka Streams makes it: the kind and a running number; ``ahead``: so many nodes later."""
-        return f"{kind}-{len(self._nodes) + ahead:010d}"

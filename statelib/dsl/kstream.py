@@ -10,6 +10,7 @@ from statelib.dsl.grouped import KGroupedStream
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.dsl.processing import add_process
+from statelib.dsl.repartitioning import Grouping, add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.durations import milliseconds
@@ -20,6 +21,7 @@ from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import Mapper, MapperLike, mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,10 +41,12 @@ class KStream:
     Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
     """
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, *, key_changed: bool) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, *, key_changed: bool, read_again: int = 0) -> None:
         self._builder = builder
         self.node = node
         self._key_changed = key_changed
+        self._read_again = read_again
+        self._by_key: str | None = None
 
     # --- one record at a time ------------------------------------------------------------------------------------
 
@@ -97,10 +101,13 @@ class KStream:
         the merged stream before something needs its keys.
         """
         self._builder.check_same(other._builder)
+        name = self._builder.name_of(named, "KSTREAM-MERGE")
         visits = self._builder.passing_order()
-        parents = sorted((self.node, other.node), key=lambda parent: visits[parent].ends)  # they pass on to it last
-        node = self._builder.add_processor("KSTREAM-MERGE", parents, Merge(), name=named.name if named else None)
-        return KStream(self._builder, node, key_changed=self._key_changed or other._key_changed)
+        parents = sorted({self.node, other.node}, key=lambda parent: visits[parent].ends)  # they pass on to it last
+        declared = sorted((self, other), key=KStream._joins_its_source)
+        described = [Described(name, tuple(stream.node for stream in declared))]
+        self._builder.add_processor(name, parents, Merge(), described=described)
+        return KStream(self._builder, name, key_changed=self._key_changed or other._key_changed)
 
     def split(self, named: Named | None = None) -> BranchedKStream:
         """Splits the stream into branches, each record goes to one at most (KIP-418).
@@ -165,8 +172,8 @@ class KStream:
         Those without a key are dropped and counted, unless a left or outer join is behind (KIP-962).
         """
         options = repartitioned or Repartitioned()
-        source = self._builder.repartition(self.node, options.name, partitions=options.partitions)
-        return KStream(self._builder, source, key_changed=False)
+        name = self._builder.new_name("KSTREAM-REPARTITION") if options.name is None else options.name
+        return self._through(name, partitions=options.partitions)
 
     # --- deduplication (KIP-655) ---------------------------------------------------------------------------------
 
@@ -176,7 +183,7 @@ class KStream:
         Records without a key are forwarded. A stream whose keys were changed is repartitioned first, through the topic
         ``<application id>-<name>-repartition``.
         """
-        return self._deduplicate(self._by_key(deduplicated), "by_key", None, interval, deduplicated)
+        return self._deduplicate("by_key", None, interval, deduplicated)
 
     def deduplicate_by_key_value(
         self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
@@ -185,8 +192,7 @@ class KStream:
 
         Records without a key or an id are forwarded. A stream whose keys were changed is repartitioned first.
         """
-        stream = self._by_key(deduplicated)
-        return self._deduplicate(stream, "by_key_value", mapper(id_selector), interval, deduplicated)
+        return self._deduplicate("by_key_value", mapper(id_selector), interval, deduplicated)
 
     def deduplicate(
         self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
@@ -196,11 +202,7 @@ class KStream:
         The stream is repartitioned by id; records keep their keys, and what needs the key next repartitions again.
         Records without an id are forwarded.
         """
-        by = mapper(id_selector)
-        name = deduplicated.name if deduplicated else None
-        source = self._builder.repartition(self.node, name, by=by)
-        together = KStream(self._builder, source, key_changed=True)
-        return self._deduplicate(together, "by_id", by, interval, deduplicated)
+        return self._deduplicate("by_id", mapper(id_selector), interval, deduplicated)
 
     # --- tables --------------------------------------------------------------------------------------------------
 
@@ -276,20 +278,22 @@ class KStream:
 
         A stream whose keys were changed is repartitioned first.
         """
-        name = named.name if named else None
-        stream = self._repartitioned(name)
-        return table_of(self._builder, "KSTREAM-TOTABLE", stream.node, materialized, name=name)
+        kind = "KSTREAM-TOTABLE"
+        name = self._builder.name_of(named, kind)
+        store = self._builder.store_name_of(materialized, kind)
+        stream = self._through(name) if self._key_changed else self
+        return table_of(self._builder, name, stream.node, materialized, store)
 
     # --- aggregation ---------------------------------------------------------------------------------------------
 
     def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream:
         """Groups records by their key."""
-        stream = self._repartitioned(grouped.name if grouped else None)
-        return KGroupedStream(self._builder, stream.node)
+        name = grouped.name if grouped else None
+        return KGroupedStream(Grouping(self._builder, self.node, name, needs_repartition=self._key_changed))
 
     def group_by(self, key: MapperLike, grouped: Grouped | None = None) -> KGroupedStream:
         """Groups records by another key; repartitions."""
-        return self.select_key(key).group_by_key(grouped)
+        return self.select_key(key, Named(grouped.name) if grouped and grouped.name else None).group_by_key(grouped)
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -299,8 +303,8 @@ class KStream:
         What ``action`` does to the world is outside of the run's protocol: it is done before the audit and the commit,
         and again when a task is tried again. Only what it does not matter to do twice belongs there.
         """
-        name = named.name if named else None
-        self._builder.add_processor("KSTREAM-FOREACH", [self.node], ForEach(action), name=name)
+        name = self._builder.name_of(named, "KSTREAM-FOREACH")
+        self._builder.add_processor(name, [self.node], ForEach(action))
 
     def to(self, topic: str, produced: Produced | None = None) -> None:
         """Writes the records to a topic, partitioned by key."""
@@ -312,26 +316,45 @@ class KStream:
     # -------------------------------------------------------------------------------------------------------------
 
     def _then(self, kind: str, spec: OperatorSpec, named: Named | None, *, key_changed: bool = False) -> KStream:
-        node = self._builder.add_processor(kind, [self.node], spec, name=named.name if named else None)
-        return KStream(self._builder, node, key_changed=self._key_changed or key_changed)
+        name = self._builder.name_of(named, kind)
+        self._builder.add_processor(name, [self.node], spec)
+        return KStream(self._builder, name, key_changed=self._key_changed or key_changed)
 
-    def _repartitioned(self, name: str | None) -> KStream:
-        """This stream, partitioned by its keys."""
-        return self.repartition(Repartitioned(name)) if self._key_changed else self
+    def _joins_its_source(self) -> int:
+        """When Kafka connects what is below with the source: those of a topic that is read again become one later."""
+        return self._read_again
 
-    def _by_key(self, deduplicated: Deduplicated | None) -> KStream:
-        return self._repartitioned(deduplicated.name if deduplicated else None)
+    def _through(self, prefix: str, *, partitions: int | None = None, by: Mapper | None = None) -> KStream:
+        """This stream behind a repartition topic whose name begins with ``prefix``."""
+        names = stream_names(self._builder, prefix)
+        source = add_repartition(self._builder, self.node, names, partitions=partitions, by=by)
+        return KStream(self._builder, source, key_changed=by is not None)
+
+    def _for_join(self, name: str | None) -> KStream:
+        """This stream, partitioned by its keys (Kafka's ``repartitionForJoin``).
+
+        Joins without a name share the repartition topic of the stream's first join, whatever that is called.
+        """
+        if not self._key_changed:
+            return self
+        names = stream_names(self._builder, self.node if name is None else name)
+        if self._by_key is None or name not in {None, self.node}:
+            self._by_key = add_repartition(self._builder, self.node, names)
+        return KStream(self._builder, self._by_key, key_changed=False)
 
     def _deduplicate(
-        self, stream: KStream, kind: Kind, by: Mapper | None, interval: timedelta, deduplicated: Deduplicated | None
+        self, kind: Kind, by: Mapper | None, interval: timedelta, deduplicated: Deduplicated | None
     ) -> KStream:
         options = deduplicated or Deduplicated()
-        name = options.name or self._builder.new_name("KSTREAM-DEDUPLICATE")
+        name = self._builder.name_of(options.name, "KSTREAM-DEDUPLICATE")
+        stream = self
+        if self._key_changed or kind == "by_id":
+            stream = self._through(name, by=by if kind == "by_id" else None)
         store = self._builder.claim_store(options.store_name or f"{name}-STORE")
         interval_ms = milliseconds(interval, "deduplication interval")
         spec = DeduplicateSpec(kind, by, interval_ms, store, options.id_serde)
-        node = self._builder.add_processor("KSTREAM-DEDUPLICATE", [stream.node], spec, name=name, stores=[store])
-        return KStream(self._builder, node, key_changed=kind == "by_id")
+        self._builder.add_processor(name, [stream.node], spec, stores=[store])
+        return KStream(self._builder, name, key_changed=kind == "by_id")
 
     def _join(self, other: KTable | GlobalKTable | KStream, *how: Any, left: bool, **options: Any) -> KStream:
         if isinstance(other, KStream):
@@ -351,10 +374,9 @@ class KStream:
     ) -> KStream:
         self._builder.check_same(table.builder)
         spec = stream_join(table.view, joiner, left=left, key=mapper(key_mapper))
-        kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
-        name = named.name if named else None
-        node = self._builder.add_processor(kind, [self.node], spec, name=name, looks_into=[table.node])
-        return KStream(self._builder, node, key_changed=self._key_changed)
+        name = self._builder.name_of(named, "KSTREAM-LEFTJOIN")  # in Kafka both kinds of join have this name
+        self._builder.add_processor(name, [self.node], spec, looks_into=[table.node])
+        return KStream(self._builder, name, key_changed=self._key_changed)
 
     def _join_stream(
         self, other: KStream, joiner: MapperLike, windows: object = None, joined: StreamJoined | None = None, *,
@@ -369,7 +391,7 @@ class KStream:
         self._builder.check_same(other._builder)
         joined = joined or StreamJoined()
         left, right = (
-            stream._repartitioned(joined.name and f"{joined.name}-{side}")  # noqa: SLF001 - of this class
+            stream._for_join(joined.name and f"{joined.name}-{side}")  # noqa: SLF001 - of this class
             for stream, side in ((self, "left"), (other, "right"))
         )
         node = joined_stream(
@@ -380,14 +402,18 @@ class KStream:
 
     def _join_table(self, table: KTable, joiner: MapperLike, joined: Joined | None = None, *, left: bool) -> KStream:
         self._builder.check_same(table.builder)
-        name = joined.name if joined else None
-        stream = self._repartitioned(name)
+        given = joined.name if joined else None
+        stream = self._for_join(given)
+        name = self._builder.name_of(given, "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN")
+        parent, buffers = stream.node, []
         if joined and joined.grace_period_ms is not None:
-            waiting = held_back(self._builder, stream.node, table, joined.grace_period_ms, name)
-            stream = KStream(self._builder, waiting, key_changed=False)
+            parent, buffer = held_back(self._builder, stream.node, table, joined.grace_period_ms, name)
+            buffers = [buffer]
         parents, view = table.view()
         spec = stream_join(view, joiner, left=left)
-        kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
         stores = [store.name for store in view.stores]
-        node = self._builder.add_processor(kind, [stream.node], spec, name=name, stores=stores, looks_into=parents)
-        return KStream(self._builder, node, key_changed=False)
+        described = [Described(name, (parent,), (*buffers, *stores))]
+        self._builder.add_processor(
+            name, [parent], spec, stores=stores, looks_into=parents, described=described if buffers else None
+        )
+        return KStream(self._builder, name, key_changed=False)

@@ -43,19 +43,20 @@ class _Table:
 
     def to_stream(self, named: Named | None = None) -> kstream.KStream:
         """Its updates as a stream, deletions included as nulls."""
-        name = named.name if named else None
-        node = self._builder.add_processor("KTABLE-TOSTREAM", [self.node], ToStream(), name=name)
-        return kstream.KStream(self._builder, node, key_changed=False)
+        name = self._builder.name_of(named, "KTABLE-TOSTREAM")
+        self._builder.add_processor(name, [self.node], ToStream())
+        return kstream.KStream(self._builder, name, key_changed=False)
 
     def _suppressed(self, suppressed: Suppressed, windows: AnyWindows | None, *, needs_prior: bool) -> str:
         """The node of a suppression."""
         kind = "KTABLE-SUPPRESS"
-        name = suppressed.name or self._builder.new_name(kind)
-        store = self._builder.claim_store(f"{name}-store")
+        name = self._builder.new_name(kind) if suppressed.name is None else suppressed.name
+        made = self._builder.new_store_name(kind) if suppressed.name is None else f"{name}-store"
+        store = self._builder.claim_store(made)
         spec = Suppress(store, suppressed, windows)
         if needs_prior or spec.may_repeat:
             self._builder.request_prior_values(self.node)
-        return self._builder.add_processor(kind, [self.node], spec, name=name, stores=[store])
+        return self._builder.add_processor(name, [self.node], spec, stores=[store])
 
     def _derived(
         self, kind: str, step: TableStep, named: Named | None, store: TableStore | None, *, versioned: bool
@@ -66,8 +67,8 @@ class _Table:
             knows_prior = self._builder.request_prior_values(self.node, materialize=False)
         spec = DerivedTable(step, store, needs_prior=knows_prior, versioned_parent=versioned)
         stores = [] if store is None else [self._builder.claim_store(store.name)]
-        name = named.name if named else None
-        return self._builder.add_processor(kind, [self.node], spec, name=name, stores=stores)
+        name = self._builder.name_of(named, kind)
+        return self._builder.add_processor(name, [self.node], spec, stores=stores)
 
 
 class KTable(_Table):
@@ -231,6 +232,13 @@ class KTable(_Table):
             next_step="put to_stream().to_table() between",
         )
 
+    def store_names(self) -> tuple[str, ...]:
+        """The stores in which one looks this table's values up; a suppressed table has none."""
+        try:
+            return tuple(store.name for store in self.view()[1].stores)
+        except ConfigurationError:
+            return ()
+
     def _join(
         self,
         other: KTable,
@@ -250,6 +258,8 @@ class KTable(_Table):
         store = None
         if materialized is not None and materialized.store_name is not None:
             store = materialized.table_store(materialized.store_name)
+        elif materialized is not None and not isinstance(step, TransformStep):  # Kafka counts the store it leaves out
+            self._builder.new_store_name(kind)
         if isinstance(store, VersionedStore) and step.is_filter and not self.versioned:
             raise ConfigurationError(
                 "what a filter leaves out of a plain table has no history to be kept",
@@ -294,40 +304,36 @@ class JoinedTable(KTable):
 
 
 def table_of(
-    builder: InternalStreamsBuilder, kind: str, parent: str, materialized: Materialized | None, *, name: str | None
+    builder: InternalStreamsBuilder, name: str, parent: str, materialized: Materialized | None, store_name: str
 ) -> KTable:
-    """A table of what ``parent`` forwards (Kafka's ``KTableSource``)."""
+    """A table of what ``parent`` forwards (Kafka's ``KTableSource``); ``store_name``: if it has a store."""
     options = materialized or Materialized()
-    store = options.table_store(f"{name or builder.new_name(kind)}-STORE")
+    store = options.table_store(store_name)
     builder.claim_store(store.name)
     if isinstance(store, VersionedStore):
         versioned = TableSource(store.name, store.history_retention_ms, store.segment_interval_ms)
-        node = builder.add_processor(kind, [parent], versioned, name=name, stores=[store.name])
-        return KTable(builder, node, store=store, versioned=True)
+        builder.add_processor(name, [parent], versioned, stores=[store.name])
+        return KTable(builder, name, store=store, versioned=True)
     named = options.store_name is not None
     plain = PlainTableSource(store.name, materialized=named)
-    node = builder.add_processor(kind, [parent], plain, name=name, stores=[store.name] if named else [])
-    return KTable(builder, node, store=store) if named else TopicTable(builder, node, store)
+    builder.add_processor(name, [parent], plain, stores=[store.name] if named else [])
+    return KTable(builder, name, store=store) if named else TopicTable(builder, name, store)
 
 
 def aggregated_table(
     builder: InternalStreamsBuilder,
-    kind: str,
+    name: str,
     parent: str,
     aggregator: AggregatorSpec,
-    materialized: Materialized | None,
+    store: TableStore,
     *,
-    name: str | None,
     of_table: bool,
 ) -> KTable:
     """The table of an aggregation by key."""
-    name = name or builder.new_name(kind)
-    store = (materialized or Materialized()).table_store(f"{name}-STORE")
     spec = KeyAggregate(store, aggregator, of_table=of_table)
-    stores = [builder.claim_store(store.name)]
-    node = builder.add_processor(kind, [parent], spec, name=name, stores=stores)
+    builder.add_processor(name, [parent], spec, stores=[builder.claim_store(store.name)])
     versioned = isinstance(store, VersionedStore)
-    return KTable(builder, node, store=store, versioned=versioned, aggregator=aggregator)
+    return KTable(builder, name, store=store, versioned=versioned, aggregator=aggregator)
 
 
 class WindowedKTable(_Table):

@@ -34,11 +34,11 @@ def add_process(
         ConfigurationError: A store is not there, or another processor's.
     """
     kind = "KSTREAM-PROCESSVALUES" if fixed_key else "KSTREAM-PROCESSOR"
-    name = named.name if named else builder.new_name(kind)
+    name = builder.new_name(kind) if named is None else named.name
     own = supplier.stores() if isinstance(supplier, ProcessorSupplier) else ()
     for store in own:
         builder.add_state_store(store)
     names = list(dict.fromkeys([*store_names, *(store.name for store in own)]))
     stores = builder.state_stores.connect(names, name)
     spec = Process(supplier, stores, name, builder.application_id, key_type, value_type, fixed_key)
-    return builder.add_processor(kind, [parent], spec, name=name, stores=names)
+    return builder.add_processor(name, [parent], spec, stores=names)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from statelib.durations import milliseconds
 from statelib.names import check_optional_name
 from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
+from statelib.topology import Processor
+from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -91,31 +93,36 @@ def joined_stream(
     this_kind, this_suffix = _kind_and_suffix("THIS", is_outer=keeps_right)
     other_kind, other_suffix = _kind_and_suffix("OTHER", is_outer=keeps_left)
 
-    def store(kind: str, suffix: str, *, ahead: int) -> str:
-        return builder.claim_store(f"{base + suffix if base else builder.new_name(kind, ahead=ahead)}-store")
+    left_windowed = builder.suffixed(name, "-this-windowed", "KSTREAM-WINDOWED")
+    right_windowed = builder.suffixed(name, "-other-windowed", "KSTREAM-WINDOWED")
+    made_this, made_other = builder.new_name(this_kind), builder.new_name(other_kind)
+    this = made_this if name is None else f"{name}{this_suffix}"
+    other = made_other if name is None else f"{name}{other_suffix}"
+    merge = builder.suffixed(name, "-merge", "KSTREAM-MERGE")
 
-    left_store, right_store = store(this_kind, this_suffix, ahead=2), store(other_kind, other_suffix, ahead=3)
+    def store(made: str, suffix: str) -> str:
+        return builder.claim_store(f"{made if base is None else base + suffix}-store")
+
+    left_store, right_store = store(made_this, this_suffix), store(made_other, other_suffix)
     held = None
     if keeps_left and not windows.unmatched_at_once:
-        held = store("KSTREAM-OUTERSHARED", f"-{'outer' if keeps_right else 'left'}-shared-join", ahead=2)
+        made_shared = f"KSTREAM-OUTERSHARED{made_this.removeprefix(this_kind)}"
+        held = store(made_shared, f"-{'outer' if keeps_right else 'left'}-shared-join")
     spec = StreamStreamJoin(
         joiner, windows, left_store, right_store, held,
         keeps_left=keeps_left, keeps_right=keeps_right, left_first=left_first, emit_interval_ms=joined.emit_interval_ms,
     )  # fmt: skip
 
-    def add(kind: str, suffix: str, parent: str, *stores: str | None) -> str:
-        own = [store for store in stores if store is not None]
-        return builder.add_processor(kind, [parent], StreamJoinSide(), name=name and f"{name}{suffix}", stores=own)
-
-    left_windowed = add("KSTREAM-WINDOWED", "-this-windowed", left, left_store)
-    right_windowed = add("KSTREAM-WINDOWED", "-other-windowed", right, right_store)
-    sides = [
-        add(this_kind, this_suffix, left_windowed, right_store, held),
-        add(other_kind, other_suffix, right_windowed, left_store, held),
-    ]
-    return builder.add_processor(
-        "KSTREAM-MERGE", sides if left_first else sides[::-1], spec, name=name and f"{name}-merge"
+    shared = () if held is None else (held,)
+    builder.add_processor(left_windowed, [left], StreamJoinSide(), stores=[left_store])
+    builder.add_processor(right_windowed, [right], StreamJoinSide(), stores=[right_store])
+    sides = (this, other)
+    builder.add(
+        Processor(this, (left_windowed,), StreamJoinSide(), (right_store, *shared)),
+        Processor(other, (right_windowed,), StreamJoinSide(), (left_store, *shared)),
+        Processor(merge, sides if left_first else sides[::-1], spec, described=(Described(merge, sides),)),
     )
+    return merge
 
 
 def _kind_and_suffix(side: str, *, is_outer: bool) -> tuple[str, str]:

@@ -37,15 +37,17 @@ def stream_join(
     )
 
 
-def held_back(builder: InternalStreamsBuilder, stream: str, table: KTable, grace_ms: int, name: str | None) -> str:
-    """The node of a stream that waits for late updates of a table (KIP-923).
+def held_back(builder: InternalStreamsBuilder, stream: str, table: KTable, grace_ms: int, name: str) -> tuple[str, str]:
+    """The node of a stream that waits for late updates of a table (KIP-923), and its store.
+
+    In Kafka Streams the join itself has that store.
 
     Args:
         builder: Shared by all streams and tables of a topology.
         stream: The stream's node.
         table: The table.
         grace_ms: How long records wait, in stream time.
-        name: The join's; None: it has been given none.
+        name: The join's.
 
     Raises:
         ConfigurationError: The table forgets what the join would ask for.
@@ -65,7 +67,6 @@ def held_back(builder: InternalStreamsBuilder, stream: str, table: KTable, grace
             node=name,
             next_step="make the history retention at least the grace period",
         )
-    kind = "KSTREAM-JOIN-BUFFER"
-    node = f"{name}-buffer" if name else builder.new_name(kind)
-    store = builder.claim_store(f"{node}-store")
-    return builder.add_processor(kind, [stream], JoinBuffer(store, grace_ms), name=node, stores=[store])
+    store = builder.claim_store(f"{name}-Buffer")
+    spec = JoinBuffer(store, grace_ms)
+    return builder.add_processor(f"{name}-buffer", [stream], spec, stores=[store], described=()), store

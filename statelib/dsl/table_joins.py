@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from statelib.dsl import ktable
 from statelib.operators.table_join import TableJoin, TableJoinMerge
 from statelib.operators.table_writer import VersionedStore
+from statelib.topology import Processor
+from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,11 @@ def joined_table(
     materialized: Materialized | None,
 ) -> KTable:
     """The join of two tables (Kafka's ``KTableImpl.doJoin``)."""
+    store = None
+    if materialized is not None:
+        store = materialized.table_store(builder.store_name_of(materialized, "KTABLE-MERGE"))
+    given = named.name if named else None
+    name = builder.name_of(given, "KTABLE-MERGE")
     of_left, left_view = left.view()
     of_right, right_view = right.view()
     for table, is_kept in ((left, joined.keeps_left), (right, joined.keeps_right)):
@@ -33,30 +40,29 @@ def joined_table(
             builder.request_prior_values(table.node)
     request_latest(builder, (*of_left, *of_right), (*left_view.stores, *right_view.stores))
 
-    name = named.name if named else None
+    this = builder.suffixed(given, "-join-this", "KTABLE-JOINTHIS")
+    other = builder.suffixed(given, "-join-other", "KTABLE-JOINOTHER")
     order = builder.passing_order()
     left_ends, right_ends = (order[table.node].ends for table in (left, right))
     left_spec = TableJoin(joined, right_view, True, tuple(order[node].begins < left_ends for node in of_right))
     right_spec = TableJoin(joined, left_view, False, tuple(order[node].begins < right_ends for node in of_left))
-    sides = [
-        builder.add_processor(
-            kind, [table.node], spec, name=name and f"{name}{suffix}", stores=names_of(spec.view), looks_into=nodes
-        )
-        for kind, suffix, table, spec, nodes in (
-            ("KTABLE-JOINTHIS", "-join-this", left, left_spec, of_right),
-            ("KTABLE-JOINOTHER", "-join-other", right, right_spec, of_left),
-        )
-    ]
-    if right_ends < left_ends:  # a cause of both changes comes to the right side first
-        sides.reverse()
-    store = None
-    if materialized is not None and materialized.store_name is not None:
-        store = materialized.table_store(materialized.store_name)
-    stores = [] if store is None else [builder.claim_store(store.name)]
-    node = builder.add_processor("KTABLE-MERGE", sides, TableJoinMerge(store), name=name, stores=stores)
+    sides = (this, other)
+    builder.add(
+        *(
+            Processor(side, (table.node, *nodes), spec, tuple(names_of(spec.view)), len(nodes))
+            for side, table, spec, nodes in ((this, left, left_spec, of_right), (other, right, right_spec, of_left))
+        ),
+        Processor(
+            name,
+            sides[::-1] if right_ends < left_ends else sides,  # the side that a cause of both changes comes to first
+            TableJoinMerge(store),
+            () if store is None else (builder.claim_store(store.name),),
+            described=(Described(name, sides, () if store is None else (store.name,)),),
+        ),
+    )
     if store is None:
-        return ktable.JoinedTable(builder, node, left, right, joined)
-    return ktable.KTable(builder, node, store=store, versioned=isinstance(store, VersionedStore))
+        return ktable.JoinedTable(builder, name, left, right, joined)
+    return ktable.KTable(builder, name, store=store, versioned=isinstance(store, VersionedStore))
 
 
 def request_latest(builder: InternalStreamsBuilder, nodes: Sequence[str], stores: Sequence[object]) -> None:

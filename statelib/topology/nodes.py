@@ -101,6 +101,8 @@ class Source:
     Attributes:
         internal: A repartition topic, made and read within a run.
         reading: See `Reading`.
+        topic_in_text: What the topic is called where the topology is described, if that is another name: of a
+            repartition topic, the name without the application's.
     """
 
     name: str
@@ -109,6 +111,7 @@ class Source:
     internal: bool = False
     parents: tuple[str, ...] = ()
     reading: Reading = "partition"
+    topic_in_text: str | None = None
 
     @property
     def is_global(self) -> bool:
@@ -122,12 +125,28 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """A processor that Kafka Streams has and this engine has not: for the topology's description alone.
+
+    Attributes:
+        name: Its name.
+        parents: The nodes that forward to it.
+        stores: The names of the stores that it is connected with.
+    """
+
+    name: str
+    parents: tuple[str, ...]
+    stores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Processor:
     """Runs an operator over what its parents forward.
 
     Attributes:
         looks_into: How many of the parents, the last ones, are tables that it only looks into. Kafka draws no line from
             those: there an operator reads their stores, here it takes up their changes.
+        described: What Kafka Streams has in its place, parents before their children; None: the same processor.
     """
 
     name: str
@@ -135,6 +154,7 @@ class Processor:
     spec: OperatorSpec
     stores: tuple[str, ...] = ()
     looks_into: int = 0
+    described: tuple[Described, ...] | None = None
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -154,6 +174,8 @@ class Sink:
         drops_null_keys: For an internal topic: whether records without a key end here, and are counted.
         as_many_as: For an internal topic of which ``partitions`` does not say how many it has: a node; it has as many
             as that node's sub-topology has tasks.
+        null_key_filter: Name of the processor that Kafka Streams has before it; None: it has none there.
+        topic_in_text: See `Source`.
     """
 
     name: str
@@ -165,6 +187,8 @@ class Sink:
     key_kept: bool = True
     as_many_as: str | None = None
     drops_null_keys: bool = False
+    null_key_filter: str | None = None
+    topic_in_text: str | None = None
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -90,10 +90,15 @@ class Topology:
         ConfigurationError: Two nodes of one name, an unknown parent, a topic with two sources or two sinks, a topic
             that is read and written or cannot be, repartition topics in a cycle or joined with different numbers of
             partitions, an operator's parameters that do not go together, no source.
+
+    Attributes:
+        declared: The nodes as they were given.
+        nodes: What runs: those, and a repartition before each sink whose records have another key than their partition.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self.nodes = tuple(_with_sink_repartitions(nodes))
+        self.declared = tuple(nodes)
+        self.nodes = tuple(_with_sink_repartitions(self.declared))
         _check(self.nodes)
         for sub in self.sub_topologies:
             _check_co_partitioned(sub, self._declared)

@@ -1,5 +1,6 @@
 """``differential [--programs N] [--seed N] [--every-slice N]``: new random programs, in Kafka Streams and here.
 
+Of each seed there is also a program of names, of which only the topology's text is compared.
 What differs is made as small as possible and printed with its seed; the exit code is 1 then.
 """
 
@@ -11,9 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.differential.comparison import difference, smallest
+from tests.differential.comparison import difference, difference_of_names, smallest
 from tests.differential.generator import program_of
 from tests.differential.kafka import KafkaStreams
+from tests.differential.naming import program_of as names_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,10 @@ def main(arguments: Sequence[str]) -> int:
                 different.append(seed)
                 shown = smallest(found, kafka) if len(different) <= given.most else found
                 print(f"\nprogram {seed}: {shown}", flush=True)
+            named = difference_of_names(names_of(seed), kafka)
+            if named is not None:
+                different.append(seed)
+                print(f"\nnames of {seed}: {named}", flush=True)
             if (seed - first + 1) % _TOLD_EVERY == 0:
                 print(f"{seed - first + 1} programs, {len(different)} differ", flush=True)
     print(f"{given.programs} programs, {len(different)} differ: {different}", flush=True)

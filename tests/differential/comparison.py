@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import unified_diff
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -14,10 +16,14 @@ from statelib.errors import HindstreamError
 from tests.differential.generator import smaller
 from tests.differential.hindstream import in_batches, in_slices
 from tests.differential.kafka import KafkaStreams, Outputs, Refused
+from tests.differential.naming import description_of
+from tests.differential.topology import topology_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from statelib.semantics import Semantics
-    from tests.differential.program import Program
+    from tests.differential.program import Program, Step
 
 _SHRINKING_STEPS = 400
 _SHIPPED: Semantics = "kafka-4.3"
@@ -60,9 +66,12 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
         by_slices: Whether it is run as a job as well, in files.
     """
     try:
-        expected = kafka.run(program).outputs
+        answer = kafka.run(program)
     except Refused as refused:
         return Difference(program, "", "", str(refused), None)
+    expected, text = answer.outputs, topology_of(program).describe()
+    if text != answer.describe:
+        return Difference(program, "described", "the topology's text", answer.describe, text)
     for number in range(ways):
         rng = Random(f"{number} {len(program.records)}")
         cuts = _cuts(rng, len(program.records)) if number else []
@@ -80,6 +89,16 @@ def difference(program: Program, kafka: KafkaStreams, *, ways: int = 2, by_slice
                 program, f"slices of {cuts} and the rest", expected,
                 lambda: in_slices(program, Path(folder), cuts, batch_records=3, semantics=_SHIPPED),
             )  # fmt: skip
+    return None
+
+
+def difference_of_names(steps: Sequence[Step], kafka: KafkaStreams) -> str | None:
+    """How the description of a program of names differs, as lines of both; None: it does not, or Kafka refuses it."""
+    with suppress(Refused):
+        expected, here = kafka.describe(steps).splitlines(), description_of(steps).splitlines()
+        if expected != here:
+            lines = unified_diff(expected, here, "Kafka Streams", "here", lineterm="")
+            return "\n".join([json.dumps(steps), *lines])
     return None
 
 

@@ -14,6 +14,7 @@ from tests.kafka.java_runtime import executable
 from tests.kafka.maven import build
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from tests.differential.program import Program
@@ -73,13 +74,26 @@ class KafkaStreams:
         Raises:
             Refused: It says why.
         """
+        answer = self._ask(program.as_json())
+        return Answer(answer["describe"], answer["outputs"])
+
+    def describe(self, steps: Sequence[Mapping[str, Any]]) -> str:
+        """How it describes a program of names (`tests.differential.naming`).
+
+        Raises:
+            Refused: It says why.
+        """
+        description: str = self._ask(json.dumps({"names": steps}))["describe"]
+        return description
+
+    def _ask(self, line: str) -> dict[str, Any]:
         pipes = self._process.process
-        pipes.stdin.write(program.as_json().encode() + b"\n")
+        pipes.stdin.write(line.encode() + b"\n")
         pipes.stdin.flush()
-        line = pipes.stdout.readline()
-        if not line:
+        told = pipes.stdout.readline()
+        if not told:
             raise RuntimeError(f"it has ended; {self._process.said()}")
-        answer = json.loads(line)
+        answer: dict[str, Any] = json.loads(told)
         if "error" in answer:
             raise Refused(answer["error"])
-        return Answer(answer["describe"], answer["outputs"])
+        return answer

@@ -11,20 +11,12 @@ import pytest
 
 from tests.differential.comparison import difference
 from tests.differential.generator import program_of
-from tests.differential.kafka import KafkaStreams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.differential.kafka import KafkaStreams
 
 SEEDS = range(20)
 SLICED = range(3)
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaStreams]:
-    """Kafka Streams, in one Java for all programs."""
-    with KafkaStreams(tmp_path_factory.mktemp("kafka-streams")) as running:
-        yield running
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -72,7 +72,7 @@ def test_joined_and_windowed_without_repartition() -> None:
         "priced",
         "counting",
         "final",
-        "KTABLE-TOSTREAM-0000000007",
+        "KTABLE-TOSTREAM-0000000006",
     ]
     assert [node.stores for node in sub.processors] == [
         ("rates",),

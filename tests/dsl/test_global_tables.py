@@ -29,31 +29,30 @@ VERSIONED = Materialized.as_(Stores.persistent_versioned_key_value_store("rates"
 
 
 def test_the_description_is_that_of_kafka_streams() -> None:
-    """But for the numbers: tasks come first here, so that they have those of their sub-topologies."""
     builder = StreamsBuilder("app")
     places = builder.global_table("places", Materialized.as_("places"))
     joined = builder.stream("visits").join(places, "place", "right")
     joined.left_join(places, "key", "left", Named.as_("again")).to("out")
     assert builder.build().describe() == (
         "Topologies:\n"
-        "   Sub-topology: 0\n"
-        "    Source: KSTREAM-SOURCE-0000000002 (topics: [visits])\n"
-        "      --> KSTREAM-JOIN-0000000003\n"
-        "    Processor: KSTREAM-JOIN-0000000003 (stores: [])\n"
-        "      --> again\n"
-        "      <-- KSTREAM-SOURCE-0000000002\n"
-        "    Processor: again (stores: [])\n"
-        "      --> KSTREAM-SINK-0000000005\n"
-        "      <-- KSTREAM-JOIN-0000000003\n"
-        "    Sink: KSTREAM-SINK-0000000005 (topic: out)\n"
-        "      <-- again\n"
-        "\n"
-        "  Sub-topology: 1 for global store (will not generate tasks)\n"
+        "   Sub-topology: 0 for global store (will not generate tasks)\n"
         "    Source: KSTREAM-SOURCE-0000000000 (topics: [places])\n"
         "      --> KTABLE-SOURCE-0000000001\n"
         "    Processor: KTABLE-SOURCE-0000000001 (stores: [places])\n"
         "      --> none\n"
         "      <-- KSTREAM-SOURCE-0000000000\n"
+        "  Sub-topology: 1\n"
+        "    Source: KSTREAM-SOURCE-0000000002 (topics: [visits])\n"
+        "      --> KSTREAM-LEFTJOIN-0000000003\n"
+        "    Processor: KSTREAM-LEFTJOIN-0000000003 (stores: [])\n"
+        "      --> again\n"
+        "      <-- KSTREAM-SOURCE-0000000002\n"
+        "    Processor: again (stores: [])\n"
+        "      --> KSTREAM-SINK-0000000005\n"
+        "      <-- KSTREAM-LEFTJOIN-0000000003\n"
+        "    Sink: KSTREAM-SINK-0000000005 (topic: out)\n"
+        "      <-- again\n"
+        "\n"
     )
 
 
@@ -72,13 +71,14 @@ def test_a_stream_keeps_its_partitions_and_needs_no_new_ones() -> None:
 def test_a_store_has_the_table_and_decides_how_it_is_read() -> None:
     builder = StreamsBuilder("app")
     tables = [builder.global_table("places"), builder.global_table("rates", VERSIONED, Consumed.as_("named"))]
-    assert [table.queryable_store_name for table in tables] == ["KTABLE-SOURCE-0000000001-STORE", "rates"]
+    assert [table.queryable_store_name for table in tables] == ["places-STATE-STORE-0000000000", "rates"]
     for number, table in enumerate(tables):
         builder.stream("visits").left_join(table, "place", "right").to(f"joined-{number}")
     topology = builder.build()
     (sub,) = topology.sub_topologies
     assert [(source.name, source.reading) for source in sub.all_sources] == [
-        ("KSTREAM-SOURCE-0000000000", "bootstrap"), ("named", "follow"), ("KSTREAM-SOURCE-0000000004", "partition"),
+        ("KSTREAM-SOURCE-0000000001", "bootstrap"), ("named-source", "follow"),
+        ("KSTREAM-SOURCE-0000000005", "partition"),
     ]  # fmt: skip
     assert topology.bootstrap_topics == ("places",)
     kinds = [type(p.spec) for p in sub.processors if p.name.startswith("KSTREAM-LEFTJOIN")]

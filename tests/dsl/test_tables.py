@@ -51,7 +51,7 @@ def test_a_topic_is_a_table_without_a_store_until_something_looks_into_it() -> N
     (source,) = specs(builder, PlainTableSource)
     assert source.materialized
     (sub,) = builder.build().sub_topologies
-    assert [node.stores for node in sub.processors if node.stores] == [("KTABLE-SOURCE-0000000001-STORE",)] * 2
+    assert [node.stores for node in sub.processors if node.stores] == [("rates-STATE-STORE-0000000000",)] * 2
     assert sub.sources == ("rates", "sales")
 
 

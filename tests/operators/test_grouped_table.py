@@ -256,12 +256,12 @@ def test_the_repartition_topic() -> None:
     grouped.sum("x", Materialized.as_("sums"))
     topology = builder.build()
     assert [topic for sub in topology.sub_topologies for topic in sub.repartition_sources] == [
-        "app-counts-repartition", "app-counting-STORE-repartition", "app-by-g-repartition",
+        "app-counts-repartition", "app-KTABLE-AGGREGATE-STATE-STORE-0000000008-repartition", "app-by-g-repartition",
     ]  # fmt: skip
     described = topology.describe()
     assert "Processor: by-g (stores: [])" in described
-    assert "Processor: counting (stores: [counting-STORE])" in described
-    assert "KTABLE-SELECT-0000000002" in described
+    assert "Processor: counting (stores: [KTABLE-AGGREGATE-STATE-STORE-0000000008])" in described
+    assert "KTABLE-SELECT-0000000003" in described
 
 
 def test_a_grouped_table_can_be_suppressed_and_regrouped() -> None:

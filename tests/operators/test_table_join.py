@@ -266,11 +266,11 @@ def test_the_nodes_and_stores_are_those_of_kafka() -> None:
     left.outer_join(right, BOTH, Named.as_("outer"), Materialized.as_("kept"))
     described = builder.build().describe()
     for line in (
-        "Processor: KTABLE-JOINTHIS-0000000004 (stores: [KTABLE-SOURCE-0000000003-STORE])\n",
-        "      --> KTABLE-MERGE-0000000006\n      <-- KTABLE-SOURCE-0000000001\n",
-        "Processor: KTABLE-JOINOTHER-0000000005 (stores: [KTABLE-SOURCE-0000000001-STORE])\n",
-        "      --> KTABLE-MERGE-0000000006\n      <-- KTABLE-SOURCE-0000000003\n",
-        "Processor: outer-join-this (stores: [KTABLE-SOURCE-0000000003-STORE])\n      --> outer\n",
+        "Processor: KTABLE-JOINTHIS-0000000007 (stores: [right-STATE-STORE-0000000003])\n",
+        "      --> KTABLE-MERGE-0000000006\n      <-- KTABLE-SOURCE-0000000002\n",
+        "Processor: KTABLE-JOINOTHER-0000000008 (stores: [left-STATE-STORE-0000000000])\n",
+        "      --> KTABLE-MERGE-0000000006\n      <-- KTABLE-SOURCE-0000000005\n",
+        "Processor: outer-join-this (stores: [right-STATE-STORE-0000000003])\n      --> outer\n",
         "Processor: outer (stores: [kept])\n      --> none\n      <-- outer-join-this, outer-join-other\n",
     ):
         assert line in described

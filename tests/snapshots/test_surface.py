@@ -33,7 +33,7 @@ STORES = {
     for store in node.spec.state_stores()
 }
 BY_KIND = {kind: name for name, (_, _, store) in STORES.items() if (kind := store.kind)}
-GLOBAL = {name for name, (_, node, _) in STORES.items() if name == "tariffs" or "0000000215" in name}
+GLOBAL = {name for name in STORES if name == "tariffs" or name.startswith("places-STATE-STORE-")}
 
 
 @dataclass

@@ -220,5 +220,5 @@ def test_nodes_are_described_by_how_many_they_reach_then_by_name() -> None:
     lines = [line.split()[1] for line in topology.describe().splitlines() if line.startswith("    ") and line[4] != " "]
     assert lines == ["a", "z", "j", "only-a", "s"]
     assert "Source: a (topics: [y])\n      --> j, only-a\n" in topology.describe()
-    assert "(stores: [s])\n      --> s\n      <-- a, z\n" in topology.describe()
+    assert "(stores: [s])\n      --> s\n      <-- z, a\n" in topology.describe()
     assert Topology([Source("lonely", "x")]).describe().splitlines()[-2] == "      --> none"

@@ -12,8 +12,8 @@ import java.util.Map;
  * Runs programs in Kafka Streams' TopologyTestDriver until its standard input ends.
  *
  * <p>A program is a line of JSON (tests/differential/programs.py). The answer is a line: {"describe": text, "outputs":
- * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. The argument is a folder for
- * state.
+ * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. Of {"names": steps}
+ * (tests/differential/naming.py) it is {"describe": text} or {"error": text}. The argument is a folder for state.
  */
 public final class Main {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -25,7 +25,17 @@ public final class Main {
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       JsonNode program = JSON.readTree(line);
-      System.out.println(JSON.writeValueAsString(answer(program, arguments[0])));
+      System.out.println(
+          JSON.writeValueAsString(
+              program.has("names") ? named(program.get("names")) : answer(program, arguments[0])));
+    }
+  }
+
+  private static Map<String, Object> named(JsonNode steps) {
+    try {
+      return Map.of("describe", new NamingProgram().describe(steps));
+    } catch (RuntimeException error) {
+      return Map.of("error", error.toString());
     }
   }
 

@@ -1,0 +1,106 @@
+"""Names and descriptions are those of Kafka Streams: number for number, text for text."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statelib import StreamsBuilder
+from statelib.errors import ConfigurationError
+from tests.differential.kafka import Refused
+from tests.differential.naming import description_of, program_of
+
+if TYPE_CHECKING:
+    from tests.differential.kafka import KafkaStreams
+    from tests.differential.naming import Step
+
+PROGRAMS = 250
+COUNTS = {"store": "counts"}
+GROUPED: list[Step] = [{"op": "stream", "topic": "in"}, {"op": "group_by", "of": 0}]
+SESSIONS: list[Step] = [*GROUPED, {"op": "windowed_by", "of": 1, "windows": "sessions"}]
+TABLES: list[Step] = [{"op": "table", "topic": "a"}, {"op": "table", "topic": "b"}]
+KNOWN: dict[str, tuple[list[Step], list[str]]] = {
+    "a table": (
+        [{"op": "table", "topic": "input"}, {"op": "filter", "of": 0, "store": "few"}, {"op": "to_stream", "of": 1}],
+        ["KSTREAM-SOURCE-0000000001", "KTABLE-SOURCE-0000000002", "KTABLE-FILTER-0000000003"],
+    ),
+    "a table's store, where there is need of one": (
+        [{"op": "table", "topic": "input"}, {"op": "group_by", "of": 0}, {"op": "count", "of": 1}],
+        ["input-STATE-STORE-0000000000", "KTABLE-AGGREGATE-STATE-STORE-0000000004-repartition"],
+    ),
+    "a table with a name": ([{"op": "table", "topic": "input", "name": "n"}], ["Source: n-source", "Processor: n "]),
+    "a repartition topic is called after the store": (
+        [*GROUPED, {"op": "count", "of": 1, **COUNTS}],
+        ["(topic: counts-repartition)", "counts-repartition-filter", "counts-repartition-source"],
+    ),
+    "a repartition topic of a name": (
+        [GROUPED[0], {"op": "group_by", "of": 0, "name": "by"}, {"op": "count", "of": 1, **COUNTS}],
+        ["Processor: by ", "(topic: by-repartition)"],
+    ),
+    "reduced sessions": ([*SESSIONS, {"op": "reduce", "of": 2}], ["KSTREAM-REDUCE-STATE-STORE-0000000002"]),
+    "a sink behind a new key": (
+        [GROUPED[0], {"op": "map", "of": 0}, {"op": "to", "of": 1, "topic": "t"}],
+        ["Sink: KSTREAM-SINK-0000000002 (topic: t)\n      <-- KSTREAM-MAP-0000000001\n\n"],
+    ),
+    "a join with names": (
+        [*TABLES, {"op": "table_join", "of": 0, "with": 1, "name": "n"}], ["n-join-this", "n-join-other"]
+    ),
+    "joined streams": (
+        [
+            {"op": "stream", "topic": "a"}, {"op": "stream", "topic": "b"},
+            {"op": "stream_left_join", "of": 0, "with": 1, "store": "s"},
+        ],
+        ["s-this-join-store", "s-outer-other-join-store", "s-left-shared-join-store", "KSTREAM-MERGE-0000000006"],
+    ),
+    "a join by a foreign key": (
+        [*TABLES, {"op": "foreign_key_join", "of": 0, "with": 1}],
+        [
+            "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000006-topic",
+            "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000010",
+            "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-0000000017",
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", KNOWN)
+def test_known_names(known: str, kafka: KafkaStreams) -> None:
+    steps, names = KNOWN[known]
+    text = description_of(steps)
+    assert [name for name in names if name not in text] == [], text
+    assert text == kafka.describe(steps)
+
+
+def test_random_programs_are_described_as_kafka_streams_describes_them(kafka: KafkaStreams) -> None:
+    described = 0
+    for seed in range(PROGRAMS):
+        steps = program_of(seed)
+        try:
+            expected = kafka.describe(steps)
+        except Refused:
+            continue
+        assert description_of(steps) == expected, (seed, steps)
+        described += 1
+    assert described > 0.98 * PROGRAMS
+
+
+def test_more_nodes_than_a_hash_table_of_java_has_at_first(kafka: KafkaStreams) -> None:
+    """Its order changes with its size, and that of Kafka's texts with it."""
+    for seed in range(5):
+        steps = program_of(seed, most=70)
+        assert description_of(steps) == kafka.describe(steps), (seed, steps)
+
+
+def test_what_only_this_project_has_counts_as_one_processor() -> None:
+    builder = StreamsBuilder("app")
+    stream = builder.stream("in").deduplicate_by_key(timedelta(seconds=1))
+    stream.filter("value").to("out")
+    assert "KSTREAM-FILTER-0000000002" in builder.build().describe()
+
+
+def test_a_name_that_two_nodes_have_is_refused() -> None:
+    steps: list[Step] = [GROUPED[0], {"op": "filter", "of": 0, "name": "n"}, {"op": "peek", "of": 1, "name": "n"}]
+    with pytest.raises(ConfigurationError, match="two nodes have one name"):
+        description_of(steps)
