@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY, Batch
-from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
 from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.foreign_key_subscribe import Instruction
 from statelib.operators.key_codes import key_codes
+from statelib.operators.key_types import check_types
 from statelib.operators.latest_values import Lookups
 from statelib.operators.subscriptions import Subscribes, Subscriptions
 from statelib.operators.table_lookup import table_lookup
@@ -93,12 +93,13 @@ class RunningForeignKeyJoin:
         """The answers."""
         del uptake
         subscribes, forwarded, *tables = inputs
-        if subscribes.key.type != forwarded.key.type:
-            raise ConfigurationError(
-                f"the foreign keys are {subscribes.key.type}, and the keys of the other table {forwarded.key.type}",
-                node=self._context.node,
-                next_step="cast the foreign key to the type of the other table's keys",
-            )
+        check_types(
+            subscribes.keys.type,
+            forwarded.keys.type,
+            node=self._context.node,
+            what="the foreign keys are {}, and the keys of the other table {}",
+            way_round="cast the foreign key to the type of the other table's keys",
+        )
         changes, out_of_order = only_latest(forwarded)
         answers = self._answers(subscribes, tables)
         told, reached = self._told(subscribes, changes)

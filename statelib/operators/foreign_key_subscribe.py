@@ -29,6 +29,7 @@ from statelib.arrow_buffers import valid_of
 from statelib.errors import InternalError
 from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
+from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.scatter import scatter
 from statelib.serdes import serde_for
@@ -94,7 +95,7 @@ class RunningForeignKeySubscribe:
         changes, out_of_order = only_latest(forwarded)
         if changes.prior is None:
             raise InternalError("the left table of a join does not know its old values", node=self._context.node)
-        new_key, old_key = (self._foreign_keys(changes, values) for values in (changes.value, changes.prior))
+        new_key, old_key = self._foreign_keys(changes, changes.prior)
         refers, referred = (valid_of(keys) for keys in (new_key, old_key))
         serde = serde_for(new_key.type)
         same = np.asarray(pc.fill_null(pc.equal(serde.serialize(new_key), serde.serialize(old_key)), False))
@@ -120,11 +121,17 @@ class RunningForeignKeySubscribe:
         """Nothing is kept."""
         return 0
 
-    def _foreign_keys(self, changes: Batch, values: pa.Array) -> pa.Array:
-        """The foreign key of each row; null where there is none, or no row."""
-        there = valid_of(values)
-        columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
-        return scatter(evaluate(self._spec.foreign_key, columns, self._context.node), there)
+    def _foreign_keys(self, changes: Batch, prior: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """The foreign keys of the new rows and of the old ones; null where there is none, or no row."""
+        keys = []
+        for values in (changes.value, prior):
+            there = valid_of(values)
+            columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
+            keys.append(scatter(evaluate(self._spec.foreign_key, columns, self._context.node), there))
+        what = "the foreign keys of new rows are {}, those of old ones {}"
+        check_types(keys[0].type, keys[1].type, node=self._context.node, what=what, way_round=ONE_TYPE)
+        new_key, old_key = of_one_type(keys)
+        return new_key, old_key
 
     def _instructions(
         self, refers: NDArray[np.bool_], goes: NDArray[np.bool_]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from statelib.batch import Batch, concat_in_order
 from statelib.errors import ConfigurationError
 from statelib.operators.fields import narrowed
+from statelib.operators.key_types import check_types, with_keys_of_one_type, with_values_of_one_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ class RunningMerge:
         inputs = [narrowed(batch, self._context.wanted) for batch in inputs]  # each parent may have read more
         for batch in inputs[1:]:
             self._check(inputs[0], batch)
-        merged, _ = concat_in_order(inputs)
+        merged, _ = concat_in_order(with_values_of_one_type(with_keys_of_one_type(inputs)))
         metrics = self._context.metrics
         metrics.records_in += len(merged)
         metrics.records_out += len(merged)
@@ -77,13 +78,11 @@ class RunningMerge:
         return 0
 
     def _check(self, one: Batch, other: Batch) -> None:
-        for name, (left, right) in {"keys": (one.key, other.key), "values": (one.value, other.value)}.items():
-            if left.type != right.type:
-                raise ConfigurationError(
-                    f"streams whose {name} differ in type cannot be merged: {left.type} and {right.type}",
-                    node=self._context.node,
-                    next_step=f"map the {name} of one stream to the other's type before",
-                )
+        types = {"keys": (one.keys.type, other.keys.type), "values": (one.value.type, other.value.type)}
+        for name, (left, right) in types.items():
+            what = f"streams whose {name} differ in type cannot be merged: {{}} and {{}}"
+            way_round = f"map the {name} of one stream to the other's type before"
+            check_types(left, right, node=self._context.node, what=what, way_round=way_round)
         if (one.windows is None) != (other.windows is None):
             raise ConfigurationError(
                 "a stream with windowed keys cannot be merged with one without",

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY
-from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
 from statelib.operators.fields import columns_for, pruned, reads_key
 from statelib.operators.key_codes import key_codes
+from statelib.operators.key_types import check_types
 from statelib.operators.mapping import evaluate
 
 if TYPE_CHECKING:
@@ -52,17 +52,18 @@ class StreamSide:
         """The key under which each record is looked up, and its code.
 
         Raises:
-            ConfigurationError: The mapper gives keys of another type than the table's: none would ever be found.
+            ConfigurationError: Keys of this type cannot be the table's: none would ever be found.
         """
+        node = self._context.node
         if self._key is None:
+            what = "the stream's keys are of type {}, the table's of type {}: none would ever be found"
+            way_round = "bring the keys of the one to the other's type with select_key() before"
+            check_types(stream.keys.type, table.keys.type, node=node, what=what, way_round=way_round)
             return stream.keys, key_codes(stream, self._context)
-        key = KeyColumn(evaluate(self._key, columns_for(self._key, stream), self._context.node))
-        if key.type != table.keys.type:
-            raise ConfigurationError(
-                f"the join looks for keys of type {key.type}, the table's are of type {table.keys.type}",
-                node=self._context.node,
-                next_step=f"cast what the key mapper gives to {table.keys.type}",
-            )
+        key = KeyColumn(evaluate(self._key, columns_for(self._key, stream), node))
+        what = "the join looks for keys of type {}, the table's are of type {}"
+        way_round = f"cast what the key mapper gives to {table.keys.type}"
+        check_types(key.type, table.keys.type, node=node, what=what, way_round=way_round)
         return key, self._context.keys.encode(key.serialized())
 
     def joined(self, stream: Batch, codes: NDArray[np.int64], right: pa.Array) -> Batch:

@@ -58,6 +58,7 @@ from statelib.kernels.stream_join import (
 from statelib.key_column import KeyColumn
 from statelib.operators.join_rows import SIDES
 from statelib.operators.key_codes import key_codes
+from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.merge import RunningMerge
 from statelib.operators.stream_join_changelog import StreamJoinChangelog
@@ -258,13 +259,16 @@ class RunningStreamStreamJoin:
 
     def _sides(self, inputs: Sequence[Batch]) -> tuple[Batch, Batch]:
         """Left and right, with key codes."""
-        one, other = (replace(batch, key_code=key_codes(batch, self._context)) for batch in inputs)
-        if one.key.type != other.key.type:
-            raise ConfigurationError(
-                f"streams whose keys differ in type cannot be joined: {one.key.type} and {other.key.type}",
-                node=self._context.node,
-                next_step="bring the keys of one stream to the other's type with select_key() before",
-            )
+        check_types(
+            inputs[0].keys.type,
+            inputs[1].keys.type,
+            node=self._context.node,
+            what="streams whose keys differ in type cannot be joined: {} and {}",
+            way_round="bring the keys of one stream to the other's type with select_key() before",
+        )
+        one, other = (
+            replace(batch, key_code=key_codes(batch, self._context)) for batch in with_keys_of_one_type(inputs)
+        )
         if one.windows is not None or other.windows is not None:
             raise ConfigurationError(
                 "a stream with windowed keys cannot be joined with another stream",

@@ -32,6 +32,7 @@ import numpy as np
 from statelib.arrow_buffers import valid_of
 from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.key_codes import key_codes
+from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.latest_values import Lookups
 from statelib.operators.table_lookup import table_lookup
 from statelib.operators.table_writer import VersionedStore
@@ -102,9 +103,20 @@ class RunningTableJoin:
         self._other = table_lookup(spec.view, context, spec.sees_ties)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
-        """The changes of the joined table that this side makes."""
+        """The changes of the joined table that this side makes.
+
+        Raises:
+            ConfigurationError: The tables' keys are of types that cannot meet.
+        """
         del uptake
         forwarded, *tables = inputs
+        check_types(
+            forwarded.keys.type,
+            tables[0].keys.type,
+            node=self._context.node,
+            what="tables whose keys differ in type cannot be joined: {} and {}",
+            way_round="bring the keys of one table to the other's type: to_stream().select_key(...).to_table()",
+        )
         own, out_of_order = only_latest(forwarded)
         other = self._other.look_up(own.key, Lookups(own.sequence, key_codes(own, self._context)), tables)
 
@@ -183,7 +195,7 @@ class RunningTableJoinMerge:
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The changes of the joined table."""
-        changes = merged_changes(inputs)
+        changes = merged_changes(with_keys_of_one_type(inputs))
         metrics = self._context.metrics
         metrics.records_in += len(changes)
         if self._writer is not None:

@@ -23,6 +23,7 @@ from statelib.arrow_buffers import valid_of
 from statelib.errors import InternalError
 from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
+from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.scatter import scatter
 from statelib.serdes import serde_for
@@ -77,8 +78,10 @@ class RunningTableSelect:
         changes, out_of_order = only_latest(forwarded)
         if changes.prior is None:
             raise InternalError("a table that is regrouped does not know its old values", node=self._context.node)
-        new_key, new = self._selected(changes, changes.value)
-        old_key, old = self._selected(changes, changes.prior)
+        (new_key, new), (old_key, old) = (self._selected(changes, of) for of in (changes.value, changes.prior))
+        what = "the groups of new rows are {}, those of old ones {}"
+        check_types(new_key.type, old_key.type, node=self._context.node, what=what, way_round=ONE_TYPE)
+        new_key, old_key = of_one_type([new_key, old_key])
         enters, leaves = (valid_of(values) for values in (new, old))
         stays = enters & leaves & _same(new_key, old_key)
         rows, has_new, has_old = _parts(enters, leaves, stays)

@@ -23,6 +23,8 @@ class RowSerde(StrictSerde):
 
     def serialize(self, values: pa.Array) -> pa.BinaryArray:
         """See `Serde`."""
+        if pa.types.is_null(self.arrow_type):
+            return pa.nulls(len(values), pa.binary())
         if pa.types.is_struct(self.arrow_type):
             return encode_rows(values)
         mask = values.is_null() if values.null_count else None
@@ -35,6 +37,8 @@ class RowSerde(StrictSerde):
             ConfigurationError: A row is written in another version of the format.
             CorruptedDataError: A row's bytes are not a row of this type.
         """
+        if pa.types.is_null(self.arrow_type) and data.null_count == len(data):
+            return pa.nulls(len(data))
         if pa.types.is_struct(self.arrow_type):
             return decode_rows(data, self.arrow_type)
         return decode_rows(data, pa.struct([("value", self.arrow_type)])).flatten()[0]
