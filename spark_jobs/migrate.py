@@ -363,7 +363,7 @@ def _logged(warehouse: Storage, head: Commit, migration: Migration) -> int | Non
 
 
 def _changelog(warehouse: Storage, job: Job, migration: Migration) -> TopicArchive | None:
-    return open_archive_if_present(warehouse, changelog_topic(job.name, migration.now.name))
+    return open_archive_if_present(warehouse, changelog_topic(job.name, migration.before.name))
 
 
 def _short_lags(warehouse: Storage, job: Job, evolution: Evolution) -> list[tuple[Migration, TopicArchive, int]]:

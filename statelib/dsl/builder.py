@@ -8,14 +8,16 @@ from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import table_of
+from statelib.dsl.options import Materialized
+from statelib.errors import ConfigurationError
 from statelib.names import check_name
+from statelib.topology import Consumed
 
 if TYPE_CHECKING:
     from statelib.dsl.global_ktable import GlobalKTable
     from statelib.dsl.ktable import KTable
-    from statelib.dsl.options import Materialized
     from statelib.state import StoreBuilder
-    from statelib.topology import Consumed, Topology
+    from statelib.topology import Topology
 
 
 class StreamsBuilder:
@@ -40,7 +42,12 @@ class StreamsBuilder:
         self._read_again += 1
         return KStream(self._builder, source, key_changed=False, read_again=self._read_again)
 
-    def table(self, topic: str, materialized: Materialized | None = None, consumed: Consumed | None = None) -> KTable:
+    def table(
+        self,
+        topic: str,
+        materialized: Materialized | Consumed | None = None,
+        consumed: Consumed | Materialized | None = None,
+    ) -> KTable:
         """A topic as a table: the latest record of a key holds, null deletes it.
 
         Args:
@@ -48,15 +55,19 @@ class StreamsBuilder:
             materialized: Its store. With a versioned one (``Stores.persistent_versioned_key_value_store``) what holds
                 is the record with the latest timestamp, and older ones are kept; otherwise it is the one that arrived
                 last. Without any, there is a store only if something looks into the table.
-            consumed: How it is read.
+            consumed: How it is read. Kafka's order, ``table(topic, consumed, materialized)``, will do as well.
         """
+        consumed, materialized = _by_type(topic, materialized, consumed)
         store = self._builder.store_name_of(materialized, topic)
         names = self._builder.source_names(consumed)
         source = self._builder.add_source(names.source, topic, consumed)
         return table_of(self._builder, names.table, source, materialized, store)
 
     def global_table(
-        self, topic: str, materialized: Materialized | None = None, consumed: Consumed | None = None
+        self,
+        topic: str,
+        materialized: Materialized | Consumed | None = None,
+        consumed: Consumed | Materialized | None = None,
     ) -> GlobalKTable:
         """A topic as a table that every task has whole, so that streams can look up any key in it (``GlobalKTable``).
 
@@ -69,8 +80,9 @@ class StreamsBuilder:
         Args:
             topic: The topic; nothing else may read it.
             materialized: Its store.
-            consumed: How it is read.
+            consumed: How it is read; see `table`.
         """
+        consumed, materialized = _by_type(topic, materialized, consumed)
         return global_table_of(self._builder, topic, materialized, consumed)
 
     def add_state_store(self, builder: StoreBuilder[Any]) -> Self:
@@ -89,3 +101,21 @@ class StreamsBuilder:
             ConfigurationError: It cannot work: see `Topology`.
         """
         return self._builder.build()
+
+
+def _by_type(topic: str, *given: Consumed | Materialized | None) -> tuple[Consumed | None, Materialized | None]:
+    """What was given in either order: how a table is read, and its store.
+
+    Raises:
+        ConfigurationError: Something else was given, or two of a kind.
+    """
+    consumed = [option for option in given if isinstance(option, Consumed)]
+    materialized = [option for option in given if isinstance(option, Materialized)]
+    if len(consumed) > 1 or len(materialized) > 1 or len(consumed) + len(materialized) + given.count(None) < len(given):
+        shown = ", ".join(type(option).__name__ for option in given if option is not None)
+        raise ConfigurationError(
+            f"a table cannot be made with {shown}",
+            topic=topic,
+            next_step="give it at most one Materialized and one Consumed",
+        )
+    return next(iter(consumed), None), next(iter(materialized), None)

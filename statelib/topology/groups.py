@@ -7,7 +7,7 @@ of its own keeps one copy a host, which tasks only read.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from statelib.topology.nodes import Node, Processor, Source
 
@@ -15,26 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class Groups(NamedTuple):
-    """Nodes in node order; groups in order of their first node.
+def groups(nodes: Sequence[Node]) -> list[tuple[Node, ...]]:
+    """What tasks run, in order of the first node: in each the nodes of global tables first, then the others in order.
 
-    Attributes:
-        sub_topologies: What tasks run; the nodes of global tables come first.
-        global_stores: The nodes of each global table.
+    Args:
+        nodes: Of a topology, parents before children.
     """
-
-    sub_topologies: tuple[tuple[Node, ...], ...]
-    global_stores: tuple[tuple[Node, ...], ...]
-
-
-def groups(nodes: Sequence[Node]) -> Groups:
-    """Cuts a topology; ``nodes``: parents before children."""
     shared = global_nodes(nodes)
-    of_tasks = [
-        _with_global_tables(group, nodes, shared) for group in _connected([n for n in nodes if n.name not in shared])
-    ]
-    stores = _connected([node for node in nodes if node.name in shared])
-    return Groups(tuple(of_tasks), tuple(tuple(store) for store in stores))
+    of_tasks = _connected([node for node in nodes if node.name not in shared])
+    return [_with_global_tables(group, nodes, shared) for group in of_tasks]
 
 
 def global_nodes(nodes: Iterable[Node]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from statelib.errors import ConfigurationError
 from statelib.names import check_name
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import describe
-from statelib.topology.groups import Groups, global_nodes, groups
+from statelib.topology.groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source
 from statelib.topology.topics import check_topic
 
@@ -106,7 +106,7 @@ class Topology:
     @cached_property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """In an order in which each comes after those whose repartition topics it reads."""
-        waiting = [SubTopology(0, group) for group in self._groups.sub_topologies]
+        waiting = [SubTopology(0, group) for group in groups(self.nodes)]
         ordered: list[SubTopology] = []
         made: set[str] = set()
         while waiting:
@@ -123,11 +123,6 @@ class Topology:
             ordered.append(replace(chosen, index=len(ordered)))
             made.update(sink.topic for sink in chosen.all_sinks if sink.internal)
         return tuple(ordered)
-
-    @property
-    def global_stores(self) -> tuple[tuple[Node, ...], ...]:
-        """The nodes of each global table; those that somebody looks into are in that sub-topology, too."""
-        return self._groups.global_stores
 
     @cached_property
     def source_topics(self) -> tuple[str, ...]:
@@ -175,10 +170,6 @@ class Topology:
         """The number of partitions of each repartition topic: that of the tasks which read it."""
         tasks = self.partitions(of_sources)
         return {topic: tasks[sub.index] for sub in self.sub_topologies for topic in sub.repartition_sources}
-
-    @cached_property
-    def _groups(self) -> Groups:
-        return groups(self.nodes)
 
     @cached_property
     def _declared(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib import StreamsBuilder
+from statelib import Consumed, Materialized, StreamsBuilder
 from statelib.errors import ConfigurationError
 from tests.differential.kafka import Refused
 from tests.differential.naming import description_of, program_of
@@ -98,6 +98,24 @@ def test_what_only_this_project_has_counts_as_one_processor() -> None:
     stream = builder.stream("in").deduplicate_by_key(timedelta(seconds=1))
     stream.filter("value").to("out")
     assert "KSTREAM-FILTER-0000000002" in builder.build().describe()
+
+
+def test_how_a_table_is_read_may_come_first_as_in_kafka_streams() -> None:
+    consumed, kept = Consumed.as_("n"), Materialized.as_("kept")
+    for make in ("table", "global_table"):
+        texts = []
+        for options in ((consumed, kept), (kept, consumed)):
+            builder = StreamsBuilder("app")
+            getattr(builder, make)("t", *options)
+            builder.stream("in").to("out")
+            texts.append(builder.build().describe())
+        assert "Source: n-source (topics: [t])" in texts[0]
+        assert "Processor: n (stores: [kept])" in texts[0]
+        assert texts[0] == texts[1]
+        with pytest.raises(ConfigurationError, match="at most one Materialized and one Consumed"):
+            getattr(StreamsBuilder("app"), make)("t", consumed, consumed)
+        with pytest.raises(ConfigurationError, match="cannot be made with str"):
+            getattr(StreamsBuilder("app"), make)("t", "kept")
 
 
 def test_a_name_that_two_nodes_have_is_refused() -> None:

@@ -126,6 +126,33 @@ def test_the_procedure(migrated_from: Settings, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.spark
+def test_a_store_gets_another_name(migrated_from: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a changelog, which is copied; taken back, and done again."""
+    builder = StreamsBuilder("rates")
+    builder.table("rate", Materialized.as_("rates-by-key")).to_stream().to("out")
+    renamed, asked = Job("rates", builder.build()), ["s=rates-by-key"]
+    settings = migrated_from.model_copy(update={"changelogs": ("rates-by-key",)})
+    with pytest.raises(ConfigurationError, match=r"store s: it is called rates-by-key now.*--store s=rates-by-key"):
+        pipeline.run_slice(renamed, settings)
+    before = stored(settings)
+    print_plan(renamed, settings, asked)
+    shown = capsys.readouterr().out
+    assert "Store s gets the name rates-by-key, entry by entry, and a copy of its changelog of" in shown
+    made, found = migrate.run(renamed, settings, asked)
+    assert sum(part.comparison.equal for part in found) == len(before)
+    assert not any(part.comparison.differences for part in found)
+    assert migrate.take_back(renamed, settings, asked).commit == made.commit + 1
+    assert stored(settings) == before
+    run(renamed, settings, asked, yes=True)
+    with open_state(settings.warehouse, "rates", "rates-by-key", state_dir=settings.state_dir) as store:
+        assert {row["key"]: row["value"] for row in store.read().to_pylist()} == before
+    assert isinstance(pipeline.run_slice(renamed, settings), pipeline.SliceResult)
+    warehouse = open_warehouse(settings)
+    logged = [open_archive(warehouse, f"rates-{name}-changelog").rows for name in ("s", "rates-by-key")]
+    assert 0 < logged[0] < logged[1]
+
+
+@pytest.mark.spark
 def test_killed_at_each_step_it_goes_on(migrated_from: Settings) -> None:
     settings, versioned = migrated_from, rates(5)
     steps = [
