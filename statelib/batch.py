@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import filtered, taken
 from statelib.kernels.gather import compress
-from statelib.key_column import KeyColumn, concat_keys
+from statelib.key_column import KeyColumn, concat_keys, window_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from statelib.key_column import Windows
 
 NO_TIMESTAMP = -1
 """A clock that has seen no record yet (Kafka's ``ConsumerRecord.NO_TIMESTAMP``)."""
@@ -30,17 +32,6 @@ NO_OFFSET = -1
 
 NULL_KEY = -1
 """The code of a null key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """The window of each record with a windowed key; int64 milliseconds, ``start`` inclusive.
-
-    ``end`` is exclusive for tumbling and hopping windows, inclusive for sliding windows and sessions.
-    """
-
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +73,13 @@ class Batch:
     """A run of records in task order; all columns have the same length.
 
     Attributes:
-        keys: Record keys, of any Arrow type; for windowed records the plain key, without the window.
+        keys: Record keys, of any Arrow type; of a windowed table's records, and those of its stream, the windowed keys
+            (`WindowedKeys`).
         key_code: int64, the code of each key in the task's `KeyTable`; `NULL_KEY` for a null key. None where an
             operator has changed the keys and nobody has needed the codes yet.
         value: Values, of any Arrow type (mostly struct); null is a tombstone.
         timestamp: int64, milliseconds since 1970.
         sequence: int64, ascending (equal for records with one cause): see the module's docstring.
-        windows: The windows of windowed keys, else None.
         prior: For a table's updates, the value that each one replaces (Kafka's ``Change.oldValue``); None for a
             stream, or where nobody needs it. See `statelib.operators.change`.
         is_latest: bool, for the updates of a versioned table: whether no version of the key is younger (Kafka's
@@ -102,7 +93,6 @@ class Batch:
     value: pa.Array
     timestamp: NDArray[np.int64]
     sequence: NDArray[np.int64]
-    windows: Windows | None = None
     prior: pa.Array | None = None
     headers: pa.Array | None = None
     is_latest: NDArray[np.bool_] | None = None
@@ -113,8 +103,13 @@ class Batch:
 
     @property
     def key(self) -> pa.Array:
-        """The keys as a plain array."""
+        """The keys as mappers see them: a plain array, of windowed keys without their windows."""
         return self.keys.plain
+
+    @property
+    def windows(self) -> Windows | None:
+        """The windows of windowed keys."""
+        return self.keys.windows
 
     def take(self, indices: NDArray[np.int64]) -> Batch:
         """The records at ``indices``, in that order."""
@@ -130,7 +125,6 @@ class Batch:
         of_numbers: Callable[[NDArray[np.int64]], NDArray[np.int64]],
         of_array: Callable[[pa.Array], pa.Array],
     ) -> Batch:
-        windows = self.windows
         return replace(
             self,
             keys=keys,
@@ -138,7 +132,6 @@ class Batch:
             value=of_array(self.value),
             timestamp=of_numbers(self.timestamp),
             sequence=of_numbers(self.sequence),
-            windows=None if windows is None else Windows(of_numbers(windows.start), of_numbers(windows.end)),
             prior=None if self.prior is None else of_array(self.prior),
             headers=None if self.headers is None else of_array(self.headers),
             is_latest=None if self.is_latest is None else self.is_latest[rows],
@@ -173,9 +166,7 @@ class Batch:
         columns = {"value": self.value, "timestamp": pa.array(self.timestamp)}
         if with_key:
             columns = {"key": self.key, **columns}
-        if self.windows is not None:
-            columns["window_start"] = pa.array(self.windows.start)
-            columns["window_end"] = pa.array(self.windows.end)
+        columns |= window_columns(self.keys)
         if self.headers is not None:
             columns["headers"] = self.headers
         return pa.RecordBatch.from_pydict(columns)
@@ -227,7 +218,6 @@ def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]
     order = np.argsort(np.concatenate([batch.sequence for batch in batches]), kind="stable")
     first = batches[0]
     codes = [batch.key_code for batch in batches]
-    windows = [batch.windows for batch in batches]
     merged = replace(
         first,
         keys=concat_keys([batch.keys for batch in batches]),
@@ -235,12 +225,6 @@ def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]
         value=pa.concat_arrays([batch.value for batch in batches]),
         timestamp=np.concatenate([batch.timestamp for batch in batches]),
         sequence=np.concatenate([batch.sequence for batch in batches]),
-        windows=None
-        if first.windows is None
-        else Windows(
-            np.concatenate([w.start for w in windows if w is not None]),
-            np.concatenate([w.end for w in windows if w is not None]),
-        ),
         prior=None,
         headers=_concat_headers(batches),
         is_latest=None,

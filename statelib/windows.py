@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
+from statelib.windowed_type import SESSIONS, KeyWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,6 +101,11 @@ class TimeWindows:
         """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
         return 1
 
+    @property
+    def of_keys(self) -> KeyWindows:
+        """What is known of the windows of a table's keys."""
+        return KeyWindows("time", self.size_ms)
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {
@@ -177,6 +183,11 @@ class SessionWindows:
     def key_suffix_words(self) -> int:
         """How many 64-bit integers follow the key's bytes in Kafka's windowed key: two, the end and the start."""
         return 2
+
+    @property
+    def of_keys(self) -> KeyWindows:
+        """What is known of the windows of a table's keys."""
+        return SESSIONS
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -262,6 +273,11 @@ class UnlimitedWindows:
         """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
         return 1
 
+    @property
+    def of_keys(self) -> KeyWindows:
+        """What is known of the windows of a table's keys."""
+        return KeyWindows("time", self.size_ms)
+
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"windows": "unlimited", "start_ms": self.origin_ms}
@@ -323,6 +339,11 @@ class SlidingWindows:
     def key_suffix_words(self) -> int:
         """How many 64-bit integers follow the key's bytes in Kafka's windowed key: one, the start."""
         return 1
+
+    @property
+    def of_keys(self) -> KeyWindows:
+        """What is known of the windows of a table's keys."""
+        return KeyWindows("time", self.time_difference_ms)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -66,7 +66,7 @@ class SuppressionExporter:
                 rows["timestamp"].to_numpy(), self._topic, share.partition, rows.get("headers"), values, buffered.time
             )
             raw_keys = buffer_keys(keys, buffered.start, buffered.end, self._suffix_words)
-            yield Records(keys, raw_keys, encoded, None, _version_headers(len(buffered)))
+            yield Records(self._keys.placed_by(keys), raw_keys, encoded, None, _version_headers(len(buffered)))
 
 
 class JoinBufferExporter:
@@ -92,7 +92,7 @@ class JoinBufferExporter:
             values = {"prior": nothing, "old": nothing, "value": self._values.of_states(rows["value"])}
             time = np.zeros(len(keys), np.int64)
             encoded = _encoded(timestamp, self._topic, share.partition, rows.get("headers"), values, time)
-            yield Records(keys, log_keys(keys, timestamp, arrival), encoded, None)
+            yield Records(self._keys.placed_by(keys), log_keys(keys, timestamp, arrival), encoded, None)
 
 
 def _columns(header: Header, rows: pa.Array) -> dict[str, pa.Array]:

@@ -50,7 +50,8 @@ class JoinWindowExporter:
         for raw_keys, values in scan_columns(share.place.backend, JoinWindowStore.families(self._name)[0]):
             stored_keys, timestamp, arrival = decode_keys(raw_keys, self._name)
             keys = self._keys.written(stored_keys)
-            yield Records(keys, window_keys(keys, timestamp, arrival), self._values.written(values), timestamp)
+            placed_by = self._keys.placed_by(keys)
+            yield Records(placed_by, window_keys(keys, timestamp, arrival), self._values.written(values), timestamp)
 
 
 class HeldExporter:
@@ -82,7 +83,7 @@ class HeldExporter:
         while some := list(islice(lists, _LISTS_AT_ONCE)):
             times, placed_by, keys, values = zip(*some, strict=True)
             columns = [pa.array(column, pa.binary()) for column in (placed_by, keys, values)]
-            yield Records(columns[0], columns[1], columns[2], np.array(times, np.int64))
+            yield Records(self._keys.placed_by(columns[0]), columns[1], columns[2], np.array(times, np.int64))
 
     def _lists(self, time_ms: int, *, is_left: bool, rows: list[JoinRow]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
         keys = self._keys.written(pa.array([row.key for row in rows], pa.binary())).to_pylist()
@@ -119,7 +120,7 @@ class SubscriptionExporter:
             stored_foreign, stored_keys = decode_subscriptions(raw_keys, self._name)
             foreign_keys, keys = self._foreign_keys.written(stored_foreign), self._keys.written(stored_keys)
             rows = self._values.written(decode_values(raws, self._name)[1])
-            partition = partition_for(keys, self._left_partitions)
+            partition = partition_for(self._keys.without_windows(keys), self._left_partitions)
             values = encode(Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE, keys, rows, partition)
             lengths = packed(np.array(pa.compute.binary_length(foreign_keys), ">i4"))
             timestamp = np.full(len(keys), share.place.stream_time_ms)

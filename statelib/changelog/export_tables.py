@@ -47,7 +47,7 @@ class KeyValueExporter:
         for raw in rows_of(self._described, share):
             keys, values = self._keys.written(raw["key"]), self._values.written(raw["value"])
             timestamp = raw["timestamp"].fill_null(share.place.stream_time_ms).to_numpy()
-            yield without_nulls(Records(keys, keys, values, timestamp))
+            yield without_nulls(Records(self._keys.placed_by(keys), keys, values, timestamp))
 
 
 def without_nulls(records: Records) -> Records:
@@ -86,7 +86,7 @@ class VersionedExporter:
                 heads, keys = split_head(places, _PLACE, self._described.name)
                 there, values = split_head(raws, np.dtype("u1"), self._described.name)
                 which = pa.array(np.arange(len(there)), mask=there == 0)
-                yield Records(keys, keys, values.take(which), heads["timestamp"].astype(np.int64))
+                yield Records(self._keys.placed_by(keys), keys, values.take(which), heads["timestamp"].astype(np.int64))
         finally:
             sorting.close()
 

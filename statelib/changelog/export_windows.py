@@ -50,7 +50,8 @@ class WindowExporter:
         for raw in rows_of(self._described, share):
             keys, start = self._of.keys.written(raw["key"]), raw["window_start"]
             timestamp = np.where(raw["timestamp"].is_valid(), raw["timestamp"].fill_null(0), start)
-            yield without_nulls(Records(keys, window_keys(keys, start), self._of.values(raw["value"]), timestamp))
+            placed_by = self._of.keys.placed_by(keys)
+            yield without_nulls(Records(placed_by, window_keys(keys, start), self._of.values(raw["value"]), timestamp))
 
 
 class SessionExporter:
@@ -68,4 +69,5 @@ class SessionExporter:
         """See `statelib.changelog.export_records`."""
         for raw in rows_of(self._described, share):
             keys, start, end = self._of.keys.written(raw["key"]), raw["window_start"], raw["window_end"]
-            yield without_nulls(Records(keys, session_keys(keys, start, end), self._of.values(raw["value"]), end))
+            placed_by = self._of.keys.placed_by(keys)
+            yield without_nulls(Records(placed_by, session_keys(keys, start, end), self._of.values(raw["value"]), end))

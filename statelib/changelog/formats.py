@@ -11,15 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.serdes import serde_for
 from statelib.snapshots.stored_values import described_serde, results_of, stored_type
+from statelib.stores.byte_columns import joined, packed, split_tail
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from statelib.serdes import Serde
     from statelib.snapshots.views import Described
@@ -63,6 +68,8 @@ class StoreFormat:
 class LiveKeys:
     """Keys of a store, from its bytes to the application's and back.
 
+    Of windowed keys the times behind the key are the same in both.
+
     Args:
         described: The store.
         declared: The application's serde; None: Kafka's own.
@@ -74,6 +81,11 @@ class LiveKeys:
 
     def __init__(self, described: Described, declared: Serde | None, field: str = "key") -> None:
         self._of, self._type = f"the {field}s of store {described.name}", described.type(field)
+        self._tail_bytes = 0
+        self._placed_whole = described.is_repartitioned
+        while isinstance(self._type, WindowedType):
+            self._tail_bytes += 16 if self._type.windows.kind == "session" else 8
+            self._type = self._type.key_type
         self._stored = described.settings.get("key_serde") if field == "key" else None
         self._name = described.name
         self._live = _live_serde(described, self._stored, self._type, declared, f"{field}s", "key")
@@ -86,8 +98,21 @@ class LiveKeys:
         """
         if self._live is None:
             return stored
+        keys, times = self._split(stored)
         with _of_store(self._name):
-            return _bytes(self._live, self._serde().deserialize(stored), self._name, "keys")
+            return self._joined(_bytes(self._live, self._serde().deserialize(keys), self._name, "keys"), times)
+
+    def placed_by(self, written: pa.Array) -> pa.Array:
+        """What of the application's bytes decides in which partition a key is.
+
+        That is the key without its windows, as its topic was partitioned before there were any; but what Kafka Streams
+        has repartitioned under windowed keys lies by all of their bytes.
+        """
+        return written if self._placed_whole else self.without_windows(written)
+
+    def without_windows(self, written: pa.Array) -> pa.Array:
+        """The application's bytes of the keys alone."""
+        return self._split(written)[0]
 
     def read(self, live: pa.Array) -> pa.Array:
         """The store's bytes.
@@ -97,9 +122,20 @@ class LiveKeys:
         """
         if self._live is None:
             return live
+        plain, times = self._split(live)
         with _of_store(self._name):
-            keys = _as_type(self._live.deserialize(live), self._type, self._name, "keys")
-            return self._serde().serialize(keys).cast(pa.binary())
+            keys = _as_type(self._live.deserialize(plain), self._type, self._name, "keys")
+            return self._joined(self._serde().serialize(keys).cast(pa.binary()), times)
+
+    def _split(self, keys: pa.Array) -> tuple[pa.Array, NDArray[Any]]:
+        """The keys without the times of their windows, and these."""
+        if not self._tail_bytes:
+            return keys, np.empty(0, np.uint8)
+        plain, times = split_tail(keys, np.dtype((np.uint8, (self._tail_bytes,))), self._name)
+        return plain.cast(pa.binary()), times
+
+    def _joined(self, keys: pa.Array, times: NDArray[Any]) -> pa.Array:
+        return joined(keys, packed(times)).cast(pa.binary()) if self._tail_bytes else keys
 
     def _serde(self) -> Serde:
         return described_serde(self._stored, self._type, of=self._of)

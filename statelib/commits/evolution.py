@@ -26,6 +26,7 @@ from statelib.commits.renames import asked_renames, counted_otherwise, new_names
 from statelib.errors import ConfigurationError
 from statelib.manifests import Evolution, Migration
 from statelib.schema_text import decode_schema
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -250,9 +251,26 @@ def _other_content(old: StoreDescription, before: Made, new: StoreDescription, n
     ):
         if was != is_:
             return f"{what} was {was} and is {is_}"
+    if _without_window(old, new):
+        return "its entries lie under keys without their windows, as an older release kept them"
     if _types(old, new) != _types(new, old):
         return "the types of its keys or values are others"
     return None if keys_before == keys_now else "the keys of the records that come to it are made otherwise"
+
+
+def _without_window(old: StoreDescription, new: StoreDescription) -> bool:
+    """Whether nothing but the windows of its keys tells the one's types from the other's."""
+    key, windowed = (_key_type(store) for store in (old, new))
+    if not isinstance(windowed, WindowedType):
+        return False
+    while isinstance(windowed, WindowedType):
+        windowed = windowed.key_type
+    return bool(windowed == key)
+
+
+def _key_type(store: StoreDescription) -> object:
+    schema = decode_schema(store.arrow_schema)
+    return schema.field("key").type if "key" in schema.names else None
 
 
 def _types(store: StoreDescription, other: StoreDescription) -> object:

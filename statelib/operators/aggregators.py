@@ -18,7 +18,7 @@ from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import NO_SLOTS, accumulator
 from statelib.operators.fields import columns_for
 from statelib.operators.mapping import evaluate
-from statelib.operators.python_values import calling, column_of
+from statelib.operators.python_values import calling, column_of, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -332,7 +332,7 @@ class PerRecordAggregator:
         if batch is None:
             raise InternalError("an aggregation has no batch")
         chosen = pa.array(rows, mask=rows == NO_ROW)
-        keys = batch.key.take(chosen).to_pylist()
+        keys = python_keys(batch.keys, chosen)
         values = batch.value.take(chosen).to_pylist()
         results = []
         never = [None] * len(rows)

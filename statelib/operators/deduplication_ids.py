@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.operators.fields import columns_for
 from statelib.operators.key_codes import key_codes
@@ -12,6 +11,7 @@ from statelib.operators.mapping import evaluate
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined
 from statelib.stores.deduplication_codec import parts_of_ids
+from statelib.windowed_type import archived
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,21 +42,15 @@ class DeduplicationIds:
         return len(self._context.keys if self.are_keys else self._own)
 
     def encode(self, batch: Batch) -> NDArray[np.int64]:
-        """int64: the code of each record's id, `NULL_KEY` for a null one.
-
-        Raises:
-            ConfigurationError: The ids are windowed keys.
-        """
+        """int64: the code of each record's id, `NULL_KEY` for a null one."""
         context, spec = self._context, self._spec
-        if spec.kind == "by_key" and batch.windows is not None:
-            raise ConfigurationError(
-                "deduplication by a windowed key needs the window in its id",
-                node=context.node,
-                next_step='use deduplicate_by_key_value with "window_start" as the id',
-            )
         if self.are_keys:
             return key_codes(batch, context)
-        ids = batch.key if spec.id is None else evaluate(spec.id, columns_for(spec.id, batch), context.node)
+        ids = (
+            archived(batch.keys.array)
+            if spec.id is None
+            else evaluate(spec.id, columns_for(spec.id, batch), context.node)
+        )
         scopes = key_codes(batch, context) if spec.kind == "by_key_value" else None
         return self._own.encode((spec.id_serde or serde_for(ids.type)).serialize(ids), scopes)
 

@@ -25,7 +25,8 @@ def repeats_of_final_results(batch: Batch, stream_time: int, wait_ms: int) -> ND
     Such a record replaces a value, or it comes right after the tombstone of the same window, with the same cause.
 
     Args:
-        batch: Updates of a windowed table with key codes, and with the values that they replace.
+        batch: Updates of a windowed table with the codes of their keys, windows apart, and with the values that they
+            replace.
         stream_time: Before the first record, ms.
         wait_ms: How long after its end, in stream time, a window closes.
 

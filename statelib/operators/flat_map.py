@@ -68,7 +68,7 @@ class FlatMap:
         def as_records(results: Batch, items: pa.Array) -> Batch:
             _check_records(items, context.node)
             key, value = (pc.struct_field(items, [name]) for name in ("key", "value"))
-            return replace(results, keys=KeyColumn(key), key_code=None, value=value, windows=None)
+            return replace(results, keys=KeyColumn(key), key_code=None, value=value)
 
         return Unfolding(self.records, as_records, context)
 

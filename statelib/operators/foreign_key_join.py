@@ -126,7 +126,7 @@ class RunningForeignKeyJoin:
     def _answers(self, subscribes: Batch, tables: Sequence[Batch]) -> Batch:
         """What subscriptions are answered at once."""
         codes = key_codes(subscribes, self._context)
-        right = self._right.look_up(subscribes.key, Lookups(subscribes.sequence, codes), tables)
+        right = self._right.look_up(subscribes.keys, Lookups(subscribes.sequence, codes), tables)
         instruction = np.asarray(pc.struct_field(subscribes.value, ["instruction"]))
         answered = (
             (instruction == Instruction.DELETE_KEY_AND_PROPAGATE)
@@ -138,7 +138,9 @@ class RunningForeignKeyJoin:
             pc.struct_field(subscribes.value, [name]).take(chosen) for name in ("primary_key", "left", "number")
         )
         timestamp = np.maximum(subscribes.timestamp, right.timestamp)[answered]
-        value = self._spec.joined.of(primary_key, left, right.value.take(chosen), timestamp, self._context.node)
+        value = self._spec.joined.of(
+            KeyColumn.of(primary_key), left, right.value.take(chosen), timestamp, self._context.node
+        )
         headers = None if subscribes.headers is None else subscribes.headers.take(chosen)
         return _responses(primary_key, value, number, timestamp, subscribes.sequence[answered], headers)
 
@@ -168,7 +170,7 @@ class RunningForeignKeyJoin:
         chosen = pa.array(reached.change)
         timestamp = changes.timestamp[reached.change]
         value = self._spec.joined.of(
-            reached.primary_key, reached.left, changes.value.take(chosen), timestamp, self._context.node
+            KeyColumn.of(reached.primary_key), reached.left, changes.value.take(chosen), timestamp, self._context.node
         )
         headers = None if changes.headers is None else changes.headers.take(chosen)
         told = _responses(
@@ -186,4 +188,4 @@ def _responses(
     headers: pa.Array | None,
 ) -> Batch:
     response = pa.StructArray.from_arrays([value, number], ["value", "number"])
-    return Batch(KeyColumn(primary_key), None, response, timestamp, sequence, headers=headers)
+    return Batch(KeyColumn.of(primary_key), None, response, timestamp, sequence, headers=headers)

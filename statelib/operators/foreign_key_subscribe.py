@@ -32,6 +32,7 @@ from statelib.operators.change import only_latest
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.scatter import scatter
+from statelib.operators.table_steps import columns_of
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class RunningForeignKeySubscribe:
         keys = []
         for values in (changes.value, prior):
             there = valid_of(values)
-            columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
+            columns = columns_of(changes.keys, values).filter(pa.array(there))
             keys.append(scatter(evaluate(self._spec.foreign_key, columns, self._context.node), there))
         what = "the foreign keys of new rows are {}, those of old ones {}"
         check_types(keys[0].type, keys[1].type, node=self._context.node, what=what, way_round=ONE_TYPE)
@@ -160,7 +161,7 @@ class RunningForeignKeySubscribe:
         self._context.clocks[_COUNT] = number + len(changes)
         value = pa.StructArray.from_arrays(
             [
-                changes.key.take(pa.array(rows)),
+                changes.keys.array.take(pa.array(rows)),
                 changes.value.take(pa.array(rows, mask=part == 0)),
                 pa.array(np.concatenate(instructions)[rows + part * len(changes)]),
                 pa.array(number + rows),

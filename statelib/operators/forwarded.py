@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Batch, Windows
+from statelib.batch import Batch
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.python_values import column_of
 from statelib.state import Windowed
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,15 +31,13 @@ class Forwarded:
     """Columns in the making; what they are made of may change afterwards.
 
     Attributes:
-        key_type: Arrow type of the keys.
+        key_type: Arrow type of the keys; those of a `WindowedType` are `Windowed`.
         value_type: Arrow type of the values.
-        windowed: Whether keys are `Windowed`.
         addressee: For each record the number of the child that it goes to, or `TO_ALL`.
     """
 
     key_type: pa.DataType
     value_type: pa.DataType
-    windowed: bool
     addressee: list[int] = field(default_factory=list)
     _keys: list[Any] = field(default_factory=list)
     _values: list[Any] = field(default_factory=list)
@@ -52,9 +51,10 @@ class Forwarded:
         Raises:
             ConfigurationError: Its key has no window where the others have, or one where they have none.
         """
-        if isinstance(record.key, Windowed) is not self.windowed:
+        windowed = isinstance(self.key_type, WindowedType)
+        if isinstance(record.key, Windowed) is not windowed:
             raise ConfigurationError(
-                f"a processor forwarded {record.key!r} as a key {'without' if self.windowed else 'with'} a window",
+                f"a processor forwarded {record.key!r} as a key {'without' if windowed else 'with'} a window",
                 next_step="forward Windowed keys where the records have such, unless process() is told a key type",
             )
         self._keys.append(_kept(record.key))
@@ -70,18 +70,12 @@ class Forwarded:
         Raises:
             ConfigurationError: A key or value is not of the declared type.
         """
-        windows = None
-        keys = self._keys
-        if self.windowed:
-            start, end = (np.array([key[i] for key in keys], np.int64) for i in (1, 2))
-            windows, keys = Windows(start, end), [key.key for key in keys]
         return Batch(
-            KeyColumn(_column(keys, self.key_type, "key")),
+            _key_column(self._keys, self.key_type),
             None,
             _column(self._values, self.value_type, "value"),
             np.array(self._timestamps, np.int64),
             np.array(self._sequences, np.int64),
-            windows=windows,
             headers=pa.array(self._headers, HEADERS_TYPE),
         )
 
@@ -93,18 +87,18 @@ def headers_of(headers: pa.Array | None, count: int) -> list[Headers]:
     return [tuple((header["key"], header["value"]) for header in of or ()) for of in headers.to_pylist()]
 
 
-def keys_of(batch: Batch) -> list[Any]:
-    """The key of each record, with its window if it has one."""
-    keys: list[Any] = batch.key.to_pylist()
-    if batch.windows is None:
-        return keys
-    bounds = zip(keys, batch.windows.start.tolist(), batch.windows.end.tolist(), strict=True)
-    return [Windowed(*each) for each in bounds]
-
-
 def sent_to(batch: Batch, addressee: NDArray[np.int64], child: int) -> Batch:
     """Those records that go to one child."""
     return batch.filter((addressee == child) | (addressee == TO_ALL))
+
+
+def _key_column(keys: list[Any], key_type: pa.DataType) -> KeyColumn:
+    if not isinstance(key_type, WindowedType):
+        return KeyColumn(_column(keys, key_type, "key"))
+    start, end = (np.array([key[i] for key in keys], np.int64) for i in (1, 2))
+    return WindowedKeys(
+        _key_column([key.key for key in keys], key_type.key_type), Windows(start, end), key_type.windows
+    )
 
 
 def _kept(item: Any) -> Any:

@@ -166,7 +166,7 @@ class RunningJoinBuffer:
         merged = np.argsort(triggers, kind="stable")
         rows = out.take(pa.array(merged))
         result = Batch(
-            keys=KeyColumn(rows.column("key")),
+            keys=KeyColumn.of(rows.column("key")),
             key_code=np.concatenate([code[at_once], self._code[leaving]])[merged],
             value=rows.column("value"),
             timestamp=np.concatenate([batch.timestamp[at_once], self._timestamp[leaving]])[merged],
@@ -262,7 +262,7 @@ class RunningJoinBuffer:
 
 def _columns(batch: Batch) -> pa.RecordBatch:
     """What the pool keeps of records."""
-    columns = {"key": batch.key, "value": batch.value}
+    columns = {"key": batch.keys.array, "value": batch.value}
     if batch.headers is not None:
         columns["headers"] = batch.headers
     return pa.RecordBatch.from_pydict(columns)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,8 @@ def type_form(of: pa.DataType) -> pa.DataType:
         form = pa.binary()
     elif pa.types.is_timestamp(of):
         form = pa.timestamp(of.unit)
+    elif isinstance(of, WindowedType):
+        form = WindowedType(type_form(of.key_type), of.windows)
     elif pa.types.is_struct(of):
         form = pa.struct([(field.name, type_form(field.type)) for field in of])
     elif pa.types.is_map(of):
@@ -75,11 +78,19 @@ def check_types(one: pa.DataType, other: pa.DataType, *, node: str, what: str, w
 
 def with_keys_of_one_type(batches: Sequence[Batch]) -> list[Batch]:
     """Batches whose keys go together, with keys of one type: the first that is not ``null``."""
-    wanted = _first([batch.keys.type for batch in batches])
+    wanted = _first([batch.keys.without_windows.type for batch in batches])
     return [
-        batch if batch.keys.type == wanted else replace(batch, keys=KeyColumn(batch.key.cast(wanted)))
+        batch if batch.keys.without_windows.type == wanted else replace(batch, keys=_of_type(batch.keys, wanted))
         for batch in batches
     ]
+
+
+def _of_type(keys: KeyColumn, wanted: pa.DataType) -> KeyColumn:
+    """The keys, those of windowed ones without their windows, as another type of the same bytes."""
+    if not isinstance(keys, WindowedKeys):
+        return KeyColumn(keys.plain.cast(wanted))
+    inner = wanted.key_type if isinstance(wanted, WindowedType) else wanted
+    return WindowedKeys(_of_type(keys.without_windows, inner), keys.windows, keys.kind, keys.code)
 
 
 def with_values_of_one_type(batches: Sequence[Batch]) -> list[Batch]:

@@ -78,7 +78,8 @@ class RunningMerge:
         return 0
 
     def _check(self, one: Batch, other: Batch) -> None:
-        types = {"keys": (one.keys.type, other.keys.type), "values": (one.value.type, other.value.type)}
+        keys = one.keys.without_windows.type, other.keys.without_windows.type
+        types = {"keys": keys, "values": (one.value.type, other.value.type)}
         for name, (left, right) in types.items():
             what = f"streams whose {name} differ in type cannot be merged: {{}} and {{}}"
             way_round = f"map the {name} of one stream to the other's type before"

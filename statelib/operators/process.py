@@ -22,8 +22,9 @@ from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.code_identity import describe_class, describe_factory
-from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, keys_of, sent_to
+from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, sent_to
 from statelib.operators.punctuation import Scheduler
+from statelib.operators.python_values import python_keys
 from statelib.operators.store_log import NotInInit, StoreLog
 from statelib.processor import (
     FixedKeyProcessor,
@@ -143,7 +144,7 @@ class ProcessOperator:
         self._schedule_log = self._logs.get(spec.schedule_family)
         self._stream_time = NO_TIMESTAMP
         self._first_sequence = 0
-        self._forwarded = Forwarded(pa.null(), pa.null(), windowed=False)
+        self._forwarded = Forwarded(pa.null(), pa.null())
         self._addressee = np.empty(0, np.int64)
         self._row: int | None = None  # of the uptake; None in init
         self._record_timestamp = 0
@@ -222,16 +223,15 @@ class ProcessOperator:
         """What the processor forwards for each record, and for the calls that come due meanwhile."""
         (batch,) = inputs
         spec, metrics = self._spec, self._context.metrics
-        key_type = batch.key.type if spec.key_type is None else spec.key_type
+        key_type = batch.keys.type if spec.key_type is None else spec.key_type
         value_type = batch.value.type if spec.value_type is None else spec.value_type
-        windowed = batch.windows is not None and spec.key_type is None
-        self._forwarded = Forwarded(key_type, value_type, windowed=windowed)
+        self._forwarded = Forwarded(key_type, value_type)
         self._first_sequence = uptake.first_sequence
         self._row = 0
         kind = FixedKeyRecord if spec.fixed_key else Record
         columns = (
             (batch.sequence - uptake.first_sequence).tolist(),
-            keys_of(batch),
+            python_keys(batch.keys),
             batch.value.to_pylist(),
             batch.timestamp.tolist(),
             headers_of(batch.headers, len(batch)),

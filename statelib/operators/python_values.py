@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError, HindstreamError
+from statelib.key_column import WindowedKeys
+from statelib.state import Windowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from statelib.key_column import KeyColumn
 
 
 @contextmanager
@@ -47,6 +51,15 @@ def column_of(items: Sequence[Any], arrow_type: pa.DataType, *, who: str, next_s
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         wrong = next(item for item in items if not _fits(item, arrow_type))
         raise ConfigurationError(f"{who} {wrong!r}, which is not of type {arrow_type}", next_step=next_step) from error
+
+
+def python_keys(keys: KeyColumn, chosen: pa.Array | None = None) -> list[Any]:
+    """Keys as Python values, windowed ones as `Windowed`; ``chosen``: the indices (int64) of some, null for none."""
+    if not isinstance(keys, WindowedKeys):
+        return (keys.plain if chosen is None else keys.plain.take(chosen)).to_pylist()  # type: ignore[no-any-return]
+    rows = range(len(keys)) if chosen is None else chosen.to_pylist()
+    inner, start, end = python_keys(keys.without_windows), keys.windows.start.tolist(), keys.windows.end.tolist()
+    return [None if row is None or inner[row] is None else Windowed(inner[row], start[row], end[row]) for row in rows]
 
 
 def _fits(item: Any, arrow_type: pa.DataType) -> bool:

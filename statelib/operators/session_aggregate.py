@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP, Batch, Windows
+from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION
 from statelib.kernels.slot_lists import SESSION
+from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import Aggregate, fields_of_aggregator
 from statelib.operators.changelog import session_keys, states
 from statelib.operators.clocks import stream_times
@@ -255,13 +256,13 @@ class RunningSessionAggregate:
         prior = None
         if self._spec.needs_prior:
             prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
+        codes = self._slots.sessions["key_code"][emissions["slot"]]
         return Batch(
-            keys=batch.keys.take(chosen),
-            key_code=self._slots.sessions["key_code"][emissions["slot"]],
+            keys=WindowedKeys(batch.keys.take(chosen), Windows(start, end), self._spec.windows.of_keys, codes),
+            key_code=None,
             value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
             timestamp=end,
             sequence=batch.sequence[rows],
-            windows=Windows(start, end),
             prior=prior,
             headers=batch.headers_at(chosen),
         )

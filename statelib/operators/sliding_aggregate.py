@@ -25,11 +25,12 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, Batch, Windows
+from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE
+from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
@@ -265,13 +266,14 @@ class RunningSlidingAggregate:
         prior = None
         if self._spec.needs_prior:
             prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
+        windows = Windows(start, start + self._spec.windows.time_difference_ms)
+        codes = np.ascontiguousarray(self._slots.windows["key_code"][slots])
         return Batch(
-            keys=batch.keys.take(chosen),
-            key_code=self._slots.windows["key_code"][slots],
+            keys=WindowedKeys(batch.keys.take(chosen), windows, self._spec.windows.of_keys, codes),
+            key_code=None,
             value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
             timestamp=timestamp,
             sequence=batch.sequence[rows],
-            windows=Windows(start, start + self._spec.windows.time_difference_ms),
             prior=prior,
             headers=batch.headers_at(chosen),
         )

@@ -239,7 +239,6 @@ def _rekeying(key: Mapper, value: Mapper | None, context: OperatorContext) -> St
             keys=KeyColumn(evaluate(key, columns, context.node)),
             key_code=None,
             value=batch.value if value is None else evaluate(value, columns, context.node),
-            windows=None,
             prior=None,
         )
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, window_columns
 from statelib.operators.fields import columns_for, pruned, reads_key
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
@@ -86,6 +86,7 @@ class StreamSide:
         }
         if reads_key(self._joiner):
             columns["key"] = left.key
+        columns |= window_columns(left.keys)
         value = evaluate(self._joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
         metrics = self._context.metrics
         metrics.records_in += len(stream)

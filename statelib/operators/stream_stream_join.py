@@ -55,7 +55,7 @@ from statelib.kernels.stream_join import (
     WITHOUT_VALUE,
     join,
 )
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, window_columns
 from statelib.operators.join_rows import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
@@ -63,7 +63,6 @@ from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.merge import RunningMerge
 from statelib.operators.stream_join_changelog import StreamJoinChangelog
 from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
-from statelib.serdes import serde_for
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.stream_join import JoinWindowStore
 
@@ -269,12 +268,6 @@ class RunningStreamStreamJoin:
         one, other = (
             replace(batch, key_code=key_codes(batch, self._context)) for batch in with_keys_of_one_type(inputs)
         )
-        if one.windows is not None or other.windows is not None:
-            raise ConfigurationError(
-                "a stream with windowed keys cannot be joined with another stream",
-                node=self._context.node,
-                next_step="give it plain keys with select_key() before",
-            )
         return (one, other) if self._spec.left_first else (other, one)
 
     def _opened(self, left: Batch, right: Batch) -> StreamJoinState:
@@ -374,12 +367,14 @@ class RunningStreamStreamJoin:
         """Results as records, without headers; ``like`` has keys of their type."""
         left, right = results["left"], results["right"]
         codes = state.rows.rows["key_code"][np.where(left != NO_ROW, left, right)]
+        keys = KeyColumn.deserialized(self._context.keys.take(codes), like.keys.type)
         columns = {
-            "key": serde_for(like.keys.type).deserialize(self._context.keys.take(codes)),
+            "key": keys.plain,
             "left": state.rows.values(LEFT, left),
             "right": state.rows.values(RIGHT, right),
             "timestamp": pa.array(results["time"]),
+            **window_columns(keys),
         }
         value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
         self._metrics.records_out += len(results)
-        return Batch(KeyColumn(columns["key"]), codes, value, np.ascontiguousarray(results["time"]), sequence)
+        return Batch(keys, codes, value, np.ascontiguousarray(results["time"]), sequence)

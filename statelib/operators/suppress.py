@@ -30,15 +30,15 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
-from statelib.batch import NULL_KEY, Batch, Windows
+from statelib.batch import NULL_KEY, Batch
 from statelib.errors import ConfigurationError
 from statelib.kernels.stream_time import running_stream_time
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.closing_windows import ClosingWindows
 from statelib.operators.final_results import repeats_of_final_results
-from statelib.operators.key_codes import key_codes
+from statelib.operators.key_codes import codes_without_windows, key_codes
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress_changelog import SuppressChangelog
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
@@ -196,7 +196,9 @@ class RunningSuppress:
         return left
 
     def _process(self, given: Batch, uptake: Uptake) -> Batch:
-        codes = key_codes(given, self._context)
+        # The buffer has windows beside the key, so that it is in order of time: codes are those of the key alone then.
+        codes_of = key_codes if self._spec.windows is None else codes_without_windows
+        codes = codes_of(given, self._context)
         batch = replace(given, key_code=codes).filter(codes != NULL_KEY)
         self._metrics.records_in += len(given)
         self._metrics.drop("null-key", len(given) - len(batch))
@@ -282,7 +284,7 @@ class RunningSuppress:
         inputs = np.zeros(len(batch), dtype=INPUT)
         inputs["key_code"] = batch.key_code
         inputs["timestamp"] = batch.timestamp
-        if batch.windows is not None:
+        if self._spec.windows is not None and batch.windows is not None:
             inputs["start"] = batch.windows.start
             inputs["end"] = batch.windows.end
         inputs["time"] = inputs["end"] if self._spec.suppressed.final_results else batch.timestamp
@@ -333,15 +335,20 @@ class RunningSuppress:
         self._metrics.count("suppression-emit", len(sequence))
         self._metrics.records_out += len(sequence)
         return Batch(
-            keys=KeyColumn.deserialized(keys, batch.keys.type),
-            key_code=codes,
+            keys=self._keys(keys, codes, Windows(start, end), batch.keys),
+            key_code=codes if self._spec.windows is None else None,
             value=rows.column("value"),
             timestamp=np.asarray(rows.column("timestamp")),
             sequence=sequence,
-            windows=None if batch.windows is None else Windows(start, end),
             prior=prior,
             headers=None if batch.headers is None else rows.column("headers"),
         )
+
+    def _keys(self, keys: pa.Array, codes: NDArray[np.int64] | None, windows: Windows, like: KeyColumn) -> KeyColumn:
+        """The keys of these bytes, of the type that ``like`` has."""
+        if self._spec.windows is None or not isinstance(like, WindowedKeys):
+            return KeyColumn.deserialized(keys, like.type)
+        return WindowedKeys(KeyColumn.deserialized(keys, like.without_windows.type), windows, like.kind, codes)
 
     def _measure(self) -> None:
         """Brings the figures of the buffer up to date (KIP-328, "Metrics")."""

@@ -58,7 +58,8 @@ class SuppressChangelog:
             uptake: What the batch was processed with.
         """
         count, nothing = len(batch), np.zeros(len(batch), np.int64)
-        start, end = (nothing, nothing) if batch.windows is None else (batch.windows.start, batch.windows.end)
+        windows = batch.windows if self._suffix_words else None  # without, they are in the bytes of the keys
+        start, end = (nothing, nothing) if windows is None else (windows.start, windows.end)
         codes = batch.key_code if batch.key_code is not None else nothing
         raw_keys = pa.concat_arrays([self._raw_keys(codes, start, end), self._keys_of(left)])
         record = np.concatenate([np.arange(count), left.trigger])

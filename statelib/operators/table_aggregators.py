@@ -24,7 +24,7 @@ from statelib.kernels.table_aggregations import (
 from statelib.operators.accumulators import NO_SLOTS, grown, numbers_of
 from statelib.operators.aggregators import PerRecordAggregator, own
 from statelib.operators.mapping import evaluate
-from statelib.operators.python_values import calling
+from statelib.operators.python_values import calling, python_keys
 from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
@@ -290,8 +290,8 @@ class PerChangeAggregator(PerRecordAggregator):
         if self._batch is None or self._old is None:
             raise InternalError("an aggregation of a table has no old values")
         chosen = pa.array(rows)
-        columns = (self._batch.key, self._batch.value, self._old)
-        changes = zip(*(column.take(chosen).to_pylist() for column in columns), slots.tolist(), strict=True)
+        columns = (column.take(chosen).to_pylist() for column in (self._batch.value, self._old))
+        changes = zip(python_keys(self._batch.keys, chosen), *columns, slots.tolist(), strict=True)
         results = []
         with calling("a function that aggregates"):
             for key, new, old, slot in changes:

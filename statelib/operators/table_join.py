@@ -118,7 +118,7 @@ class RunningTableJoin:
             way_round="bring the keys of one table to the other's type: to_stream().select_key(...).to_table()",
         )
         own, out_of_order = only_latest(forwarded)
-        other = self._other.look_up(own.key, Lookups(own.sequence, key_codes(own, self._context)), tables)
+        other = self._other.look_up(own.keys, Lookups(own.sequence, key_codes(own, self._context)), tables)
 
         goes_on = valid_of(other.value)
         if self._spec.keeps_own:
@@ -153,7 +153,7 @@ class RunningTableJoin:
 
     def _values(self, changes: Batch, own: pa.Array, other: pa.Array) -> pa.Array:
         left, right = (own, other) if self._spec.is_left else (other, own)
-        return self._spec.joined.of(changes.key, left, right, changes.timestamp, self._context.node)
+        return self._spec.joined.of(changes.keys, left, right, changes.timestamp, self._context.node)
 
 
 @dataclass(frozen=True, slots=True)

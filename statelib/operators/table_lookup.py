@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.batch import Batch
+    from statelib.key_column import KeyColumn
     from statelib.operators.base import OperatorContext
     from statelib.operators.latest_values import Lookups
     from statelib.operators.table_view import AnyView, JoinedView
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 class TableLookup(Protocol):
     """What a table has, at each instant; see the module's docstring."""
 
-    def look_up(self, key: pa.Array, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
         """Takes up changes and answers questions, in order of sequence.
 
         Args:
-            key: The key of each question.
+            keys: The key of each question.
             lookups: The questions.
             changes: What the tables with the view's stores forward, in the order of ``view.stores``.
 
@@ -75,7 +76,7 @@ class _StoreLookup:
         self._sees_ties = sees_ties
         self._values: LatestValues | None = None
 
-    def look_up(self, key: pa.Array, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
         """See `TableLookup`."""
         (forwarded,) = changes
         table, _ = only_latest(forwarded)
@@ -84,7 +85,7 @@ class _StoreLookup:
             self._values = LatestValues(self._context, stored)
         updates = Updates(table.sequence, key_codes(table, self._context), table.timestamp, table.value)
         found = self._values.look_up(lookups, updates, puts_first=self._sees_ties)
-        return _since(self._view.shown(key, found.value, self._context.node), found.timestamp)
+        return _since(self._view.shown(keys, found.value, self._context.node), found.timestamp)
 
     def forget(self) -> None:
         """See `TableLookup`."""
@@ -104,14 +105,14 @@ class _JoinedLookup:
         self._left = table_lookup(view.left, context, sees_ties)
         self._right = table_lookup(view.right, context, sees_ties)
 
-    def look_up(self, key: pa.Array, lookups: Lookups, changes: Sequence[Batch]) -> Found:
+    def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
         """See `TableLookup`."""
         of_left = len(self._view.left.stores)
-        left = self._left.look_up(key, lookups, changes[:of_left])
-        right = self._right.look_up(key, lookups, changes[of_left:])
+        left = self._left.look_up(keys, lookups, changes[:of_left])
+        right = self._right.look_up(keys, lookups, changes[of_left:])
         timestamp = np.maximum(left.timestamp, right.timestamp)
-        joined = self._view.joined.of(key, left.value, right.value, timestamp, self._node)
-        return _since(through(self._view.steps, key, joined, self._node), timestamp)
+        joined = self._view.joined.of(keys, left.value, right.value, timestamp, self._node)
+        return _since(through(self._view.steps, keys, joined, self._node), timestamp)
 
     def forget(self) -> None:
         """See `TableLookup`."""

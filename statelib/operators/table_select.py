@@ -26,6 +26,7 @@ from statelib.operators.change import only_latest
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.scatter import scatter
+from statelib.operators.table_steps import columns_of
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class TableSelect:
     """Regroups a table whose changes say what they replace.
 
     Attributes:
-        key: Makes the group of the columns ``key`` and ``value``.
+        key: Makes the group of the columns ``key`` and ``value``, and of windowed keys ``window_start`` and
+            ``window_end``. It takes the window off.
         value: Makes what is aggregated of them.
     """
 
@@ -108,7 +110,7 @@ class RunningTableSelect:
     def _selected(self, changes: Batch, values: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Group and value of each row; both null where there is no row, or either is null."""
         there = valid_of(values)
-        columns = pa.RecordBatch.from_pydict({"key": changes.key, "value": values}).filter(pa.array(there))
+        columns = columns_of(changes.keys, values).filter(pa.array(there))
         key, value = (
             scatter(evaluate(of, columns, self._context.node), there) for of in (self._spec.key, self._spec.value)
         )

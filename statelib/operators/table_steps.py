@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.key_column import window_columns
 from statelib.operators.mapping import Mapper, evaluate, holds
 from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.batch import Windows
+    from statelib.key_column import KeyColumn
 
 
 class TableStep(Protocol):
@@ -96,19 +97,15 @@ class TransformStep:
         return {"step": "transform_values", "value": self.mapper.describe()}
 
 
-def columns_of(key: pa.Array, value: pa.Array, windows: Windows | None = None) -> pa.RecordBatch:
+def columns_of(keys: KeyColumn, value: pa.Array) -> pa.RecordBatch:
     """What the mapper of a step sees."""
-    columns = {"key": key, "value": value}
-    if windows is not None:
-        columns["window_start"] = pa.array(windows.start)
-        columns["window_end"] = pa.array(windows.end)
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.RecordBatch.from_pydict({"key": keys.plain, "value": value, **window_columns(keys)})
 
 
-def through(steps: Sequence[TableStep], key: pa.Array, value: pa.Array, node: str) -> pa.Array:
-    """The values that come out of all ``steps``, one after the other, for ``value`` of ``key``; a null key has none."""
+def through(steps: Sequence[TableStep], keys: KeyColumn, value: pa.Array, node: str) -> pa.Array:
+    """The values that come out of all ``steps``, one by one, for ``value`` of ``keys``; a null key has none."""
     for step in steps:
-        value = step.apply(columns_of(key, value), node)
-    if steps and key.null_count:
-        value = pc.if_else(key.is_valid(), value, pa.scalar(None, value.type))
+        value = step.apply(columns_of(keys, value), node)
+    if steps and not (there := keys.valid()).all():
+        value = pc.if_else(pa.array(there), value, pa.scalar(None, value.type))
     return value

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
+from statelib.key_column import window_columns
 from statelib.operators.mapping import evaluate
 from statelib.operators.scatter import scatter
 from statelib.operators.table_steps import through
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.key_column import KeyColumn
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
@@ -52,9 +54,9 @@ class TableView:
         """The view of a table that is made of this one."""
         return replace(self, steps=(*self.steps, step))
 
-    def shown(self, key: pa.Array, value: pa.Array, node: str) -> pa.Array:
-        """This table's values, of the values that the table with the store has for ``key``."""
-        return through(self.steps, key, value, node)
+    def shown(self, keys: KeyColumn, value: pa.Array, node: str) -> pa.Array:
+        """This table's values, of the values that the table with the store has for ``keys``."""
+        return through(self.steps, keys, value, node)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -66,7 +68,8 @@ class JoinedValues:
     """What a key has in the join of two tables.
 
     Attributes:
-        joiner: Makes a value from the columns ``key``, ``left``, ``right``, ``timestamp`` (of the result).
+        joiner: Makes a value from the columns ``key``, ``left``, ``right``, ``timestamp`` (of the result), and of
+            windowed keys ``window_start`` and ``window_end``.
         keeps_left: Whether a left value is joined with null, if there is no right one.
         keeps_right: The same the other way round.
     """
@@ -76,12 +79,12 @@ class JoinedValues:
     keeps_right: bool = False
 
     def of(
-        self, key: pa.Array, left: pa.Array, right: pa.Array, timestamp: NDArray[np.int64], node: str
+        self, keys: KeyColumn, left: pa.Array, right: pa.Array, timestamp: NDArray[np.int64], node: str
     ) -> pa.Array:  # fmt: skip
         """The joined values, null where there is nothing; the joiner is not asked for those.
 
         Args:
-            key: The keys.
+            keys: The keys.
             left: What they have on the left; null: nothing.
             right: The same on the right.
             timestamp: int64, ms, of the results.
@@ -90,7 +93,8 @@ class JoinedValues:
         has_left, has_right = valid_of(left), valid_of(right)
         there = (has_left & has_right) | (has_left & self.keeps_left) | (has_right & self.keeps_right)
         chosen = pa.array(there)
-        columns = {"key": key, "left": left, "right": right, "timestamp": pa.array(timestamp)}
+        columns = {"key": keys.plain, "left": left, "right": right, "timestamp": pa.array(timestamp)}
+        columns |= window_columns(keys)
         joined = evaluate(self.joiner, pa.RecordBatch.from_pydict(columns).filter(chosen), node)
         return scatter(joined, there)
 

@@ -21,9 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, Batch, Passage, Windows
+from statelib.batch import NO_TIMESTAMP, Batch, Passage
 from statelib.errors import ConfigurationError
 from statelib.kernels.windows import accept
+from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.changelog import states, window_keys
@@ -180,12 +181,11 @@ class RunningWindowAggregate:
     def _nothing(self, batch: Batch) -> Batch:
         none, result = np.empty(0, dtype=np.int64), pa.nulls(0, self._aggregator.result_type)
         return Batch(
-            keys=batch.keys.slice(0, 0),
-            key_code=none,
+            keys=WindowedKeys(batch.keys.slice(0, 0), Windows(none, none), self._windows.of_keys, none),
+            key_code=None,
             value=result,
             timestamp=none,
             sequence=none,
-            windows=Windows(none, none),
             prior=result if self._spec.needs_prior else None,
             headers=None if batch.headers is None else batch.headers.slice(0, 0),
         )
@@ -310,14 +310,14 @@ class RunningWindowAggregate:
         prior: pa.Array | None,
     ) -> Batch:
         start = self._memory.start(slots)
+        windows = Windows(start, start + self._windows.size_ms)
         chosen = pa.array(rows)
         return Batch(
-            keys=batch.keys.take(chosen),
-            key_code=self._memory.key_code(slots),
+            keys=WindowedKeys(batch.keys.take(chosen), windows, self._windows.of_keys, self._memory.key_code(slots)),
+            key_code=None,
             value=result,
             timestamp=timestamp,
             sequence=batch.sequence[rows],
-            windows=Windows(start, start + self._windows.size_ms),
             prior=prior,
             headers=batch.headers_at(chosen),
         )

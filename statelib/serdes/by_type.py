@@ -12,6 +12,8 @@ from statelib.errors import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.plain import BytesSerde, FixedWidthSerde, StringSerde
 from statelib.serdes.rows import RowSerde
+from statelib.serdes.windowed import WindowedKeySerde
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,8 @@ def serde_for(arrow_type: pa.DataType) -> Serde:
     """
     if pa.types.is_dictionary(arrow_type):
         return DictionarySerde(arrow_type)
+    if isinstance(arrow_type, WindowedType):
+        return WindowedKeySerde(arrow_type, serde_for(arrow_type.key_type))
     if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type):
         return StringSerde(arrow_type)
     if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type) or pa.types.is_binary_view(arrow_type):

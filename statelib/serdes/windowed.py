@@ -22,10 +22,11 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
 from statelib.durations import milliseconds
-from statelib.errors import InputError
+from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.spans import copy_spans
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
+from statelib.windowed_type import TIME, archived, archived_type, as_windowed
 from statelib.windows import FAR_FUTURE_MS
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.serdes.base import Serde
+    from statelib.windowed_type import KeyWindows, WindowedType
 
-_TIME = pa.timestamp("ms", "UTC")
 _NUMBER_BYTES = 8
 
 
@@ -72,11 +73,19 @@ class TimeWindowedSerde(StrictSerde):
         """
         present = _present(values, self.arrow_type)
         start, end = _times(present)
+        self.check_size(start, end)
+        return _with_tails(values, self.key.serialize(present.field("key")), start)
+
+    def check_size(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        """Looks whether windows (ms) are of the size.
+
+        Raises:
+            InputError: One is not.
+        """
         if (wrong := end != self._end(start)).any():
             row = int(wrong.argmax())
             what = f"a window of {end[row] - start[row]} ms in a serde of windows of {self.window_size_ms} ms"
             raise InputError(what, row=row, next_step="declare the serde with the size of the windows")
-        return _with_tails(values, self.key.serialize(present.field("key")), start)
 
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
         """See `Serde`."""
@@ -137,8 +146,111 @@ class SessionWindowedSerde(StrictSerde):
         return {"serde": "session-windowed", "type": str(self.arrow_type), "key": self.key.describe()}
 
 
+@dataclass(frozen=True, slots=True)
+class WindowedKeySerde(StrictSerde):
+    """The serde of a `WindowedType`: which of the two above it is, its windows tell.
+
+    Args:
+        arrow_type: The type.
+        key: Of the plain key.
+    """
+
+    arrow_type: WindowedType
+    key: Serde
+
+    def serialize(self, values: pa.Array) -> pa.BinaryArray:
+        """See `Serde`.
+
+        Raises:
+            ConfigurationError: The windows are of several kinds.
+        """
+        return serde_of_windows(self.arrow_type.windows, self.key).serialize(values.storage)
+
+    def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
+        """See `Serde`."""
+        values, bad, reasons = serde_of_windows(self.arrow_type.windows, self.key).deserialize_lenient(data)
+        return Lenient(pa.ExtensionArray.from_storage(self.arrow_type, values), bad, reasons)
+
+    def describe(self) -> Mapping[str, object]:
+        """See `Serde`."""
+        return {"serde": "windowed", "type": str(self.arrow_type), "key": self.key.describe()}
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedKeySerde(StrictSerde):
+    """The bytes of a `WindowedType` for keys as archives and people have them: structs, of any depth.
+
+    Args:
+        windowed: The type's own serde.
+    """
+
+    windowed: WindowedKeySerde
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """See `Serde`."""
+        return archived_type(self.windowed.arrow_type)
+
+    def serialize(self, values: pa.Array) -> pa.BinaryArray:
+        """See `Serde`; errors as of `WindowedKeySerde`."""
+        return self.windowed.serialize(as_windowed(values.cast(self.arrow_type), self.windowed.arrow_type))
+
+    def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
+        """See `Serde`."""
+        values, bad, reasons = self.windowed.deserialize_lenient(data)
+        return Lenient(archived(values), bad, reasons)
+
+    def describe(self) -> Mapping[str, object]:
+        """See `Serde`."""
+        return self.windowed.describe()
+
+
+def serde_of_windows(windows: KeyWindows, key: Serde) -> TimeWindowedSerde | SessionWindowedSerde:
+    """The serde of windowed keys.
+
+    Args:
+        windows: Of what kind the windows are.
+        key: Of the keys without them.
+
+    Raises:
+        ConfigurationError: They are of several kinds or sizes, of which no bytes tell the end.
+    """
+    if windows.kind == "mixed":
+        raise ConfigurationError(
+            "keys with windows of different kinds or sizes have no bytes that tell their windows",
+            next_step="merge() streams with windows of one size, or give them plain keys with select_key() before",
+        )
+    if windows.kind == "session" or windows.size_ms is None:
+        return SessionWindowedSerde(key)
+    return TimeWindowedSerde(key, windows.size_ms)
+
+
+def with_windows(
+    keys: pa.BinaryArray, windows: KeyWindows, key: Serde, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> pa.BinaryArray:
+    """The bytes of windowed keys, of those of the keys without their windows.
+
+    Args:
+        keys: These bytes; null stays null.
+        windows: Of what kind the windows are.
+        key: The serde of ``keys``.
+        start: int64, ms.
+        end: The same.
+
+    Raises:
+        ConfigurationError: See `serde_of_windows`.
+        InputError: A window is not of the size that the kind has.
+    """
+    serde, valid = serde_of_windows(windows, key), valid_of(keys)
+    start, end = start[valid], end[valid]
+    if isinstance(serde, TimeWindowedSerde):
+        serde.check_size(start, end)
+        return _with_tails(keys, keys.drop_null(), start)
+    return _with_tails(keys, keys.drop_null(), end, start)
+
+
 def _windowed(key: pa.DataType) -> pa.DataType:
-    return pa.struct([("key", key), ("window_start", _TIME), ("window_end", _TIME)])
+    return pa.struct([("key", key), ("window_start", TIME), ("window_end", TIME)])
 
 
 def _present(values: pa.Array, arrow_type: pa.DataType) -> pa.StructArray:
@@ -166,7 +278,7 @@ def _times(present: pa.StructArray) -> tuple[NDArray[np.int64], NDArray[np.int64
 def _with_tails(values: pa.Array, keys: pa.BinaryArray, *times: NDArray[np.int64]) -> pa.BinaryArray:
     """The keys' bytes, each with its times behind, where ``values`` are not null."""
     content, start, length = spans_of(keys)
-    tail = np.stack(times, axis=1).astype(">i8").view(np.uint8).reshape(len(keys), -1)
+    tail = np.stack(times, axis=1).astype(">i8").view(np.uint8).reshape(len(keys), _NUMBER_BYTES * len(times))
     valid = valid_of(values)
     lengths = np.zeros(len(values), np.int64)
     lengths[valid] = length + tail.shape[1]
@@ -206,6 +318,6 @@ def _decoded(
     good = ~wrong
     content, begin, length = spans.take(good)
     keys, bad, said = serde.key.deserialize_lenient(Spans(content, begin, length - tail_bytes).binary())
-    times = [pa.array(time[good]).cast(_TIME) for time in (start, end)]
+    times = [pa.array(time[good]).cast(TIME) for time in (start, end)]
     values = pa.StructArray.from_arrays([keys, *times], fields=list(serde.arrow_type), mask=pa.array(bad))
     return put_together(count, serde.arrow_type, [(rows[good], Lenient(values, bad, said))], reasons)

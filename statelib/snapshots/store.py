@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.errors import ConfigurationError, HindstreamError, InputError
+from statelib.key_column import KeyColumn
 from statelib.snapshots.views import Ask, Place, filtered
+from statelib.state import Windowed
 from statelib.state.store import epoch_ms
 from statelib.topics.partitioner import partition_for
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -146,8 +149,9 @@ class StoreSnapshot:
         Args:
             view: One of `views`.
             columns: The wanted ones, in this order; None: all. What is not wanted is not decoded.
-            where: Values that columns must have, such as ``{"key": "JFK"}``: one of `keys` each. A key is looked up in
-                its own partition, and in the others only if it is not there (some producer placed it otherwise).
+            where: Values that columns must have, such as ``{"key": "JFK"}``: one of `keys` each; of windowed keys
+                ``Windowed("JFK", start, end)`` (ms) or the struct. A key is looked up in its own partition, and in the
+                others only if it is not there (some producer placed it otherwise).
             partitions: Of these only; None: of all.
             as_of: Of a versioned store the values valid then; windows and sessions that hold the time.
             since: Rows whose `time_column` is not before this time.
@@ -207,7 +211,7 @@ class StoreSnapshot:
         key = ask.where.get(view.routed_by or "")
         is_placed_by_key = key is not None and not self._described.is_of_processor
         if is_placed_by_key:
-            own = partition_for(pa.array([key], pa.binary()), len(self._tasks))[0]
+            own = partition_for(self._placed_by(pa.array([key], pa.binary()), view), len(self._tasks))[0]
             partitions = sorted(partitions, key=lambda partition: (partition != own, partition))
         for partition in partitions:
             found = False
@@ -216,6 +220,11 @@ class StoreSnapshot:
                 found = True
             if found and is_placed_by_key:
                 return
+
+    def _placed_by(self, key: pa.Array, view: View) -> pa.Array:
+        """What decides in which partition a key is: of a windowed one the key without its windows."""
+        of = self._described.type(view.routed_by or "")
+        return KeyColumn.deserialized(key, of).placed_by() if isinstance(of, WindowedType) else key
 
     def _of_partition(self, view: View, names: list[str], ask: Ask, partition: int) -> Iterator[pa.RecordBatch]:
         fields = [self._field(view, name) for name in names]
@@ -252,7 +261,7 @@ class StoreSnapshot:
                 raise self._refusal(f"rows cannot be looked up by {name!r}", step)
             arrow_type = view.columns[name].type
             try:
-                array = pa.array([value], arrow_type)
+                array = pa.array([_as_struct(value) if isinstance(value, Windowed) else value], arrow_type)
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
                 what = f"{value!r} is no {name} of this store, which are of type {arrow_type}: {error}"
                 raise InputError(what, store=self.name) from error
@@ -263,6 +272,12 @@ class StoreSnapshot:
 
     def _refusal(self, what: str, next_step: str) -> ConfigurationError:
         return ConfigurationError(what, store=self.name, next_step=next_step)
+
+
+def _as_struct(key: Windowed) -> dict[str, Any]:
+    """As archives have such a key."""
+    inner = _as_struct(key.key) if isinstance(key.key, Windowed) else key.key
+    return {"key": inner, "window_start": key.window_start, "window_end": key.window_end}
 
 
 def _chosen(raw: Raw, view: View, ask: Ask) -> Raw:

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from statelib.serdes import serde_for
+from statelib.serdes.windowed import ArchivedKeySerde, WindowedKeySerde
 from statelib.snapshots.stored_values import described_serde
+from statelib.windowed_type import archived_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -74,6 +77,22 @@ class Described:
         """Whether a custom processor puts what it holds: under keys of its choice, in bytes of the job's serdes."""
         return "value_serde" in self.settings
 
+    @property
+    def is_repartitioned(self) -> bool:
+        """Whether its records come through a repartition topic, where they are placed by their keys.
+
+        Answers of foreign-key joins go back to where the question came from.
+        """
+        sinks = {of.settings["topic"]: of for of in self.nodes.values() if of.settings.get("node") == "sink"}
+        waiting = [self.nodes[self.store.node]] if self.store.node in self.nodes else []
+        while waiting:
+            node = waiting.pop()
+            waiting += [self.nodes[parent] for parent in node.parents]
+            sink = sinks.get(node.settings.get("topic"))
+            if node.settings.get("node") == "source" and sink is not None and sink.settings["partition_by"] is None:
+                return all(self.nodes[parent].settings.get("operator") != "foreign_key_join" for parent in sink.parents)
+        return False
+
     def type(self, name: str) -> pa.DataType:
         """The type of a field of the schema."""
         return self.schema.field(name).type
@@ -132,13 +151,16 @@ class View:
 def key_column(
     described: Described, name: str = "key", setting: str = "key_serde"
 ) -> tuple[Column, Callable[[], Serde]]:
-    """A column of keys in the bytes of their serde, and that serde."""
+    """A column of keys in the bytes of their serde, and that serde; windowed keys as archives have them."""
     arrow_type = described.type(name)
 
     def serde() -> Serde:
+        own = serde_for(arrow_type)
+        if isinstance(own, WindowedKeySerde):
+            return ArchivedKeySerde(own)
         return described_serde(described.settings.get(setting), arrow_type, of=f"the {name}s of store {described.name}")
 
-    return Column(arrow_type, lambda data: serde().deserialize(data)), serde
+    return Column(archived_type(arrow_type), lambda data: serde().deserialize(data)), serde
 
 
 def time_column() -> Column:

@@ -24,6 +24,7 @@ from statelib.operators.suppress import Suppress, rows_of
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.schema_text import encode_schema
 from statelib.task.types import forwarded_of_nothing, types_of
+from statelib.windowed_type import WindowedType, archived_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,10 +73,11 @@ def describe_topology(
 
 def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema], forwarded: Mapping[str, Batch]) -> pa.Schema:
     """See `StoreDescription.arrow_schema`."""
-    spec, made, fields = node.spec, types[node.name], types[node.name]
+    spec, made = node.spec, _made(node, types[node.name])
+    fields = made
     match spec:
         case DeduplicateSpec():
-            fields = _ids(spec, node, types[node.parents[0]])
+            fields = _ids(spec, node, forwarded[node.parents[0]])
         case KeyAggregate() | WindowAggregate() | SlidingAggregate() | SessionAggregate():
             columns = spec.aggregator.stored_columns(made.field("value").type)
             kept = [pa.field("stored", stored_type(columns)), pa.field("row", pa.struct(list(columns)))]
@@ -107,10 +109,21 @@ def _schema(node: Processor, store: str, types: Mapping[str, pa.Schema], forward
     return fields
 
 
-def _ids(spec: DeduplicateSpec, node: Processor, got: pa.Schema) -> pa.Schema:
+def _made(node: Processor, forwarded: pa.Schema) -> pa.Schema:
+    """What a store has of what its node forwards: some have windows beside the key, as columns of their own."""
+    spec, key_type = node.spec, forwarded.field("key").type
+    beside = isinstance(spec, WindowAggregate | SlidingAggregate | SessionAggregate | Distinct) or (
+        isinstance(spec, Suppress) and spec.windows is not None
+    )
+    if beside and isinstance(key_type, WindowedType):
+        return forwarded.set(0, pa.field("key", key_type.key_type))
+    return forwarded
+
+
+def _ids(spec: DeduplicateSpec, node: Processor, got: Batch) -> pa.Schema:
     """What a deduplication goes by."""
+    key = pa.field("key", got.keys.type if spec.id_serde is None else archived_type(got.keys.type))
     if spec.id is None:
-        return pa.schema([got.field("key")])
-    nothing = pa.RecordBatch.from_pylist([], got.append(pa.field("timestamp", pa.int64())))
-    id_ = pa.field("id", evaluate(spec.id, nothing, node.name).type)
-    return pa.schema([id_] if spec.kind == "by_id" else [got.field("key"), id_])
+        return pa.schema([key])
+    id_ = pa.field("id", evaluate(spec.id, got.as_record_batch(), node.name).type)
+    return pa.schema([id_] if spec.kind == "by_id" else [pa.field("key", got.keys.type), id_])

@@ -18,7 +18,6 @@ from statelib.task.records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
 from statelib.topics.archive import topic_schema
 from statelib.topics.partitioner import partition_for
-from statelib.topics.stored_keys import KEY
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class ArchiveSink:
         if not len(batch):
             return
         self._check_partition(batch)
-        self.write_columns(_with_windows(batch.keys.compact, batch), batch.value, batch.timestamp, batch.headers)
+        self.write_columns(batch.keys.archived, batch.value, batch.timestamp, batch.headers)
 
     def write_columns(
         self, key: pa.Array, value: pa.Array, timestamp: NDArray[np.int64], headers: pa.Array | None
@@ -104,13 +103,17 @@ class ArchiveSink:
 
     def _check_partition(self, batch: Batch) -> None:
         """Records that a sink gets straight from a source must be where Kafka's partitioner would put them."""
-        keys = batch.keys.serialized()
+        keys = batch.keys.placed_by()
         if isinstance(keys, pa.DictionaryArray):
             of_dictionary = partition_for(keys.dictionary, self._partitions)
             if (of_dictionary == self._partition).all():  # as mostly: then no record needs to be looked at
                 return
         where = partition_for(keys, self._partitions)
         misplaced = (where != self._partition) & batch.keys.valid()
+        if misplaced.any():
+            of_windowed = _windowed_key(batch.key)
+            if of_windowed is not None:  # another job has placed them so
+                misplaced &= partition_for(KeyColumn(of_windowed).serialized(), self._partitions) != self._partition
         if misplaced.any():
             row = int(np.flatnonzero(misplaced)[0])
             raise ConfigurationError(
@@ -152,7 +155,7 @@ class RepartitionSink:
         if not len(batch):
             return 0
         columns = {
-            "key": archive_key(batch),
+            "key": batch.keys.array,
             "value": batch.value,
             "timestamp": pa.array(batch.timestamp),
             "headers": batch.headers if batch.headers is not None else pa.nulls(len(batch), HEADERS_TYPE),
@@ -161,7 +164,7 @@ class RepartitionSink:
         by = batch.keys
         if self._sink.partition_by is not None:
             by = KeyColumn(evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name))
-        where = partition_for(by.serialized(), self._partitions)
+        where = partition_for(by.placed_by(), self._partitions)
         # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
         where = np.where(by.valid(), where, self._home)
         rows = pa.RecordBatch.from_pydict(columns)
@@ -218,13 +221,9 @@ def in_order(batches: Sequence[Batch]) -> Batch:
     return batches[0] if len(batches) == 1 else concat_in_order(batches)[0]
 
 
-def archive_key(batch: Batch) -> pa.Array:
-    """The key as archives hold it: for windowed records struct<key, window_start, window_end>, else the key itself."""
-    return _with_windows(batch.key, batch)
-
-
-def _with_windows(keys: pa.Array, batch: Batch) -> pa.Array:
-    if batch.windows is None:
-        return keys
-    start, end = (pa.array(times).cast(_TIME) for times in (batch.windows.start, batch.windows.end))
-    return pa.StructArray.from_arrays([keys, start, end], [KEY, "window_start", "window_end"])
+def _windowed_key(keys: pa.Array) -> pa.Array | None:
+    """Of the windowed keys that an archive has, those without windows; None: they are others."""
+    found = None
+    while pa.types.is_struct(keys.type) and keys.type.names == ["key", "window_start", "window_end"]:
+        keys = found = keys.field(0)
+    return found

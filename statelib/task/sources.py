@@ -198,7 +198,7 @@ class RepartitionSource:
     def _read(self, file: RepartitionFile) -> Iterator[Records]:
         for batch in _ipc_batches(self._storage, file):
             timestamp, order_time = (batch.column(name).to_numpy() for name in ("timestamp", ORDER_TIME))
-            keys, value, headers = KeyColumn(batch.column("key")), batch.column("value"), batch.column("headers")
+            keys, value, headers = KeyColumn.of(batch.column("key")), batch.column("value"), batch.column("headers")
             yield Records(keys, value, timestamp, timestamp, headers, order_time)
 
 
@@ -221,4 +221,4 @@ def no_records(types: pa.Schema) -> Records:
     """No records, with keys and values of the types of the fields ``key`` and ``value``."""
     none = np.empty(0, np.int64)
     key, value = (pa.nulls(0, types.field(name).type) for name in ("key", "value"))
-    return Records(KeyColumn(key), value, none, none, pa.nulls(0, HEADERS_TYPE), none)
+    return Records(KeyColumn.of(key), value, none, none, pa.nulls(0, HEADERS_TYPE), none)

@@ -12,8 +12,9 @@ from statelib.errors import InternalError
 from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.quarantine import Quarantine
-from statelib.task.sinks import archive_key, in_order
+from statelib.task.sinks import in_order
 from statelib.task.sources import Progress, TopicSource, no_records
+from statelib.windowed_type import archived_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ def topic_types(
 def forwarded_types(
     topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
 ) -> dict[str, pa.Schema]:
-    """The types of what each source and processor forwards, by its name: ``key``, without its window, and ``value``.
+    """The types of what each source and processor forwards, by its name: ``key`` and ``value``.
 
     Args and errors as of `topic_types`.
     """
@@ -62,7 +63,7 @@ def forwarded_of_nothing(
 
 
 def types_of(batch: Batch) -> pa.Schema:
-    """The types of a batch's records: ``key``, without its window, and ``value``."""
+    """The types of a batch's records: ``key`` and ``value``."""
     return pa.schema([("key", batch.keys.type), ("value", batch.value.type)])
 
 
@@ -81,7 +82,8 @@ def _types(
         arrived = graph.process(parts, [none] * len(parts), uptake)
         for sink in sub.all_sinks:
             batch = in_order(arrived[sink.name])
-            topics[sink.topic] = pa.schema([("key", archive_key(batch).type), ("value", batch.value.type)])
+            key = batch.keys.type if sink.internal else archived_type(batch.keys.type)
+            topics[sink.topic] = pa.schema([("key", key), ("value", batch.value.type)])
     return topics, nodes
 
 

@@ -15,6 +15,7 @@ from statelib.topology.describe import describe
 from statelib.topology.groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source
 from statelib.topology.topics import check_topic
+from statelib.topology.windowed_keys import stateful_under_windowed_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -144,7 +145,16 @@ class Topology:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of everything that decides the answer; state of another fingerprint is not used."""
-        described = [{"name": n.name, "parents": list(n.parents), **n.describe()} for n in self.nodes]
+        windowed = stateful_under_windowed_keys(self.nodes)
+        described = [
+            {
+                "name": n.name,
+                "parents": list(n.parents),
+                **n.describe(),
+                **({"stored_keys": "windowed"} if n.name in windowed else {}),
+            }
+            for n in self.nodes
+        ]
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -21,7 +20,7 @@ from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
 from statelib.task.merge import Merged, TaskClock
 from statelib.task.records import HEADERS_TYPE, Records
-from statelib.task.sinks import archive_key, in_order
+from statelib.task.sinks import in_order
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
@@ -197,9 +196,9 @@ def _ranks(order: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
 
 def _forwarded(batch: Batch, cause: NDArray[np.int64]) -> Records:
     headers = pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers
-    return Records(KeyColumn(archive_key(batch)), batch.value, batch.timestamp, cause, headers, cause)
+    return Records(batch.keys, batch.value, batch.timestamp, cause, headers, cause)
 
 
 def _rows(batch: Batch, cause: NDArray[np.int64]) -> list[Row]:
-    columns = (cause.tolist(), archive_key(batch).to_pylist(), batch.value.to_pylist(), batch.timestamp.tolist())
+    columns = (cause.tolist(), batch.keys.archived.to_pylist(), batch.value.to_pylist(), batch.timestamp.tolist())
     return [Row(*row) for row in zip(*columns, strict=True)]

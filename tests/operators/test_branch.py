@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch, Uptake, Windows
+from statelib.batch import Batch, Uptake
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.branch import Branch, Split
@@ -24,6 +24,7 @@ from statelib.operators.mapping import mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import ForEach, Peek
 from statelib.stores.memory import MemoryBackend
+from statelib.windowed_type import SESSIONS
 from tests.reference.streams import Stream
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ def test_a_branch_belongs_below_a_split() -> None:
         run(Branch(0), batch_of([1]))
 
 
+def windowed(batch: Batch, start: int, end: int) -> Batch:
+    """The batch under keys of one session."""
+    bounds = (np.full(len(batch), time) for time in (start, end))
+    return replace(batch, keys=WindowedKeys(batch.keys, Windows(*bounds), SESSIONS), key_code=None)
+
+
 @given(st.lists(st.integers(0, 2), max_size=12), st.integers(1, 3))
 def test_merged_records_come_in_order_of_sequence_then_of_parents(parents: list[int], count: int) -> None:
     batches = [batch_of([row for row, p in enumerate(parents) if p == n], [row // 2 for row, p in enumerate(parents)
@@ -99,8 +106,8 @@ def test_merged_records_come_in_order_of_sequence_then_of_parents(parents: list[
 
 def test_merged_records_keep_what_they_have() -> None:
     headers = pa.array([[("a", b"1")]], HEADERS)
-    one = replace(batch_of([1], [1]), headers=headers, windows=Windows(np.array([5]), np.array([9])))
-    other = replace(batch_of([2], [0]), windows=Windows(np.array([6]), np.array([8])))
+    one = replace(windowed(batch_of([1], [1]), 5, 9), headers=headers)
+    other = windowed(batch_of([2], [0]), 6, 8)
     merged, _ = run(Merge(), one, other)
     assert merged.headers is not None
     assert merged.headers.to_pylist() == [None, [{"key": "a", "value": b"1"}]]
@@ -113,7 +120,7 @@ def test_merged_records_keep_what_they_have() -> None:
     [
         (replace(batch_of([1]), value=pa.array(["x"])), r"values differ in type.*int64 and string.*node NODE.*map"),
         (batch_of([1], key=pa.int32()), "keys differ in type.*string and int32"),
-        (replace(batch_of([1]), windows=Windows(NONE, NONE)), "windowed keys.*select_key"),
+        (windowed(batch_of([1]), 5, 9), "windowed keys.*select_key"),
     ],
 )
 def test_streams_that_cannot_be_merged_are_refused(other: Batch, message: str) -> None:

@@ -14,14 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import NO_OFFSET, Windows
+from statelib.batch import NO_OFFSET
 from statelib.errors import ConfigurationError
+from statelib.key_column import WindowedKeys, Windows
 from statelib.operators import deduplicate
 from statelib.operators.deduplicate import DeduplicateSpec, Kind
 from statelib.operators.mapping import mapper
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
+from statelib.windowed_type import KeyWindows
 from tests.operators.task import Record, Task
 from tests.reference.deduplicate import Deduplication
 
@@ -242,12 +244,17 @@ def test_a_changed_key_gets_its_code_here(kind: Kind) -> None:
     assert result.sequence.tolist() == [0, 1, 3]
 
 
-def test_a_windowed_key_is_refused() -> None:
-    run = task("by_key", 10)
-    records = [Record("a", None, 1, 0)]
-    batch = replace(run.input_of(records, 0), windows=Windows(np.array([0]), np.array([10])))
-    with pytest.raises(ConfigurationError, match="needs the window in its id"):
-        run.operator.process([batch], run.uptake_of(records))
+@pytest.mark.parametrize("kind", ["by_key", "by_key_value"])
+def test_a_window_is_part_of_the_key(kind: Kind) -> None:
+    run = task(kind, 10)
+    records = [Record("a", {"id": "i", "n": at}, at, at) for at in range(4)]
+    batch = run.input_of(records, 0)
+    windows = Windows(np.array([0, 10, 0, 10]), np.array([10, 20, 10, 20]))
+    keys = WindowedKeys(batch.keys, windows, KeyWindows("time", 10))
+    result = run.operator.process([replace(batch, keys=keys, key_code=None)], run.uptake_of(records))
+    assert result.sequence.tolist() == [0, 1]
+    assert result.windows is not None
+    assert result.windows.start.tolist() == [0, 10]
 
 
 @pytest.mark.parametrize(

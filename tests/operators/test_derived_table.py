@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch, Windows
+from statelib.batch import Batch
 from statelib.errors import ConfigurationError
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.mapping import mapper, per_record
 from statelib.operators.table_source import PlainTableSource, TableSource
@@ -22,6 +23,7 @@ from statelib.operators.table_steps import FilterStep, MapStep, TransformStep, c
 from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueStore
+from statelib.windowed_type import KeyWindows
 from tests.operators.joined_table import Both
 from tests.operators.tables import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
@@ -150,7 +152,7 @@ def test_mapped_values(
     ],
 )
 def test_steps(step: TableStep, values: list[int | None]) -> None:
-    columns = columns_of(pa.array(["a", "b", "c", "a"]), pa.array([2, 3, None, None], pa.int64()))
+    columns = columns_of(KeyColumn(pa.array(["a", "b", "c", "a"])), pa.array([2, 3, None, None], pa.int64()))
     assert step.apply(columns, "NODE").to_pylist() == values
     assert step.apply(columns.slice(2), "NODE").to_pylist() == values[2:]
     assert step.apply(columns.slice(0, 0), "NODE").type == pa.int64()
@@ -158,7 +160,8 @@ def test_steps(step: TableStep, values: list[int | None]) -> None:
 
 def test_steps_see_keys_and_windows_and_name_the_node() -> None:
     windows = Windows(np.array([0, 10]), np.array([10, 20]))
-    columns = columns_of(pa.array(["a", "b"]), pa.array([1, 2]), windows)
+    keys = WindowedKeys(KeyColumn(pa.array(["a", "b"])), windows, KeyWindows("time", 10))
+    columns = columns_of(keys, pa.array([1, 2]))
     late = FilterStep(mapper(pc.field("window_start") > 5))
     assert late.apply(columns, "NODE").to_pylist() == [None, 2]
     assert MapStep(mapper("key")).apply(columns, "NODE").to_pylist() == ["a", "b"]

@@ -13,17 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch, Uptake, Windows
+from statelib.batch import Batch, Uptake
 from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import MapperLike, mapper, per_record
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
+from statelib.windowed_type import KeyWindows
 
+ONE_MS = KeyWindows("time", 1)
 RECORD = pa.struct([("key", pa.string()), ("value", pa.int64())])
 LISTS: tuple[Callable[[pa.DataType], pa.DataType], ...] = (pa.list_, pa.large_list)
 
@@ -33,12 +35,13 @@ def batch_of(values: pa.Array) -> Batch:
     numbers = np.arange(count, dtype=np.int64)
     header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     return Batch(
-        KeyColumn(pa.array([f"k{n}" for n in range(count)], pa.string())),
+        WindowedKeys(
+            KeyColumn(pa.array([f"k{n}" for n in range(count)], pa.string())), Windows(numbers, numbers + 1), ONE_MS
+        ),
         numbers,
         values,
         numbers * 10,
         numbers + 5,
-        windows=Windows(numbers, numbers + 1),
         headers=pa.array([[("n", str(n).encode())] for n in range(count)], header),
     )
 

@@ -11,24 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib.batch import Batch, Uptake, Windows
+from statelib.batch import Batch, Uptake
 from statelib.errors import ConfigurationError, InternalError
 from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.stores.backend import WriteBatch
+from statelib.windowed_type import KeyWindows
 
+TEN_MS = KeyWindows("time", 10)
 HEADER = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 BATCH = Batch(
-    keys=KeyColumn(pa.array(["a", None, "b"])),
+    keys=WindowedKeys(
+        KeyColumn(pa.array(["a", None, "b"])), Windows(np.array([0, 0, 30]), np.array([10, 10, 40])), TEN_MS
+    ),
     key_code=np.array([0, -1, 1]),
     value=pa.array([{"n": 1, "in": {"x": "p"}, "timestamp": "t"}, None, {"n": None, "in": None, "timestamp": "u"}]),
     timestamp=np.array([10, 20, 30]),
     sequence=np.array([0, 1, 2]),
-    windows=Windows(np.array([0, 0, 30]), np.array([10, 10, 40])),
     headers=pa.array([[("h", b"1"), ("i", b"2"), ("h", b"3")], None, []], HEADER),
 )
 UPTAKE = Uptake(0, BATCH.timestamp, np.zeros(3, np.int16), np.zeros(3, np.int32), np.arange(3))
@@ -160,7 +163,7 @@ def test_map_values() -> None:
     assert result.value.to_pylist() == [1, None, None]
     assert result.key is BATCH.key
     assert result.key_code is BATCH.key_code
-    assert result.windows is BATCH.windows
+    assert result.keys is BATCH.keys
     assert metrics.accounts == {"forwarded": 3}
 
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import ConfigurationError
-from statelib.batch import Windows
 from statelib.join_windows import JoinWindows
-from statelib.key_column import KeyColumn
+from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators import join_rows
 from statelib.operators.late import LateRecords
 from statelib.operators.mapping import mapper
 from statelib.operators.stream_stream_join import RunningStreamStreamJoin, StreamStreamJoin
+from statelib.windowed_type import SESSIONS
 from tests.effort import examples
 from tests.operators.tables import CUTS, HOW, KEYS, NUMBERS
 from tests.operators.task import Record, Task
@@ -307,15 +307,16 @@ def test_results_have_the_headers_of_the_record_that_causes_them() -> None:
     assert sealed.headers.type == kind
 
 
-def test_keys_of_two_types_and_windowed_keys_are_refused() -> None:
+def test_keys_of_two_types_are_refused() -> None:
     task = Case("inner", JoinWindows(1, 1, 0)).task()
     left, right = (task.input_of([], side) for side in (LEFT, RIGHT))
     numbers = replace(right, keys=KeyColumn(pa.array([], pa.int64())))
     with pytest.raises(ConfigurationError, match=r"differ in type .* string and int64.*NODE.*select_key"):
         task.operator.process([left, numbers], task.uptake_of([]))
     nothing = np.empty(0, dtype=np.int64)
-    with pytest.raises(ConfigurationError, match=r"windowed keys.*select_key"):
-        task.operator.process([left, replace(right, windows=Windows(nothing, nothing))], task.uptake_of([]))
+    windowed = replace(right, keys=WindowedKeys(right.keys, Windows(nothing, nothing), SESSIONS))
+    with pytest.raises(ConfigurationError, match=r"differ in type .* windowed<string, sessions>.*select_key"):
+        task.operator.process([left, windowed], task.uptake_of([]))
 
 
 def test_other_types_than_those_stored_are_refused() -> None:

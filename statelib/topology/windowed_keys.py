@@ -1,0 +1,83 @@
+"""Which operators keep state under windowed keys: those behind windowed aggregations, until a step gives other keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.distinct import Distinct
+from statelib.operators.flat_map import FlatMap
+from statelib.operators.foreign_key_join import ForeignKeyJoin
+from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
+from statelib.operators.process import Process
+from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.stateless import MapKeyValue, SelectKey
+from statelib.operators.suppress import Suppress
+from statelib.operators.table_select import TableSelect
+from statelib.operators.window_aggregate import WindowAggregate
+from statelib.topology.nodes import Processor, Sink, Source, senders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.topology.nodes import Node
+
+_GIVE_WINDOWS = (WindowAggregate, SlidingAggregate, SessionAggregate, Distinct)
+_GIVE_KEYS = (SelectKey, MapKeyValue, FlatMap, TableSelect)
+
+
+class _Windowed(NamedTuple):
+    """Whether keys have windows, and the primary keys that subscriptions of a foreign-key join carry."""
+
+    keys: bool
+    carried: bool = False
+
+
+def stateful_under_windowed_keys(nodes: Sequence[Node]) -> frozenset[str]:
+    """The processors whose stores have windowed keys. Those that have windows beside the key are not among them.
+
+    Args:
+        nodes: All of a topology, parents before their children.
+    """
+    forwarded: dict[str, _Windowed] = {}
+    in_topics: dict[str, _Windowed] = {}
+    found = set()
+    for node in nodes:
+        parents = [forwarded[parent] for parent in senders(node)]
+        got = _Windowed(any(of.keys for of in parents), any(of.carried for of in parents))
+        if isinstance(node, Sink):
+            in_topics[node.topic] = got
+        forwarded[node.name] = _forwarded(node, got, in_topics)
+        if isinstance(node, Processor) and node.spec.state_stores() and _stores_keys(node, got):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _forwarded(node: Node, got: _Windowed, in_topics: dict[str, _Windowed]) -> _Windowed:
+    spec = node.spec if isinstance(node, Processor) else None
+    forwarded = got
+    if isinstance(node, Source):
+        forwarded = in_topics[node.topic] if node.internal and node.topic in in_topics else _Windowed(False)
+    elif isinstance(spec, _GIVE_WINDOWS):
+        forwarded = _Windowed(True)
+    elif isinstance(spec, _GIVE_KEYS) or (isinstance(spec, Process) and spec.key_type is not None):
+        forwarded = _Windowed(False)
+    elif isinstance(spec, ForeignKeySubscribe):
+        forwarded = _Windowed(False, got.keys)
+    elif isinstance(spec, ForeignKeyJoin):
+        forwarded = _Windowed(got.carried)
+    return forwarded
+
+
+def _stores_keys(node: Processor, got: _Windowed) -> bool:
+    match node.spec:
+        case Process():  # it keeps what it likes
+            return False
+        case DeduplicateSpec(kind="by_id"):
+            return False
+        case Suppress(windows=windows) if windows is not None:
+            return False
+        case ForeignKeyJoin():
+            return got.carried
+    return got.keys
