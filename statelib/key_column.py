@@ -207,6 +207,8 @@ class WindowedKeys(KeyColumn):
     def archived(self) -> pa.Array:
         """See `KeyColumn`."""
         keys = self._keys.archived
+        if isinstance(keys, pa.DictionaryArray) and pa.types.is_nested(keys.type.value_type):
+            keys = self._keys.plain  # no writer takes a dictionary of structs inside a struct
         fields = [pa.field("key", keys.type), *list(archived_type(self.type))[1:]]
         return self._as_struct(keys, pa.struct(fields))
 

@@ -85,7 +85,7 @@ class LateRecords:
             pa.nulls(count, pa.int64()) if windows is None else pa.array(windows.end),
             json_text(batch.value),
         ]
-        key = serde_for(batch.keys.type).serialize(batch.keys.array).cast(pa.binary())
+        key = serde_for(batch.key.type).serialize(batch.key).cast(pa.binary())
         value = pa.StructArray.from_arrays(columns, fields=list(VALUE_TYPE))
         rows = {"key": key, "value": value, "timestamp": pa.array(batch.timestamp)}
         self._collected.append(pa.RecordBatch.from_pydict(rows))

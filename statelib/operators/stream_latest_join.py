@@ -86,7 +86,7 @@ class RunningStreamLatestJoin:
         del uptake
         stream, *tables = inputs
         key, codes = self._stream.keys_of(stream, tables[0])
-        right = self._table.look_up(key.plain, Lookups(stream.sequence, codes), tables).value
+        right = self._table.look_up(key, Lookups(stream.sequence, codes), tables).value
         return self._stream.joined(stream, codes, right)
 
     def flush(self, write: WriteBatch) -> None:

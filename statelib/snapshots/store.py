@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.key_column import KeyColumn
 from statelib.snapshots.views import Ask, Place, filtered
-from statelib.state import Windowed
 from statelib.state.store import epoch_ms
+from statelib.stores.single_values import as_struct
 from statelib.topics.partitioner import partition_for
 from statelib.windowed_type import WindowedType
 
@@ -261,7 +261,7 @@ class StoreSnapshot:
                 raise self._refusal(f"rows cannot be looked up by {name!r}", step)
             arrow_type = view.columns[name].type
             try:
-                array = pa.array([_as_struct(value) if isinstance(value, Windowed) else value], arrow_type)
+                array = pa.array([as_struct(value)], arrow_type)
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
                 what = f"{value!r} is no {name} of this store, which are of type {arrow_type}: {error}"
                 raise InputError(what, store=self.name) from error
@@ -272,12 +272,6 @@ class StoreSnapshot:
 
     def _refusal(self, what: str, next_step: str) -> ConfigurationError:
         return ConfigurationError(what, store=self.name, next_step=next_step)
-
-
-def _as_struct(key: Windowed) -> dict[str, Any]:
-    """As archives have such a key."""
-    inner = _as_struct(key.key) if isinstance(key.key, Windowed) else key.key
-    return {"key": inner, "window_start": key.window_start, "window_end": key.window_end}
 
 
 def _chosen(raw: Raw, view: View, ask: Ask) -> Raw:

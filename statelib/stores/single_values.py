@@ -53,11 +53,18 @@ def to_bytes(item: Any, serde: Serde | None) -> bytes | None:
     try:
         if direct is not None and type(item) is direct.kind:
             return direct.encode(item)
-        array = pa.array([item], serde.arrow_type)
+        array = pa.array([as_struct(item)], serde.arrow_type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, struct.error) as error:
         raise InputError(f"{item!r} is no value of type {serde.arrow_type}: {error}") from error
     raw: bytes = serde.serialize(array)[0].as_py()
     return raw
+
+
+def as_struct(item: Any) -> Any:
+    """A named tuple, such as ``Windowed``, as the dict that Arrow makes a struct of; anything else as it is."""
+    if isinstance(item, tuple) and hasattr(item, "_asdict"):
+        return {name: as_struct(part) for name, part in item._asdict().items()}
+    return item
 
 
 def from_bytes(raw: bytes | None, serde: Serde | None) -> Any:

@@ -1,0 +1,128 @@
+"""Behind a windowed aggregation the window is part of the key, in every operator.
+
+One topology gives the same answer as the same steps cut in two jobs with a topic between them, where nobody could take
+the window off a key. ``SURFACE_RECORDS``, ``SURFACE_SLICES`` and ``SURFACE_SEED`` make it a longer run, of other
+records and with all kinds of windows (``./dev campaign invariance``).
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+
+from statelib.semantics import Semantics
+from tests.surface.records import TYPES, surface_records
+from tests.surface.windowed import WINDOWS, first_half, in_one, second_half
+from tests.task.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
+SLICES = int(os.environ.get("SURFACE_SLICES", "2"))
+SEED = int(os.environ.get("SURFACE_SEED", "1"))
+CHOSEN = [("tumbling", "kip"), ("hopping", "kafka-4.3"), ("sliding", "kip"), ("sessions", "kip")]
+KINDS = list(product(WINDOWS, get_args(Semantics))) if "SURFACE_RECORDS" in os.environ else CHOSEN
+
+Row = tuple[Any, Any, int]
+Records = dict[str, list[tuple[Any, Any, int]]]
+
+BY_KEY_BYTES = {
+    "limited", "limited-few", "near-left", "near-outer", "met-later", "found", "found-inner", "final-again",
+    "final-counted",
+}  # fmt: skip
+"""What comes together is in the order of the bytes of keys here, which are others for a struct of a topic's keys."""
+BY_TASK_TIME = {
+    "once-by-key",
+    "once-by-key-and-id",
+    "once-by-id",
+    "counted-once",
+    "distinct-in-windows",
+    "distinct-counted",
+}
+"""What goes by the task's stream time: that of what it has taken up, which in two jobs are results and no events."""
+MEETING = {"merged", "joined", "joined-left", "joined-outer", "joined-history", "near"}
+"""Several results of one record go different ways here and meet again: by the ways, not by the results."""
+
+
+def events(*, late: bool) -> Records:
+    """Events, and what they are joined with; without late ones the stream time of results is that of events."""
+    topics = surface_records(SEED, RECORDS)
+    rows = topics["events"] + topics["clicks"] + topics["names"] + topics["prices"]
+    if not late:
+        rows = [
+            (key, value, 10 * at) for at, (key, value, _) in enumerate(rows) if key is not None and value is not None
+        ]
+    return {"events": rows, "places": topics["tariffs"]}
+
+
+def job(directory: Path, topology: Any, name: str, records: Records, **settings: Any) -> Pipeline:
+    """A job over the records."""
+    pipeline = Pipeline(directory, topology, name, **settings)
+    for topic, rows in records.items():
+        pipeline.archive(topic, rows, TYPES)
+    return pipeline
+
+
+def replayed(pipeline: Pipeline, cuts: Sequence[int]) -> dict[str, list[Any]]:
+    """What a job publishes, by topic."""
+    for cut in [*cuts, None]:
+        pipeline.run(cut)
+    sinks = {sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.all_sinks if not sink.internal}
+    return {topic: pipeline.output(topic) for topic in sorted(sinks)}
+
+
+def cuts_of(records: Records) -> list[int]:
+    """Where slices end."""
+    times = sorted({time for rows in records.values() for _, _, time in rows})
+    return [times[number * len(times) // SLICES] for number in range(1, SLICES)]
+
+
+def one_and_two(directory: Path, windows: str, records: Records, semantics: Semantics) -> tuple[Mapping[str, Any], ...]:
+    """(key, value, timestamp) of what comes out, by topic: of one job, in one go, and of two, in slices."""
+    kind, cuts = WINDOWS[windows], cuts_of(records)
+    one = job(directory / "one", in_one(kind), "one", records, semantics=semantics)
+    first = job(directory / "two", first_half(kind), "first", records, semantics=semantics)
+    whole = replayed(one, [])
+    replayed(first, cuts)
+    second = Pipeline(directory / "two", second_half(), "second", semantics=semantics)
+    in_two = replayed(second, cuts)
+    return tuple({topic: [row[2:] for row in rows] for topic, rows in of.items()} for of in (whole, in_two))
+
+
+def differences(one: Mapping[str, list[Row]], two: Mapping[str, list[Row]], unordered: set[str]) -> dict[str, Any]:
+    """The topics that differ."""
+    found = {}
+    for topic, rows in one.items():
+        pair = [sorted(of, key=repr) if topic in unordered else of for of in (rows, two[topic])]
+        if pair[0] != pair[1]:
+            found[topic] = pair
+    return found
+
+
+@pytest.mark.parametrize(("windows", "semantics"), KINDS)
+def test_one_job_is_as_two(tmp_path: Path, windows: str, semantics: Semantics) -> None:
+    one, two = one_and_two(tmp_path, windows, events(late=True), semantics)
+    assert [topic for topic, rows in one.items() if not rows] == []
+    unordered = BY_KEY_BYTES if windows in {"tumbling", "unlimited"} else BY_KEY_BYTES | MEETING
+    found = differences(one, two, unordered)
+    assert {topic: rows for topic, rows in found.items() if topic not in BY_TASK_TIME} == {}
+
+
+def test_one_job_is_as_two_with_the_stream_time_of_events(tmp_path: Path) -> None:
+    one, two = one_and_two(tmp_path, "tumbling", events(late=False), "kip")
+    assert differences(one, two, BY_KEY_BYTES) == {}
+
+
+def test_slices_do_not_show(tmp_path: Path) -> None:
+    records, kind = events(late=True), WINDOWS["hopping"]
+    whole, cut = (
+        job(tmp_path / name, in_one(kind), "one", records, **settings)
+        for name, settings in (("whole", {}), ("cut", {"batch_records": 3, "memory_budget_bytes": 1}))
+    )
+    assert replayed(cut, cuts_of(records)) == replayed(whole, [])
+    assert cut.state() == whole.state()
