@@ -233,7 +233,8 @@ class Graph:
             raise type(error)(error.what, next_step=error.next_step, **{**error.place, "node": node.name}) from error
 
     def _source(self, records: Records, sequence: NDArray[np.int64]) -> Batch:
-        codes = self.keys.encode(records.keys.serialized()) if self._encode_keys else None
+        encodes = self._encode_keys and records.keys.windows is None  # of windows not all operators have codes
+        codes = self.keys.encode(records.keys.serialized()) if encodes else None
         return Batch(records.keys, codes, records.value, records.timestamp, sequence, headers=records.headers)
 
     def _count(self, node: str, records_in: int, records_out: int) -> None:

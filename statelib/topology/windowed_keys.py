@@ -28,10 +28,10 @@ _GIVE_KEYS = (SelectKey, MapKeyValue, FlatMap, TableSelect)
 
 
 class _Windowed(NamedTuple):
-    """Whether keys have windows, and the primary keys that subscriptions of a foreign-key join carry."""
+    """How many windows a key has, and a primary key that a subscription of a foreign-key join carries."""
 
-    keys: bool
-    carried: bool = False
+    keys: int
+    carried: int = 0
 
 
 def stateful_under_windowed_keys(nodes: Sequence[Node]) -> frozenset[str]:
@@ -45,7 +45,8 @@ def stateful_under_windowed_keys(nodes: Sequence[Node]) -> frozenset[str]:
     found = set()
     for node in nodes:
         parents = [forwarded[parent] for parent in senders(node)]
-        got = _Windowed(any(of.keys for of in parents), any(of.carried for of in parents))
+        keys, carried = (max((of[part] for of in parents), default=0) for part in (0, 1))
+        got = _Windowed(keys, carried)
         if isinstance(node, Sink):
             in_topics[node.topic] = got
         forwarded[node.name] = _forwarded(node, got, in_topics)
@@ -58,13 +59,13 @@ def _forwarded(node: Node, got: _Windowed, in_topics: dict[str, _Windowed]) -> _
     spec = node.spec if isinstance(node, Processor) else None
     forwarded = got
     if isinstance(node, Source):
-        forwarded = in_topics[node.topic] if node.internal and node.topic in in_topics else _Windowed(False)
+        forwarded = in_topics[node.topic] if node.internal and node.topic in in_topics else _Windowed(0)
     elif isinstance(spec, _GIVE_WINDOWS):
-        forwarded = _Windowed(True)
+        forwarded = _Windowed(got.keys + 1)
     elif isinstance(spec, _GIVE_KEYS) or (isinstance(spec, Process) and spec.key_type is not None):
-        forwarded = _Windowed(False)
+        forwarded = _Windowed(0)
     elif isinstance(spec, ForeignKeySubscribe):
-        forwarded = _Windowed(False, got.keys)
+        forwarded = _Windowed(0, got.keys)
     elif isinstance(spec, ForeignKeyJoin):
         forwarded = _Windowed(got.carried)
     return forwarded
@@ -77,7 +78,7 @@ def _stores_keys(node: Processor, got: _Windowed) -> bool:
         case DeduplicateSpec(kind="by_id"):
             return False
         case Suppress(windows=windows) if windows is not None:
-            return False
+            return got.keys > 1  # one of them lies beside the key
         case ForeignKeyJoin():
-            return got.carried
-    return got.keys
+            return got.carried > 0
+    return got.keys > 0

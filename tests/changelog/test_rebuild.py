@@ -200,6 +200,33 @@ def joined_by_a_foreign_key(builder: StreamsBuilder) -> None:
     left.left_join(right, {"l": "left.amount", "r": "right.amount"}, foreign_key=foreign_key).to_stream().to("out")
 
 
+def tables_behind_windows(builder: StreamsBuilder) -> None:
+    """Keys of time windows in tables, aggregates, deduplications, and in what is joined by a foreign key."""
+    windows = TimeWindows.of_size_and_grace(minutes(2), minutes(1))
+    results = builder.stream("sales").group_by_key().windowed_by(windows).aggregate({"amount": count()}).to_stream()
+    supplier = Stores.persistent_versioned_key_value_store("history", minutes(4))
+    history = results.to_table(materialized=Materialized.as_(supplier))
+    table = results.to_table(materialized=Materialized.as_("table"))
+    table.suppress(Suppressed.until_time_limit(minutes(1), BufferConfig.unbounded())).to_stream().to("calm")
+    results.deduplicate_by_key(timedelta(seconds=45)).to("once")
+    results.group_by_key().windowed_by(windows).count().to_stream().to("again")
+    waiting = Joined.as_("join").with_grace_period(timedelta(seconds=20))
+    results.left_join(history, {"left": "left.amount", "right": "right.amount"}, waiting).to("out")
+    foreign_key = per_record(referred, pa.string(), "value")
+    right = builder.stream("sales").repartition().to_table(materialized=Materialized.as_("r"))
+    table.left_join(right, {"l": "left.amount", "r": "right.amount"}, foreign_key=foreign_key).to_stream().to("found")
+
+
+def streams_behind_sessions(builder: StreamsBuilder) -> None:
+    """Keys of sessions in joins of streams, and in sessions of sessions."""
+    windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=30), minutes(1))
+    results = builder.stream("sales").group_by_key().windowed_by(windows).aggregate({"amount": count()}).to_stream()
+    near = JoinWindows.of_time_difference_and_grace(timedelta(seconds=15), timedelta(seconds=20))
+    some = results.filter(pc.field("value", "amount") > 1)
+    some.outer_join(results, {"left": "left.amount", "right": "right.amount"}, near).to("out")
+    results.group_by_key().windowed_by(windows).count(Materialized.as_("s")).to_stream().to("again")
+
+
 TOPOLOGIES = [
     plain_table,
     versioned_table,
@@ -225,6 +252,8 @@ TOPOLOGIES = [
     streams_joined,
     streams_outer_joined,
     joined_by_a_foreign_key,
+    tables_behind_windows,
+    streams_behind_sessions,
 ]
 
 

@@ -1,0 +1,288 @@
+"""What comes behind a windowed aggregation goes by the windowed key, until something gives another key."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from statelib import (
+    BufferConfig,
+    ConfigurationError,
+    Deduplicated,
+    Joined,
+    JoinWindows,
+    KStream,
+    Materialized,
+    Record,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    TopologyTestDriver,
+    Windowed,
+    per_record,
+)
+from statelib.processor import Processor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from statelib.semantics import Semantics
+
+BOTH: tuple[Semantics, ...] = ("kip", "kafka-4.3")
+TEN_SECONDS = TimeWindows.of_size_with_no_grace(timedelta(seconds=10))
+SIDES = {"l": "left", "r": "right"}
+
+
+class Out(NamedTuple):
+    """A record that came out, its key as a `Windowed` if it has a window."""
+
+    key: Any
+    value: Any
+    timestamp: int
+
+
+def counts(builder: StreamsBuilder, topic: str, windows: Any = TEN_SECONDS) -> KStream:
+    """``h`` of the examples."""
+    stream: KStream = builder.stream(topic).group_by_key().windowed_by(windows).count().to_stream()
+    return stream
+
+
+def w(key: Any, start: int, size: int = 10_000) -> Windowed:
+    """A window of ten seconds."""
+    return Windowed(key, start, start + size)
+
+
+def answer(
+    folder: Path, build: Callable[[StreamsBuilder], None], *records: tuple[str, str, int], semantics: Semantics = "kip",
+    partitions: int = 1,
+) -> list[Out]:  # fmt: skip
+    """What comes out of ``build``'s sink ``out`` of records (topic, key, timestamp)."""
+    builder = StreamsBuilder("windowed")
+    build(builder)
+    topology = builder.build()
+    driver = TopologyTestDriver(topology, folder, semantics=semantics, partitions=partitions)
+    topics = {topic: driver.create_input_topic(topic) for topic in topology.source_topics}
+    for topic, key, timestamp in records:
+        topics[topic].pipe_input(key, "v", timestamp)
+    out = driver.create_output_topic("out").read_records_to_list()
+    return [Out(_windowed(record.key), record.value, record.timestamp_ms) for record in out]
+
+
+def _windowed(key: Any) -> Any:
+    if not isinstance(key, dict) or "window_start" not in key:
+        return key
+    start, end = (round(key[f"window_{bound}"].timestamp() * 1000) for bound in ("start", "end"))
+    return Windowed(_windowed(key["key"]), start, end)
+
+
+K = [("in", "k", 0), ("in", "k", 10_000), ("in", "k", 11_000)]
+
+
+@pytest.mark.parametrize("semantics", BOTH)
+def test_a_count_by_key_is_one_for_each_window(tmp_path: Path, semantics: Semantics) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        counts(builder, "in").group_by_key().count().to_stream().to("out")
+
+    found = answer(tmp_path, build, *K, semantics=semantics)
+    assert found == [(w("k", 0), 1, 0), (w("k", 10_000), 1, 10_000), (w("k", 10_000), 2, 11_000)]
+
+
+def test_a_repartition_keeps_the_window(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        again = counts(builder, "in").repartition().map_values({"key": "key", "start": "window_start"})
+        again.group_by_key().count().to_stream().to("out")
+
+    found = answer(tmp_path, build, *K, partitions=3)
+    assert found == [(w("k", 0), 1, 0), (w("k", 10_000), 1, 10_000), (w("k", 10_000), 2, 11_000)]
+
+
+@pytest.mark.parametrize("semantics", BOTH)
+@pytest.mark.parametrize("stored", [None, "plain", "versioned"])
+def test_tables_meet_window_by_window(tmp_path: Path, semantics: Semantics, stored: str | None) -> None:
+    def table(builder: StreamsBuilder, topic: str) -> Any:
+        store: Any = None if stored is None else Materialized.as_(topic)
+        if stored == "versioned":
+            supplier = Stores.persistent_versioned_key_value_store(topic, timedelta(minutes=1))
+            store = Materialized.as_(supplier)
+        return counts(builder, topic).to_table(materialized=store)
+
+    def build(builder: StreamsBuilder) -> None:
+        table(builder, "in").join(table(builder, "in2"), SIDES).to_stream().to("out")
+
+    records = [("in", "k", 0), ("in", "k", 1), ("in", "k", 10_000), ("in2", "k", 1)]
+    assert answer(tmp_path, build, *records, semantics=semantics) == [(w("k", 0), {"l": 2, "r": 1}, 1)]
+
+
+@pytest.mark.parametrize("semantics", BOTH)
+@pytest.mark.parametrize("versioned", [False, True])
+def test_a_stream_meets_the_table_of_its_window(tmp_path: Path, semantics: Semantics, versioned: bool) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        supplier = Stores.persistent_versioned_key_value_store("t", timedelta(minutes=1))
+        store = Materialized.as_(supplier if versioned else "t")
+        counts(builder, "in2").left_join(counts(builder, "in").to_table(materialized=store), SIDES).to("out")
+
+    records = [("in", "k", 0), ("in2", "k", 1), ("in2", "k", 10_001)]
+    found = answer(tmp_path, build, *records, semantics=semantics)
+    assert found == [(w("k", 0), {"l": 1, "r": 1}, 1), (w("k", 10_000), {"l": 1, "r": None}, 10_001)]
+
+
+def test_a_joiner_sees_the_window(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        table = counts(builder, "in").to_table()
+        start = {"n": "left", "start": "window_start", "key": "key"}
+        table.join(table.map_values("value"), start).to_stream().to("out")
+
+    assert answer(tmp_path, build, ("in", "k", 10_000))[-1].value == {"n": 1, "start": 10_000, "key": "k"}
+
+
+def test_records_that_wait_for_a_table_keep_their_windows(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        supplier = Stores.persistent_versioned_key_value_store("t", timedelta(minutes=1))
+        table = counts(builder, "in").to_table(materialized=Materialized.as_(supplier))
+        joined = Joined.as_("later").with_grace_period(timedelta(seconds=5))
+        counts(builder, "in2").left_join(table, SIDES, joined).to("out")
+
+    records = [("in2", "k", 1), ("in2", "k", 10_001), ("in", "k", 10_001), ("in2", "j", 20_000)]
+    found = answer(tmp_path, build, *records)
+    assert found == [(w("k", 0), {"l": 1, "r": None}, 1), (w("k", 10_000), {"l": 1, "r": 1}, 10_001)]
+
+
+@pytest.mark.parametrize("semantics", BOTH)
+def test_a_regrouped_table_has_plain_keys(tmp_path: Path, semantics: Semantics) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        everyone = per_record(lambda key: "all", pa.string(), "key")
+        counts(builder, "in").to_table().group_by(everyone).count().to_stream().to("out")
+
+    records = [("in", "k", 0), ("in", "k", 10_000), ("in", "j", 10_001)]
+    assert answer(tmp_path, build, *records, semantics=semantics) == [
+        ("all", 1, 0), ("all", 2, 10_000), ("all", 3, 10_001),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", ["value.w", "window_start"])
+def test_a_table_is_regrouped_by_its_windows(tmp_path: Path, by: str) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        rows = counts(builder, "in").map_values({"n": "value", "w": "window_start"})
+        rows.to_table().group_by(by).sum("n").to_stream().to("out")
+
+    records = [("in", "k", 0), ("in", "k", 1), ("in", "k", 10_000)]
+    assert answer(tmp_path, build, *records) == [(0, 1, 0), (0, 2, 1), (10_000, 1, 10_000)]
+
+
+@pytest.mark.parametrize("parent", [None, "parent"])
+def test_a_filtered_table_deletes_no_other_window(tmp_path: Path, parent: str | None) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        table = counts(builder, "in").to_table(materialized=parent and Materialized.as_(parent))
+        table.filter(pc.field("value") > 1, materialized=Materialized.as_("many")).to_stream().to("out")
+
+    found = answer(tmp_path, build, ("in", "k", 0), ("in", "k", 1), ("in", "k", 10_000))
+    tombstones = [(w("k", 0), None, 0), (w("k", 10_000), None, 10_000)]  # as Kafka, where old values are not known
+    assert [row for row in found if row not in tombstones or parent] == [(w("k", 0), 2, 1)]
+
+
+def test_two_streams_meet_window_by_window(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        near = JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=30))
+        counts(builder, "in").join(counts(builder, "in2"), SIDES, near).to("out")
+
+    records = [("in", "k", 0), ("in", "k", 10_000), ("in2", "k", 10_001)]
+    assert answer(tmp_path, build, *records) == [(w("k", 10_000), {"l": 1, "r": 1}, 10_001)]
+
+
+def test_a_window_is_no_duplicate_of_another(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        named = Deduplicated.with_(store_name="seen")
+        counts(builder, "in").deduplicate_by_key(timedelta(minutes=1), named).to("out")
+
+    assert answer(tmp_path, build, *K) == [(w("k", 0), 1, 0), (w("k", 10_000), 1, 10_000)]
+
+
+def test_windows_of_windows_have_both(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        sessions = SessionWindows.of_inactivity_gap_with_no_grace(timedelta(seconds=20))
+        counts(builder, "in").group_by_key().windowed_by(sessions).count().to_stream().to("out")
+
+    assert answer(tmp_path, build, *K) == [
+        (Windowed(w("k", 0), 0, 0), 1, 0),
+        (Windowed(w("k", 10_000), 10_000, 10_000), 1, 10_000),
+        (Windowed(w("k", 10_000), 10_000, 10_000), None, 10_000),
+        (Windowed(w("k", 10_000), 10_000, 11_000), 2, 11_000),
+    ]
+
+
+def test_what_suppress_holds_back_has_its_window(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        limit = Suppressed.until_time_limit(timedelta(seconds=1), BufferConfig.unbounded())
+        counts(builder, "in").to_table().suppress(limit).to_stream().to("out")
+
+    assert answer(tmp_path, build, *K) == [(w("k", 0), 1, 0), (w("k", 10_000), 2, 11_000)]
+
+
+class Seen(Processor):
+    """Which windows have been seen, in a store under the windowed key."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.get_state_store("seen")
+        store.put(record.key, (store.get(record.key) or 0) + 1)
+        self.context.forward(record.with_value(store.get(record.key)))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_processor_keeps_and_forwards_windowed_keys(tmp_path: Path, partitions: int) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        key = pa.struct([("key", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64())])
+        store = Stores.persistent_key_value_store("seen")
+        builder.add_state_store(Stores.key_value_store_builder(store, key, pa.int64()))
+        counts(builder, "in").process(Seen, "seen").group_by_key().count().to_stream().to("out")
+
+    found = answer(tmp_path, build, *K, partitions=partitions)
+    assert found == [(w("k", 0), 1, 0), (w("k", 10_000), 1, 10_000), (w("k", 10_000), 2, 11_000)]
+
+
+def test_a_function_that_aggregates_gets_the_windowed_key(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        told = counts(builder, "in").group_by_key().aggregate_with(str, lambda key, _, __: str(tuple(key)), pa.string())
+        told.to_stream().to("out")
+
+    assert answer(tmp_path, build, ("in", "k", 10_000))[0].value == "('k', 10000, 20000)"
+
+
+def test_a_foreign_key_join_answers_the_window_that_asked(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        key = per_record(lambda key: key, pa.string(), "key")
+        right = counts(builder, "in2").select_key(key).to_table()
+        counts(builder, "in").to_table().join(right, SIDES, foreign_key="key").to_stream().to("out")
+
+    records = [("in", "k", 0), ("in", "k", 10_000), ("in2", "k", 10_001)]
+    found = answer(tmp_path, build, *records)
+    assert found == [(w("k", 0), {"l": 1, "r": 1}, 10_001), (w("k", 10_000), {"l": 1, "r": 1}, 10_001)]
+
+
+def test_windows_of_another_kind_or_size_are_refused_where_state_is_kept(tmp_path: Path) -> None:
+    twenty = TimeWindows.of_size_with_no_grace(timedelta(seconds=20))
+    sliding = SlidingWindows.of_time_difference_with_no_grace(timedelta(seconds=5))
+
+    def build(builder: StreamsBuilder, other: Any) -> None:
+        merged = counts(builder, "in").merge(counts(builder, "in2", other))
+        merged.group_by_key().count().to_stream().to("out")
+
+    for number, other in enumerate((twenty, sliding)):
+        with pytest.raises(ConfigurationError, match=r"of different kinds or sizes|differ in type"):
+            answer(tmp_path / str(number), lambda builder, other=other: build(builder, other), *K)
+
+
+def test_keys_with_and_without_windows_do_not_meet(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        near = JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=30))
+        counts(builder, "in").join(builder.stream("in2"), SIDES, near).to("out")
+
+    with pytest.raises(ConfigurationError, match="windowed<string, windows of 10000 ms>"):
+        answer(tmp_path, build, *K)
