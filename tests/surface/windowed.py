@@ -271,15 +271,10 @@ def foreign_keys(results: KStream) -> None:
     table = results.to_table(materialized=Materialized.as_("referring"))
     found = table.left_join(referred, BOTH, Named.as_("found"), foreign_key=of_n)
     found.to_stream().to("found")
-    found.group_by(of_text(), "value").count().to_stream().to("found-counted")
+    found.to_stream().group_by_key().count().to_stream().to("found-counted")
     table.join(
         referred, BOTH, Named.as_("found-inner"), Materialized.as_("found-kept"), foreign_key=of_n
     ).to_stream().to("found-inner")
-
-
-def of_text() -> MapperLike:
-    """The first letter of a text."""
-    return pc.utf8_slice_codeunits(pc.field("value"), 0, 1)
 
 
 def global_tables(results: KStream, keys: Keys, builder: StreamsBuilder) -> None:

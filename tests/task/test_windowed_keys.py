@@ -32,18 +32,13 @@ Row = tuple[Any, Any, int]
 Records = dict[str, list[tuple[Any, Any, int]]]
 
 BY_KEY_BYTES = {
-    "limited", "limited-few", "near-left", "near-outer", "met-later", "found", "found-inner", "final-again",
-    "final-counted",
+    "limited", "limited-few", "near-left", "near-outer", "met-later", "found", "found-counted", "found-inner",
+    "final-again", "final-counted",
 }  # fmt: skip
 """What comes together is in the order of the bytes of keys here, which are others for a struct of a topic's keys."""
 BY_TASK_TIME = {
-    "once-by-key",
-    "once-by-key-and-id",
-    "once-by-id",
-    "counted-once",
-    "distinct-in-windows",
-    "distinct-counted",
-}
+    "once-by-key", "once-by-key-and-id", "once-by-id", "counted-once", "distinct-in-windows", "distinct-counted",
+}  # fmt: skip
 """What goes by the task's stream time: that of what it has taken up, which in two jobs are results and no events."""
 MEETING = {"merged", "joined", "joined-left", "joined-outer", "joined-history", "near"}
 """Several results of one record go different ways here and meet again: by the ways, not by the results."""
