@@ -35,7 +35,6 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NULL_KEY, Batch, concat_in_order
-from statelib.errors import ConfigurationError
 from statelib.kernels.stream_join import (
     ARRIVAL,
     CLOCKS,
