@@ -79,7 +79,8 @@ def evolve(
         raise ConfigurationError(
             f"the topology has changed so that the state does not fit it: {what}",
             job=job,
-            next_step="go back to the former topology, or give the job a new name: it then replays from the beginning",
+            next_step=f"go back to the former topology, {_one_topic(before, now)}or give the job a new name: it then"
+            " replays from the beginning",
         )
     settled = _Settled()
     stores = {store.name: store for store in now.topology.stores}
@@ -201,6 +202,13 @@ def _other_shape(before: Made, now: Made) -> str | None:
         if writers[topic] != writers_now[topic]:
             return f"topic {topic} is written by another sub-topology"
     return None
+
+
+def _one_topic(before: Made, now: Made) -> str:
+    """A way to have as few sub-topologies as before, where there are more; or nothing."""
+    if len(now.tasks) <= len(before.tasks):
+        return ""
+    return "name groupings whose aggregations had one repartition topic together (Grouped.as_), which they then have, "
 
 
 def _writers(topology: TopologyDescription) -> dict[Any, int]:

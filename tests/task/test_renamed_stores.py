@@ -12,6 +12,7 @@ import pytest
 from statelib import (
     BufferConfig,
     Deduplicated,
+    Grouped,
     JoinWindows,
     Materialized,
     Named,
@@ -209,6 +210,22 @@ def test_two_stores_that_are_alike_are_told_apart_by_their_order(tmp_path: Path)
     changed = replayed(tmp_path, made(two, "former"))
     changed.topology = made(two, "new")
     assert new_names(changed) == ["former-b=new-b", "former-a=new-a"]
+
+
+def test_aggregations_that_had_a_topic_together_have_one_when_their_grouping_has_a_name(tmp_path: Path) -> None:
+    def two(builder: StreamsBuilder, name: str) -> None:
+        grouped = builder.stream("in").group_by("value", Grouped(name or None))
+        grouped.count(Materialized.as_("counts")).to_stream().to("out")
+        grouped.sum("value", Materialized.as_("sums")).to_stream().to("sums-out")
+
+    changed, always = (replayed(tmp_path / name, made(two, "together")) for name in ("changed", "always"))
+    changed.topology = made(two, "")
+    with pytest.raises(ConfigurationError, match=r"had 2, 2 tasks and have 2, 2, 2.*name groupings.*Grouped\.as_"):
+        changed.plan()
+    changed.topology = made(two, "as-before")
+    changed.run()
+    always.run()
+    assert changed.output("sums-out") == always.output("sums-out")
 
 
 def test_numbers_that_were_counted_otherwise_say_nothing(tmp_path: Path) -> None:
