@@ -111,6 +111,16 @@ def test_topics_are_merged_by_time(tmp_path: Path, first: str) -> None:
     assert values(run(builder, tmp_path, topics), "out") == [10, 1, 2, 3, 20]
 
 
+def test_a_stream_that_is_merged_with_itself_gives_each_record_once(tmp_path: Path) -> None:
+    """As in Kafka Streams, whose nodes have a parent once, also where a topic was read twice."""
+    builder = StreamsBuilder("app")
+    stream, again = builder.stream("in"), builder.stream("in")
+    stream.merge(stream).to("one")
+    stream.merge(again).to("other")
+    driver = run(builder, tmp_path, {"in": [("k", 1, 1), ("k", 2, 2)]})
+    assert [values(driver, topic) for topic in ("one", "other")] == [[1, 2]] * 2
+
+
 def test_merged_topics_may_differ_in_their_partitions(tmp_path: Path) -> None:
     builder = StreamsBuilder("app")
     builder.stream("a").merge(builder.stream("b")).repartition().to("out")
