@@ -11,9 +11,11 @@ from statelib.commits.layout import topic_path
 from statelib.manifests import SourceRange
 from statelib.operators.fields import both, fields_of_mapper, reads_key
 from statelib.task.merge import merge
+from statelib.task.placed import PlacedByKey
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
 from statelib.topics.reader import PartitionReader
 from statelib.topology.fields import wanted_fields
+from statelib.topology.placed_sources import beside_repartitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +48,7 @@ class Inputs:
         self._quarantine = quarantine
         self._progress: dict[str, Progress] = {}
         self._fields = wanted_fields(work.sub_topology.nodes)
+        self._beside = beside_repartitions(work.sub_topology.nodes)
         self._sources = [self._open(node) for node in work.sub_topology.all_sources]
         self.most_at_once: int | None = None
         """How many records are taken up at a time at most, however many have been read; None: any number."""
@@ -94,7 +97,21 @@ class Inputs:
 
     def _partition(self, node: Source, part: SourceRange) -> TopicSource:
         reader, progress = self._reader(node, part), self._progress_of(part.topic, part.partition)
-        return TopicSource(node, reader, partition=part.partition, progress=progress, quarantine=self._quarantine)
+        return TopicSource(
+            node,
+            reader,
+            partition=part.partition,
+            progress=progress,
+            quarantine=self._quarantine,
+            placed=self._placed(node, part.partition),
+        )
+
+    def _placed(self, node: Source, partition: int) -> PlacedByKey | None:
+        beside = self._beside.get(node.name)
+        partitions = 1 if beside is None else self._work.partitions[beside]
+        if beside is None or partitions == 1:
+            return None
+        return PlacedByKey(node.topic, partition, partitions, beside)
 
     def _reader(self, node: Source, part: SourceRange) -> PartitionReader:
         source = self._work.source_files[node.topic]

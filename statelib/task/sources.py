@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from statelib.manifests import RepartitionFile
     from statelib.storage import Storage
+    from statelib.task.placed import PlacedByKey
     from statelib.task.quarantine import Quarantine
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Source
@@ -54,16 +55,25 @@ class TopicSource:
         reader: The partition's records in the planned range.
         progress: Where the partition stood before; moved along.
         quarantine: Takes records that cannot be used: no timestamp, a negative one, or undecodable.
+        placed: Looks whether records are where their keys belong; None: it does not matter.
     """
 
     def __init__(
-        self, source: Source, reader: PartitionReader, *, partition: int, progress: Progress, quarantine: Quarantine
+        self,
+        source: Source,
+        reader: PartitionReader,
+        *,
+        partition: int,
+        progress: Progress,
+        quarantine: Quarantine,
+        placed: PlacedByKey | None = None,
     ) -> None:
         self._source = source
         self._reader = reader
         self._partition = partition
         self._progress = progress
         self._quarantine = quarantine
+        self._placed = placed
 
     @property
     def empty(self) -> Records:
@@ -76,9 +86,12 @@ class TopicSource:
 
         Raises:
             InputError: A record cannot be used, and the job does not quarantine such records.
+            ConfigurationError: See `PlacedByKey`.
         """
         for batch in self._reader:
             records = self._records(batch)
+            if self._placed is not None:
+                self._placed.check(records)
             self._progress.next_offset = int(batch.column("offset")[-1].as_py()) + 1
             if len(records):
                 self._progress.max_timestamp = int(records.order_time[-1])

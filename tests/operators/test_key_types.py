@@ -24,7 +24,9 @@ from statelib import (
 )
 from statelib.operators.key_types import go_together, type_form
 from statelib.serdes import serde_for
+from statelib.topology import Processor
 from tests.operators.flow import Fed, Flow
+from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -152,6 +154,19 @@ OPERATORS: dict[str, Callable[[StreamsBuilder], None]] = {
     )
 }  # fmt: skip
 MERGES = ("merged", "merged_values", "merged_counts")
+
+
+def test_every_operator_that_brings_keys_together_is_tried() -> None:
+    """A new one has to be among these."""
+    tried = {
+        type(node.spec)
+        for operator in OPERATORS
+        for node in topology(operator).nodes
+        if isinstance(node, Processor) and len(node.parents) > 1
+    }
+    there = {type(node.spec) for node in surface().nodes if isinstance(node, Processor) and len(node.parents) > 1}
+    assert there <= tried
+
 
 AB, BA = (pa.struct([(name, pa.int64()) for name in names]) for names in ("ab", "ba"))
 DIFFERENT = [
