@@ -125,7 +125,7 @@ class Inputs:
             end_offset=part.end_offset,
             columns=self._columns(node, source.schema),
             batch_rows=self._work.settings.batch_records,
-            encoded_keys=node.consumed.key_serde is None and not reads_key(node.consumed.timestamp.mapper),
+            encoded_keys=node.consumed.key_serde is None and not reads_key(node.consumed.timestamp_extractor.mapper),
         )
 
     def _columns(self, node: Source, schema: pa.Schema) -> list[str] | None:
@@ -134,7 +134,7 @@ class Inputs:
         A record that is kept aside is kept whole, and what is still encoded is one column.
         """
         settings, value_type = self._work.settings, schema.field("value").type
-        timestamp = fields_of_mapper(node.consumed.timestamp.mapper)
+        timestamp = fields_of_mapper(node.consumed.timestamp_extractor.mapper)
         wanted = both([self._fields[node.name], timestamp])
         keeps_aside = settings.on_bad_record != "fail" or settings.on_late_record != "drop"
         if wanted is None or keeps_aside or node.consumed.value_serde is not None or not pa.types.is_struct(value_type):

@@ -56,7 +56,7 @@ def extracted(source: Source, columns: pa.RecordBatch, *, partition: int, partit
     Raises:
         ConfigurationError: The extractor's mapper fails, or gives something that is no time. It names the record.
     """
-    extractor = source.consumed.timestamp
+    extractor = source.consumed.timestamp_extractor
     stored = columns.column("timestamp").cast(pa.int64())
     of = extractor.mapper
     given = stored if of is None else _given(of, source, columns, stored, partition)

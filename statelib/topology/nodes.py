@@ -7,10 +7,10 @@ begins the next one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from statelib.names import check_optional_name
-from statelib.topology.timestamp_extractors import OWN_TIMESTAMP, TimestampExtractor
+from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp, TimestampExtractor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,18 +27,28 @@ class Consumed:
     Attributes:
         key_serde: Decodes keys that the archive holds as bytes; None: the archive's columns are used as they are.
         value_serde: The same for values.
-        timestamp: Where a record's timestamp comes from, and what becomes of an invalid one.
+        timestamp: Where a record's timestamp comes from, and what becomes of an invalid one. None: it is the record's
+            own, and one that is invalid cannot be used.
         name: Of the source's node.
     """
 
     key_serde: Serde | None = None
     value_serde: Serde | None = None
-    timestamp: TimestampExtractor = OWN_TIMESTAMP
+    timestamp: TimestampExtractor | MapperLike | None = None
     name: str | None = None
 
     def __post_init__(self) -> None:
-        """Checks the name, as Kafka does (``Named.validate``)."""
+        """Checks the name, as Kafka does (``Named.validate``), and makes an extractor of what stands for one."""
         check_optional_name(self.name, "a node")
+        if self.timestamp is not None and not isinstance(self.timestamp, TimestampExtractor):
+            object.__setattr__(self, "timestamp", TimestampExtractor(self.timestamp))
+        elif self.timestamp == FailOnInvalidTimestamp():
+            object.__setattr__(self, "timestamp", None)
+
+    @property
+    def timestamp_extractor(self) -> TimestampExtractor:
+        """Gives the timestamps."""
+        return FailOnInvalidTimestamp() if self.timestamp is None else cast("TimestampExtractor", self.timestamp)
 
     @classmethod
     def as_(cls, name: str) -> Consumed:
@@ -72,8 +82,6 @@ class Consumed:
 
             Consumed().with_timestamp_extractor(LogAndSkipOnInvalidTimestamp("sent_at"))
         """
-        if not isinstance(timestamp, TimestampExtractor):
-            timestamp = TimestampExtractor(timestamp)
         return replace(self, timestamp=timestamp)
 
     def describe(self) -> Mapping[str, object]:
@@ -81,7 +89,7 @@ class Consumed:
         return {
             "key_serde": self.key_serde.describe() if self.key_serde else None,
             "value_serde": self.value_serde.describe() if self.value_serde else None,
-            "timestamp": None if self.timestamp == OWN_TIMESTAMP else self.timestamp.describe(),
+            "timestamp": None if self.timestamp is None else self.timestamp_extractor.describe(),
         }
 
 

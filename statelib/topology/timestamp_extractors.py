@@ -93,7 +93,3 @@ class UsePartitionTimeOnInvalidTimestamp(_Named):
 
     __slots__ = ()
     on_invalid: ClassVar[OnInvalid] = "partition-time"
-
-
-OWN_TIMESTAMP = FailOnInvalidTimestamp()
-"""What a source has if nothing else is said."""

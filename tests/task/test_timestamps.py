@@ -250,7 +250,7 @@ def test_the_fingerprint_of_a_mapper_is_what_it_was() -> None:
     at = Consumed().with_timestamp_extractor("at")
     assert Consumed().describe()["timestamp"] is None
     assert at.describe()["timestamp"] == "at"
-    assert at == Consumed().with_timestamp_extractor("at")
+    assert at == Consumed().with_timestamp_extractor("at") == Consumed(timestamp="at")
     described = {str(Consumed().with_timestamp_extractor(of).describe()) for of in EXTRACTORS.values()}
     assert len(described) == len(EXTRACTORS)
     assert Consumed().with_timestamp_extractor(FailOnInvalidTimestamp()) == Consumed()
