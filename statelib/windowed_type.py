@@ -68,6 +68,14 @@ class WindowedType(pa.ExtensionType):  # type: ignore[misc]
         windows = KeyWindows(kind, int(size) if size else None)  # type: ignore[arg-type]
         return cls(storage_type.field("key").type, windows)
 
+    def __eq__(self, other: object) -> bool:
+        """Also by the windows: Arrow compares the storage types of two types of one class alone."""
+        return (
+            isinstance(other, WindowedType)
+            and self.storage_type == other.storage_type
+            and self.windows == other.windows
+        )
+
     def __hash__(self) -> int:
         return hash((self.storage_type, self.windows))
 
