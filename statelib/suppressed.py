@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
+    from statelib.semantics import Semantics
+    from statelib.windows import AnyWindows
+
 Clock = Literal["first", "record", "last"]
 """What a time limit counts from: ``first``, the timestamp at which the key was first buffered (as shipped: updates do
 not restart the timer); ``record``, the timestamp of the key's latest record (as in the KIP's tables), earlier than
@@ -193,3 +196,19 @@ def _bound(limit: int, setting: str) -> int:
     if limit < 0:
         raise ConfigurationError(f"a bound cannot be negative: {limit}", setting=setting)
     return limit
+
+
+def wait_ms(time_limit_ms: int | None, windows: AnyWindows | None, held_ms: int, semantics: Semantics) -> int:
+    """How long after its buffer time a key leaves.
+
+    Args:
+        time_limit_ms: None: windows wait for their final result.
+        windows: Of the table.
+        held_ms: How long time limits above hold an update back. Until then one may still come for a window that takes
+            no more records; the shipped library does not wait for it.
+        semantics: Whether a result that is forwarded as final never changes.
+    """
+    if time_limit_ms is not None:
+        return time_limit_ms
+    final_ms = windows.final_after_ms(semantics) if windows else 0
+    return final_ms if semantics == "kafka-4.3" else max(final_ms, held_ms)

@@ -86,15 +86,10 @@ class TimeWindows:
         """How long after its start a window must be kept: its size and its grace period (Kafka's default)."""
         return self.size_ms + self.grace_period_ms
 
-    @property
-    def closes_after_end_ms(self) -> int:
-        """How long after a window's end, in stream time, its result is final."""
+    def final_after_ms(self, semantics: Semantics) -> int:
+        """How long after a window's end, in stream time, its result is final: a window that has closed is."""
+        del semantics
         return self.grace_period_ms
-
-    @property
-    def change_when_closed(self) -> bool:
-        """Whether a window that has closed may still change: no, it takes no records."""
-        return False
 
     @property
     def key_suffix_words(self) -> int:
@@ -121,7 +116,7 @@ class SessionWindows:
     """Sessions: records of a key belong together while no two neighbours are further apart than the inactivity gap.
 
     A session holds the timestamps from its first to its last record, both inclusive, and closes when stream time
-    reaches its end plus the gap plus the grace period (Kafka's ``SessionWindows``; grace: KIP-328).
+    passes its end plus the gap plus the grace period (Kafka's ``SessionWindows``; grace: KIP-328).
 
     Attributes:
         gap_ms: The longest time without records inside a session.
@@ -169,15 +164,13 @@ class SessionWindows:
             return retention_ms
         return max(retention_ms, 2 * self.gap_ms + self.grace_period_ms + 1)
 
-    @property
-    def closes_after_end_ms(self) -> int:
-        """How long after a session's end, in stream time, its result is final."""
-        return self.gap_ms + self.grace_period_ms
+    def final_after_ms(self, semantics: Semantics) -> int:
+        """How long after a session's end, in stream time, its result is forwarded as final.
 
-    @property
-    def change_when_closed(self) -> bool:
-        """Whether a window that has closed may still change: yes, at stream time end + gap + grace sharp."""
-        return True
+        A session takes records at end + gap + grace sharp, so it is final a millisecond later; the shipped library does
+        not wait for that.
+        """
+        return self.gap_ms + self.grace_period_ms + (semantics == "kip")
 
     @property
     def key_suffix_words(self) -> int:
@@ -258,15 +251,10 @@ class UnlimitedWindows:
         """The window is kept for ever."""
         return self.size_ms
 
-    @property
-    def closes_after_end_ms(self) -> int:
+    def final_after_ms(self, semantics: Semantics) -> int:
         """How long after the window's end its result would be final."""
+        del semantics
         return 0
-
-    @property
-    def change_when_closed(self) -> bool:
-        """Whether a window that has closed may still change: it never closes."""
-        return False
 
     @property
     def key_suffix_words(self) -> int:
@@ -288,7 +276,7 @@ class SlidingWindows:
     """Windows that end or begin at a record: each different set of records within the time difference has one.
 
     A window holds the timestamps from its start to its end, both inclusive; its end is its start plus the time
-    difference. It closes when stream time reaches its end plus the grace period (Kafka's ``SlidingWindows``, KIP-450;
+    difference. It closes when stream time passes its end plus the grace period (Kafka's ``SlidingWindows``, KIP-450;
     grace: KIP-328).
 
     Attributes:
@@ -325,15 +313,13 @@ class SlidingWindows:
             return retention_ms
         return max(retention_ms, 3 * self.time_difference_ms + self.grace_period_ms + 2)
 
-    @property
-    def closes_after_end_ms(self) -> int:
-        """How long after a window's end, in stream time, its result is final."""
-        return self.grace_period_ms
+    def final_after_ms(self, semantics: Semantics) -> int:
+        """How long after a window's end, in stream time, its result is forwarded as final.
 
-    @property
-    def change_when_closed(self) -> bool:
-        """Whether a window that has closed may still change: yes, at stream time end + grace sharp."""
-        return True
+        A window takes records at end + grace sharp, so it is final a millisecond later; the shipped library does not
+        wait for that.
+        """
+        return self.grace_period_ms + (semantics == "kip")
 
     @property
     def key_suffix_words(self) -> int:

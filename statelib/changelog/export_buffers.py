@@ -21,6 +21,7 @@ from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, Buf
 from statelib.stores.column_scan import scan_columns
 from statelib.stores.join_buffer import JoinBufferStore, decode_columns, encode_place
 from statelib.stores.suppression_buffer import SuppressionBufferStore
+from statelib.suppressed import wait_ms
 from statelib.windows import windows_of
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class SuppressionExporter:
         settings = described.settings
         windows = None if settings["windows"] is None else windows_of(settings["windows"])
         self._suffix_words = windows.key_suffix_words if windows else 0
-        limit_ms: int | None = settings["time_limit_ms"]
-        self._wait_ms = (windows.closes_after_end_ms if windows else 0) if limit_ms is None else limit_ms
+        held_ms = settings.get("held_ms", 0)
+        self._wait_ms = wait_ms(settings["time_limit_ms"], windows, held_ms, described.semantics)
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.changelog.export_records`."""

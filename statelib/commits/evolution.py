@@ -38,6 +38,8 @@ _GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "forei
 
 _OF_CODE = {"function", "class", "code"}
 """What `statelib.operators.code_identity` tells of a function, where it knows its code."""
+_OF_WAITING = {"held_ms"}
+"""Only when entries leave depends on it."""
 _OF_HISTORY = {"history_retention_ms", "segment_interval_ms"}
 _SHOWN = 3
 
@@ -226,7 +228,7 @@ def _difference(old: StoreDescription, before: Made, new: StoreDescription, now:
     """Why a store cannot come along; None: it can."""
     if old.kind != new.kind:
         return f"it was a {old.kind} store and is a {new.kind} store"
-    changed = next(_differences(_without_code(old.settings), _without_code(new.settings), "its "), None)
+    changed = next(_differences(_of_content(old.settings), _of_content(new.settings), "its "), None)
     if changed is None and _endings(old) != _endings(new):
         return "it lies in other families"
     return changed or _other_content(old, before, new, now)
@@ -235,6 +237,11 @@ def _difference(old: StoreDescription, before: Made, new: StoreDescription, now:
 def _endings(store: StoreDescription) -> list[str]:
     """What its families are called behind its name."""
     return [family.removeprefix(store.name) for family in store.families]
+
+
+def _of_content(settings: Mapping[str, Any]) -> Any:
+    """What of a store's settings decides what its entries mean, without code."""
+    return _without_code({name: setting for name, setting in settings.items() if name not in _OF_WAITING})
 
 
 def _can_migrate(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> bool:

@@ -47,14 +47,16 @@ class _Table:
         self._builder.add_processor(name, [self.node], ToStream())
         return kstream.KStream(self._builder, name, key_changed=False)
 
-    def _suppressed(self, suppressed: Suppressed, windows: AnyWindows | None, *, needs_prior: bool) -> str:
-        """The node of a suppression."""
+    def _suppressed(
+        self, suppressed: Suppressed, windows: AnyWindows | None, *, held_ms: int = 0, needs_prior: bool
+    ) -> str:
+        """The node of a suppression; ``held_ms``: how long those above hold updates back."""
         kind = "KTABLE-SUPPRESS"
         name = self._builder.new_name(kind) if suppressed.name is None else suppressed.name
         made = self._builder.new_store_name(kind) if suppressed.name is None else f"{name}-store"
         store = self._builder.claim_store(made)
-        spec = Suppress(store, suppressed, windows)
-        if needs_prior or spec.may_repeat:
+        spec = Suppress(store, suppressed, windows, held_ms if suppressed.final_results else 0)
+        if needs_prior or spec.knows_prior:
             self._builder.request_prior_values(self.node)
         return self._builder.add_processor(name, [self.node], spec, stores=[store])
 
@@ -342,11 +344,18 @@ class WindowedKTable(_Table):
     Made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
 
     Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
+
+    Args:
+        builder: Shared by all streams and tables of a topology.
+        node: What forwards the table's changes.
+        windows: Of its keys.
+        held_ms: How long time limits above hold a change back, ms.
     """
 
-    def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: AnyWindows) -> None:
+    def __init__(self, builder: InternalStreamsBuilder, node: str, *, windows: AnyWindows, held_ms: int = 0) -> None:
         super().__init__(builder, node)
         self._windows = windows
+        self._held_ms = held_ms
 
     def filter(self, predicate: MapperLike, named: Named | None = None) -> Self:
         """The windows for whose value ``predicate`` is true; what does not pass any more is deleted."""
@@ -377,10 +386,10 @@ class WindowedKTable(_Table):
                 next_step="suppress with until_time_limit, or aggregate by TimeWindows",
             )
         counted = suppressed.buffer.byte_limit is not None  # as shipped, prior values count too
-        return WindowedKTable(
-            self._builder, self._suppressed(suppressed, self._windows, needs_prior=counted), windows=self._windows
-        )
+        node = self._suppressed(suppressed, self._windows, held_ms=self._held_ms, needs_prior=counted)
+        held_ms = max(self._held_ms, suppressed.time_limit_ms or 0)
+        return WindowedKTable(self._builder, node, windows=self._windows, held_ms=held_ms)
 
     def _step(self, kind: str, step: TableStep, named: Named | None) -> Self:
         node = self._derived(kind, step, named, None, versioned=False)
-        return type(self)(self._builder, node, windows=self._windows)
+        return type(self)(self._builder, node, windows=self._windows, held_ms=self._held_ms)

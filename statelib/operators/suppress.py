@@ -4,9 +4,9 @@ A key waits in a buffer. An update of it replaces the record that waits; after e
 come, the oldest first: in order of (buffer time, serialised key), as in Kafka's ``KTableSuppressProcessor``.
 
 * ``until_window_closes``: the buffer time is the window's end, and a key leaves when stream time reaches it plus the
-  grace period. Tombstones are dropped then: nothing was forwarded that they would take back. A session may change once
-  more at the very stream time at which it closes: that is late, and dropped, since its result was final (the shipped
-  library forwards it again).
+  grace period, or, for windows that take records at that very stream time (sliding ones and sessions), when it passes
+  that: what is forwarded never changes any more. (The shipped library does not wait for the last records of these, and
+  forwards a window again that gets some.) Tombstones are dropped: nothing was forwarded that they would take back.
 * ``until_time_limit``: the buffer time is the timestamp at which the key was first buffered (``clock="first"``), that
   of its latest record (``clock="record"``), or the largest so far (``clock="last"``), and a key leaves when stream time
   reaches it plus the limit. A limit of zero lets everything pass.
@@ -37,14 +37,14 @@ from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.closing_windows import ClosingWindows
-from statelib.operators.final_results import repeats_of_final_results
 from statelib.operators.key_codes import codes_without_windows, key_codes
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress_changelog import SuppressChangelog
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.suppressed import StrictBufferConfig, Suppressed
+from statelib.suppressed import StrictBufferConfig, Suppressed, wait_ms
+from statelib.windows import SessionWindows, SlidingWindows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from statelib.operators.departures import Departures
     from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.operators.windows_in_store import WindowsInStore
+    from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AnyWindows
 
@@ -75,11 +76,13 @@ class Suppress:
         store: Name of the buffer's store.
         suppressed: What to hold back.
         windows: The windows of the table's keys; None: its keys have none.
+        held_ms: How long time limits above hold an update of the table back. A final result waits as long, too.
     """
 
     store: str
     suppressed: Suppressed
     windows: AnyWindows | None = None
+    held_ms: int = 0
 
     def build(self, context: OperatorContext) -> RunningSuppress:
         """The running operator."""
@@ -94,13 +97,9 @@ class Suppress:
                 next_step="use until_time_limit, or aggregate by windows first",
             )
 
-    @property
-    def wait_ms(self) -> int:
+    def wait_ms(self, semantics: Semantics) -> int:
         """How long after its buffer time a key leaves."""
-        limit = self.suppressed.time_limit_ms
-        if limit is not None:
-            return limit
-        return self.windows.closes_after_end_ms if self.windows else 0
+        return wait_ms(self.suppressed.time_limit_ms, self.windows, self.held_ms, semantics)
 
     @property
     def suffix_words(self) -> int:
@@ -108,14 +107,15 @@ class Suppress:
         return self.windows.key_suffix_words if self.windows else 0
 
     @property
-    def may_repeat(self) -> bool:
-        """Whether windows may change after their final results."""
-        return self.suppressed.final_results and self.windows is not None and self.windows.change_when_closed
+    def knows_prior(self) -> bool:
+        """Whether the buffer has what updates of windows replace: as earlier releases have stored it."""
+        return self.suppressed.final_results and isinstance(self.windows, SlidingWindows | SessionWindows)
 
     def describe(self) -> Mapping[str, object]:
         """Kind and parameters."""
         windows = self.windows.describe() if self.windows else None
-        return {"operator": "suppress", "store": self.store, "windows": windows, **self.suppressed.describe()}
+        held = {"held_ms": self.held_ms} if self.held_ms else {}
+        return {"operator": "suppress", "store": self.store, "windows": windows, **self.suppressed.describe(), **held}
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the buffer's store."""
@@ -132,13 +132,14 @@ class RunningSuppress:
         self._context = context
         self._metrics = context.metrics
         self._as_shipped = context.semantics == "kafka-4.3"
+        self._wait_ms = spec.wait_ms(context.semantics)
         bounds = spec.suppressed.buffer
         spills = not bounds.is_bounded or (isinstance(bounds, StrictBufferConfig) and bounds.spills)
         self._buffer = TimeOrderedBuffer(
             context,
             spec.store,
             policy(
-                wait_ms=spec.wait_ms,
+                wait_ms=self._wait_ms,
                 suffix_words=spec.suffix_words,
                 max_records=None if spills else bounds.record_limit,
                 max_bytes=None if spills else bounds.byte_limit,
@@ -153,7 +154,7 @@ class RunningSuppress:
         self._changelog = None
         if changelog is not None:
             self._changelog = SuppressChangelog(changelog, context.keys, context.sources, spec.suffix_words)
-        may_condense = spec.suppressed.final_results and spills and not self._as_shipped and not spec.may_repeat
+        may_condense = spec.suppressed.final_results and spills and not self._as_shipped
         self.takes_condensed = may_condense and changelog is None and self._buffer.is_by_time
         """See `FinalResultsReader`: how many records wait meanwhile must not matter; a changelog has every update."""
         self._closing: ClosingWindows | None = None  # set: in place of the buffer
@@ -163,8 +164,7 @@ class RunningSuppress:
 
     def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
         """See `FinalResultsReader`: nothing is held in memory here any more, so there is nothing to spill."""
-        spec = self._spec
-        self._closing = ClosingWindows(self._context, spec.store, windows, in_store, wait_ms=spec.wait_ms)
+        self._closing = ClosingWindows(self._context, self._spec.store, windows, in_store, wait_ms=self._wait_ms)
 
     @property
     def _held(self) -> TimeOrderedBuffer | ClosingWindows:
@@ -202,7 +202,6 @@ class RunningSuppress:
         batch = replace(given, key_code=codes).filter(codes != NULL_KEY)
         self._metrics.records_in += len(given)
         self._metrics.drop("null-key", len(given) - len(batch))
-        batch = self._without_repeats(batch, uptake)
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
         stream_time = running_stream_time(batch.timestamp, self._context.clock())
@@ -243,7 +242,7 @@ class RunningSuppress:
             return batch
         if self._changelog is not None:
             self._changelog.remove(left, self._context.clock())
-        due = left.time + self._spec.wait_ms
+        due = left.time + self._wait_ms
         self._measure_overtime(left, due)
         return self._emit(left, batch, due)
 
@@ -267,17 +266,6 @@ class RunningSuppress:
         """
         more = () if self._closing or self._spec.suppressed.buffer.is_bounded else (self._came,)
         return self._held.memory_bytes(*more)
-
-    def _without_repeats(self, batch: Batch, uptake: Uptake) -> Batch:
-        """Drops and counts what would be a second final result of a window."""
-        if self._as_shipped or not self._spec.may_repeat:
-            return batch
-        repeats = repeats_of_final_results(batch, self._context.clock(), self._spec.wait_ms)
-        clock_ms = running_stream_time(batch.timestamp, self._context.clock())
-        late = np.flatnonzero(repeats)
-        self._context.drop_late(batch, late, uptake, clock_ms - batch.timestamp, reason="result was final")
-        self._metrics.count("late-record-drop", len(late))
-        return batch.filter(~repeats)
 
     def _inputs(self, batch: Batch, rows: pa.RecordBatch, uptake: Uptake) -> NDArray[Any]:
         """What the kernel sees of records."""
@@ -366,7 +354,7 @@ class RunningSuppress:
             stream_time: int64, at which each did.
         """
         if len(left) and left.updated is not None and not self._spec.suppressed.final_results:
-            until = np.minimum(left.time + self._spec.wait_ms, stream_time)
+            until = np.minimum(left.time + self._wait_ms, stream_time)
             overtime = np.maximum(until - left.updated, 0)
             name = "intermediate-result-suppression-overtime"
             self._metrics.mean(name, len(overtime), int(overtime.sum()), int(overtime.min()))

@@ -14,6 +14,7 @@ from statelib.stores.column_scan import scan_columns
 from statelib.stores.join_buffer import JoinBufferStore, decode_columns, encode_place
 from statelib.stores.punctuation_codec import KEY, decode_calls
 from statelib.stores.suppression_buffer import SuppressionBufferStore
+from statelib.suppressed import wait_ms
 from statelib.windows import windows_of
 
 if TYPE_CHECKING:
@@ -31,20 +32,18 @@ def suppression_view(described: Described, view: ViewName) -> View | None:
         return None
     settings, name = described.settings, described.name
     windows = None if settings["windows"] is None else windows_of(settings["windows"])
-    wait_ms = settings["time_limit_ms"]
-    if wait_ms is None:
-        wait_ms = windows.closes_after_end_ms if windows else 0
+    waits_ms = wait_ms(settings["time_limit_ms"], windows, settings.get("held_ms", 0), described.semantics)
     suffix_words = windows.key_suffix_words if windows else 0
     key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         del ask
         store = SuppressionBufferStore(place.backend, name, suffix_words=suffix_words)
-        left_until_ms = max(place.clocks.get("stream_time", NO_TIMESTAMP) - wait_ms, -1)
+        left_until_ms = max(place.clocks.get("stream_time", NO_TIMESTAMP) - waits_ms, -1)
         for buffered in store.everything(left_until_ms):
             row = _rows(store.header, buffered.row)
             bounds = {"window_start": buffered.start, "window_end": buffered.end} if windows else {}
-            leaves_at = np.minimum(buffered.time, _END_OF_TIME - wait_ms) + wait_ms
+            leaves_at = np.minimum(buffered.time, _END_OF_TIME - waits_ms) + waits_ms
             yield {
                 "key": buffered.key,
                 **bounds,

@@ -174,8 +174,10 @@ def test_sessions_are_grouped_merged_and_suppressed() -> None:
     assert aggregates[0].stores == ("visits",)
     assert [node.spec.retention_ms for node in aggregates] == [3 * 86_400_000, None, None, None]
     assert [node.spec.needs_prior for node in aggregates] == [True, True, False, False]
-    waits = [node.spec.wait_ms for node in sub.processors if isinstance(node.spec, Suppress)]
-    assert waits == [86_400_000 + 1_800_000, 86_400_000, 86_400_000 + 1_800_000]
+    suppressions = [node.spec for node in sub.processors if isinstance(node.spec, Suppress)]
+    closed_ms = 86_400_000 + 1_800_000
+    assert [spec.wait_ms("kip") for spec in suppressions] == [closed_ms + 1, 86_400_000, closed_ms + 1]
+    assert [spec.wait_ms("kafka-4.3") for spec in suppressions] == [closed_ms, 86_400_000, closed_ms]
 
 
 def test_sliding_windows_are_aggregated_and_suppressed() -> None:
@@ -192,7 +194,8 @@ def test_sliding_windows_are_aggregated_and_suppressed() -> None:
     assert aggregates[0].store == "clicks"
     assert [spec.retention_ms for spec in aggregates] == [3_600_000, None, None]
     assert [spec.needs_prior for spec in aggregates] == [True, False, False]
-    assert [node.spec.wait_ms for node in sub.processors if isinstance(node.spec, Suppress)] == [60_000]
+    (suppression,) = [node.spec for node in sub.processors if isinstance(node.spec, Suppress)]
+    assert (suppression.wait_ms("kip"), suppression.wait_ms("kafka-4.3")) == (60_001, 60_000)
 
 
 def test_a_window_without_end_has_no_final_result() -> None:

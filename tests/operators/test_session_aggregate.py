@@ -214,7 +214,7 @@ def test_what_cannot_work_is_refused() -> None:
 def test_windows_are_what_the_api_says() -> None:
     windows = SessionWindows.of_inactivity_gap_and_grace(timedelta(minutes=1), timedelta(seconds=5))
     assert windows == SessionWindows(60_000, 5_000)
-    assert windows.retention_ms == windows.closes_after_end_ms == 65_000
+    assert windows.retention_ms == windows.final_after_ms("kafka-4.3") == windows.final_after_ms("kip") - 1 == 65_000
     assert SessionWindows.of_inactivity_gap_with_no_grace(timedelta(0)) == SessionWindows(0, 0)
     assert windows.describe() == {"windows": "session", "gap_ms": 60_000, "grace_period_ms": 5_000}
 

@@ -145,7 +145,7 @@ def _suppression(spec, store, made, parent, backend, clock, stream_time):
         bounds = (row.start_ms, row.end_ms) if spec.windows else ()
         content = one(row.row, pa.struct(list(rows.header.schema)))
         key = one(row.key, made.field("key").type)
-        yield key, *bounds, content["value"], content["timestamp"], row.time_ms + spec.wait_ms
+        yield key, *bounds, content["value"], content["timestamp"], row.time_ms + spec.wait_ms("kip")
 
 
 def _join_buffer(spec, store, made, parent, backend, clock, stream_time):

@@ -109,17 +109,18 @@ def test_a_late_record_says_what_it_was_and_why(tmp_path: Path) -> None:
     assert (second[1], second[3]["offset"], second[3]["value"]) == (1, 2, None)
 
 
-def test_a_session_that_was_final_is_late_with_its_window(tmp_path: Path) -> None:
+def test_a_late_record_with_a_windowed_key_has_its_window(tmp_path: Path) -> None:
     builder = StreamsBuilder("job")
-    sessions = SessionWindows.of_inactivity_gap_with_no_grace(MINUTE)
-    counts = builder.stream("events").group_by_key().windowed_by(sessions).count(Materialized.as_("sessions"))
-    counts.suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream().to("out")
+    patient = TimeWindows.of_size_and_grace(MINUTE, MINUTE)
+    counts = builder.stream("events").group_by_key().windowed_by(patient).count(Materialized.as_("first")).to_stream()
+    again = counts.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(MINUTE))
+    again.count(Materialized.as_("again")).to_stream().to("out")
     pipeline = Pipeline(tmp_path, builder.build(), on_late_record="topic")
     pipeline.archive("events", [("a", 1, 0), ("b", 2, 60_000), ("a", 3, 0)], TYPES)
     pipeline.run()
     ((_, _, key, late, timestamp),) = pipeline.output("job-late")
     assert (key, timestamp, late["reason"], late["window_start"], late["window_end"]) == (
-        b"a", 0, "result was final", 0, 0,
+        b"a", 0, "window closed", 0, 60_000,
     )  # fmt: skip
     assert (late["value"], late["clock_ms"], late["offset"]) == ("2", 60_000, 2)
 
