@@ -26,7 +26,7 @@ class JoinWindows:
     Attributes:
         before_ms: How much earlier than the left record the right one may be.
         after_ms: How much later it may be.
-        grace_period_ms: How long after the end of its window a record without a match waits, in stream time.
+        grace_period_ms: How much longer than before and after a record waits for one that is out of order.
         unmatched_at_once: Whether a left or outer join gives results of records without a match when they come.
     """
 

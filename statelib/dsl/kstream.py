@@ -263,7 +263,7 @@ class KStream:
     def left_join(self, other: KTable | GlobalKTable | KStream, *how: Any, **options: Any) -> KStream:
         """As `join`, but records without a match are joined with null.
 
-        With a stream: when their window and the grace period have passed.
+        With a stream: when none can come any more.
         """
         return self._join(other, *how, left=True, **options)
 

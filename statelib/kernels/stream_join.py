@@ -39,7 +39,6 @@ ROW = np.dtype(
         ("side", np.int8),  # LEFT or RIGHT
         ("linked", np.int8),  # 1: in the list of its key and side
         ("held", np.int8),  # 1: in the ordered set of its side
-        ("final", np.int8),  # 1: its lone result was the last word, nobody meets it any more
         ("in_window_store", np.int8),  # 1: the window store has it, or may have it
         ("in_held_store", np.int8),  # 1: the store of held records has it
     ],
@@ -72,7 +71,7 @@ POLICY = np.dtype(
         ("segment", np.int64),  # the length of a store's segment, ms
         ("keeps_left", np.int64),  # 1: a left record that meets nobody gives a lone result
         ("keeps_right", np.int64),
-        ("holds", np.int64),  # 1: lone results wait until the window has closed
+        ("holds", np.int64),  # 1: lone results wait
         ("as_shipped", np.int64),  # 1: semantics="kafka-4.3"
         ("emit_interval", np.int64),  # ms of wall clock from one scan for lone results to the next, as shipped
     ]
@@ -146,21 +145,32 @@ def _least_after_scan(
 
 
 @helper
+def _last_due(side: int, policy: Any, clocks: Any) -> int:
+    """Held records of that time and older ones give their lone results now: see the operator."""
+    ahead = policy.after if side == LEFT else policy.before
+    due: int = clocks.stream_time - ahead - policy.grace - 1
+    if policy.as_shipped:
+        return due
+    clock = clocks.left if side == LEFT else clocks.right
+    expired: int = clock - policy.before - policy.after - policy.grace
+    return min(due, expired)
+
+
+@helper
 def _scan(
     trigger: int, policy: Any, clocks: Any, rows: Any, by_rank: NDArray[np.int64],
     left_held: NDArray[np.uint8], right_held: NDArray[np.uint8], results: Any, emitted: int,
 ) -> tuple[Any, int]:  # fmt: skip
-    """Lets the held records go whose windows have closed."""
+    """Lets the held records go that are due."""
     newest = max(last(left_held), last(right_held))
     if newest == ABSENT:
         clocks.least_held = NEVER
         return results, emitted
     left, right = first_from(left_held, 0), first_from(right_held, 0)
-    last_open_left = clocks.stream_time - policy.after - policy.grace
-    last_open_right = clocks.stream_time - policy.before - policy.grace
+    last_due_left, last_due_right = _last_due(LEFT, policy, clocks), _last_due(RIGHT, policy, clocks)
     while True:
-        left_due = left != ABSENT and rows[by_rank[left]].time < last_open_left
-        right_due = right != ABSENT and rows[by_rank[right]].time < last_open_right
+        left_due = left != ABSENT and rows[by_rank[left]].time <= last_due_left
+        right_due = right != ABSENT and rows[by_rank[right]].time <= last_due_right
         if left_due and (not right_due or left < right):
             number = by_rank[left]
             remove(left_held, left)
@@ -175,9 +185,6 @@ def _scan(
         results = _emit_lone(results, emitted, trigger, number, row)
         emitted += 1
         row.held = 0
-        if not policy.as_shipped:
-            row.final = 1
-            row.linked = 0
     if policy.as_shipped:
         clocks.least_held = _least_after_scan(left, right, newest, by_rank, rows, left_held, right_held)
     return results, emitted
@@ -257,31 +264,28 @@ def _meet(
 
 
 @helper
-def _is_closed(time: int, ahead: int, policy: Any, clocks: Any) -> bool:
+def _is_over(own: Any, ahead: int, policy: Any, clocks: Any) -> bool:
     """Whether a record that has met nobody gives its lone result at once."""
     if not policy.holds:
         return True
-    end = max(0, time + ahead) if policy.as_shipped else time + ahead + policy.grace
-    passed: bool = end < clocks.stream_time
-    return passed
+    over: bool
+    if policy.as_shipped:
+        over = max(0, own.time + ahead) < clocks.stream_time
+    else:
+        over = own.time <= _last_due(own.side, policy, clocks)
+    return over
 
 
 @helper
-def _keep(own: Any, number: int, policy: Any, clocks: Any, newest: NDArray[np.int64], rows: Any) -> int:
-    """Stores a row in its side's window store, whose clock it moves.
+def _keep(own: Any, number: int, clock: int, policy: Any, newest: NDArray[np.int64], rows: Any) -> int:
+    """Stores a row in its side's window store, whose clock has moved.
 
     Returns:
         `STORED`; `UNMATCHED` if nobody can see it; `EXPIRED` if the store does not even have a segment for it any more.
     """
-    clock = max(clocks.left if own.side == LEFT else clocks.right, own.time)
-    if own.side == LEFT:
-        clocks.left = clock
-    else:
-        clocks.right = clock
     expired_until = clock - policy.before - policy.after - policy.grace
     if own.time > expired_until:
-        if not own.final:
-            _link(number, newest, rows)
+        _link(number, newest, rows)
         return STORED
     if own.time // policy.segment < expired_until // policy.segment:
         return EXPIRED
@@ -332,10 +336,14 @@ def join(
             emitted += 1
             continue
         if own.side == LEFT:
-            back, ahead, keeps, other_clock = policy.before, policy.after, policy.keeps_left, clocks.right
+            clocks.left = max(clocks.left, time)
+            clock, other_clock = clocks.left, clocks.right
+            back, ahead, keeps = policy.before, policy.after, policy.keeps_left
         else:
-            back, ahead, keeps, other_clock = policy.after, policy.before, policy.keeps_right, clocks.left
-        looks = policy.holds and time == clocks.stream_time
+            clocks.right = max(clocks.right, time)
+            clock, other_clock = clocks.right, clocks.left
+            back, ahead, keeps = policy.after, policy.before, policy.keeps_right
+        looks = policy.holds and time == (clocks.stream_time if policy.as_shipped else clock)
         if looks and (not policy.as_shipped or _may_scan(policy, clocks, ahead, arrival.wall_clock)):
             results, emitted = _scan(trigger, policy, clocks, rows, by_rank, left_held, right_held, results, emitted)
         visible = other_clock - policy.before - policy.after - policy.grace + 1
@@ -347,19 +355,18 @@ def join(
         met_held += met
         outcome = JOINED
         if count == 0 and keeps:
-            if _is_closed(time, ahead, policy, clocks):
+            if _is_over(own, ahead, policy, clocks):
                 outcome = LONE
                 results = _emit_lone(results, emitted, trigger, number, own)
                 emitted += 1
-                own.final = 1 if policy.holds and not policy.as_shipped else 0
             else:
                 outcome = HELD
                 own.held = 1
                 insert(left_held if own.side == LEFT else right_held, own.rank)
                 if policy.as_shipped and (clocks.least_held == NEVER or time < clocks.least_held):
                     clocks.least_held = time
-        stored = _keep(own, number, policy, clocks, newest, rows)
-        arrival.behind = (clocks.left if own.side == LEFT else clocks.right) - time
+        stored = _keep(own, number, clock, policy, newest, rows)
+        arrival.behind = clock - time
         arrival.expired = stored == EXPIRED
         arrival.outcome = stored if count == 0 and not keeps else outcome
     return results, emitted, met_held

@@ -154,10 +154,8 @@ class JoinRows:
         return rows[order]
 
     def give_up(self, rows: NDArray[np.int64]) -> None:
-        """Ends the wait of held rows: nobody meets them any more."""
+        """Ends the wait of held rows."""
         self._rows["held"][rows] = 0
-        self._rows["final"][rows] = 1
-        self._rows["linked"][rows] = 0
 
     def held_sets(self, may_be_held: NDArray[np.int64]) -> HeldSets:
         """Ranks the rows that are held, and others that may come to be."""
@@ -176,9 +174,9 @@ class JoinRows:
             return
         rows = self.rows
         visible = (rows["linked"] == 1) & (rows["time"] > np.array(last_expired)[rows["side"]])
-        pending = (rows["in_held_store"] == 1) | ((rows["final"] == 1) & (rows["in_window_store"] == 1))
-        kept = rows[visible | (rows["held"] == 1) | pending]
-        kept["linked"] = visible[visible | (rows["held"] == 1) | pending]
+        needed = visible | (rows["held"] == 1) | (rows["in_held_store"] == 1)
+        kept = rows[needed]
+        kept["linked"] = visible[needed]
         for side, pool in zip(SIDES, self._pools, strict=True):
             own = kept["side"] == side
             pool.keep(kept["value"][own])

@@ -1,8 +1,7 @@
 """What a stream-stream join logs: the records that those of the other side may meet, and those that wait for a match.
 
-A side's store is logged as Kafka's window store with duplicates, except that what nobody is to meet any more is
-deleted, and that the sequence is the join's running number of records, where Kafka's counts what the store was given
-since the application's start. All integers are big-endian::
+A side's store is logged as Kafka's window store with duplicates, except that the sequence is the join's running number
+of records, where Kafka's counts what the store was given since the application's start. All integers are big-endian::
 
     key    +------------+----------------------+----------------+
            | key bytes  | timestamp i64, ms    | sequence i32   |     sequence: from 1 on; it begins anew after 2^31 - 1
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.stream_join import HELD, JOINED, LEFT, LONE, NO_ROW
+from statelib.kernels.stream_join import HELD, JOINED, LEFT, NO_ROW
 from statelib.operators.join_buffer_changelog import arrivals_of, sequences_of
 from statelib.operators.join_rows import SIDES
 from statelib.serdes import serde_for
@@ -95,7 +94,7 @@ class StreamJoinChangelog:
 
     def add(
         self, rows: JoinRows, was_held: NDArray[np.bool_], arrivals: NDArray[Any], results: NDArray[Any],
-        *, retention_ms: int, deletes: bool,
+        *, retention_ms: int,
     ) -> None:  # fmt: skip
         """Logs what some records have changed.
 
@@ -105,20 +104,11 @@ class StreamJoinChangelog:
             arrivals: `ARRIVAL`, the records.
             results: `RESULT`, theirs.
             retention_ms: Of the sides' stores.
-            deletes: Whether nobody meets a record any more that has given its lone result.
         """
         outcome, own = arrivals["outcome"], arrivals["row"]
-        gone, trigger, by_scan = self._no_longer_held(was_held, arrivals, results)
-        final = (outcome == LONE) & deletes
-        put = np.flatnonzero((outcome >= JOINED) & (own != NO_ROW) & (arrivals["behind"] < retention_ms) & ~final)
-        removed = by_scan & deletes
-        self._log_sides(
-            rows,
-            np.concatenate([gone[removed], own[put]]),
-            np.concatenate([trigger[removed], put]),
-            int(np.count_nonzero(removed)),
-            arrivals["time"],
-        )
+        gone, trigger = self._no_longer_held(was_held, arrivals, results)
+        put = np.flatnonzero((outcome >= JOINED) & (own != NO_ROW) & (arrivals["behind"] < retention_ms))
+        self._log_sides(rows, own[put], put, arrivals["time"])
         held = np.flatnonzero(outcome == HELD)
         causes = np.concatenate([trigger, held])
         self._log_held(rows, np.concatenate([gone, own[held]]), causes, len(gone), arrivals["time"])
@@ -126,13 +116,12 @@ class StreamJoinChangelog:
     def remove(self, rows: JoinRows, held: NDArray[np.int64], stream_time: int) -> None:
         """Logs that held rows have left at the end of the input; ``stream_time``: the join's, ms."""
         causes, time = np.zeros(len(held), np.int64), np.array([max(stream_time, 0)])
-        self._log_sides(rows, held, causes, len(held), time)
         self._log_held(rows, held, causes, len(held), time)
 
     def _no_longer_held(
         self, was_held: NDArray[np.bool_], arrivals: NDArray[Any], results: NDArray[Any]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Rows that are held no longer: the record that did it, and whether by giving them up, not by meeting them."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows that are held no longer, and the record that did it: by meeting them, or as they were given up."""
         own = arrivals["row"][results["trigger"]]
         is_lone = (results["left"] == NO_ROW) | (results["right"] == NO_ROW)
         row = np.where(is_lone, np.maximum(results["left"], results["right"]), results["left"] + results["right"] - own)
@@ -141,25 +130,25 @@ class StreamJoinChangelog:
         concerned = np.flatnonzero((row != own) & ever_held[row])
         first = np.sort(np.unique(row[concerned], return_index=True)[1])  # what has left is not held when met later
         chosen = concerned[first]
-        return row[chosen], results["trigger"][chosen], is_lone[chosen]
+        return row[chosen], results["trigger"][chosen]
 
     def _log_sides(
-        self, rows: JoinRows, numbers: NDArray[np.int64], causes: NDArray[np.int64], gone: int, time: NDArray[np.int64]
+        self, rows: JoinRows, numbers: NDArray[np.int64], causes: NDArray[np.int64], time: NDArray[np.int64]
     ) -> None:
-        """Logs rows of both sides: first those that go, ``gone`` of them, then those that come."""
+        """Logs rows of both sides that may be met from now on."""
         side = rows.rows["side"][numbers]
         for of, changelog in zip(SIDES, self._sides, strict=True):
             if changelog is not None:
-                mine = np.flatnonzero(side == of)
-                there = rows.rows[numbers[mine]]
-                keys = window_keys(
-                    self._keys.take(np.ascontiguousarray(there["key_code"])), there["time"], there["arrival"]
-                )
-                self._log(changelog, rows, of, keys, numbers[mine], causes[mine], mine < gone, time)
+                mine = numbers[side == of]
+                there = rows.rows[mine]
+                keys = self._keys.take(np.ascontiguousarray(there["key_code"]))
+                raw_keys = window_keys(keys, there["time"], there["arrival"])
+                changelog.add(raw_keys, serialized_values(rows, of, mine), time[causes[side == of]])
 
     def _log_held(
         self, rows: JoinRows, numbers: NDArray[np.int64], causes: NDArray[np.int64], gone: int, time: NDArray[np.int64]
     ) -> None:
+        """Logs rows by the record that did it: first those that are gone, ``gone`` of them, then those that come."""
         if self._held is None:
             return
         there = rows.rows[numbers]
@@ -169,23 +158,10 @@ class StreamJoinChangelog:
         of_side = [np.flatnonzero(there["side"] == of) for of in SIDES]
         encoded = [serialized_values(rows, of, numbers[mine]) for of, mine in zip(SIDES, of_side, strict=True)]
         values = pa.concat_arrays(encoded).take(pa.array(np.argsort(np.concatenate(of_side))))
-        self._write(self._held, keys, values, causes, np.arange(len(numbers)) < gone, time)
-
-    def _log(
-        self, changelog: Changelog, rows: JoinRows, side: int, keys: Column, numbers: NDArray[np.int64],
-        causes: NDArray[np.int64], gone: NDArray[np.bool_], time: NDArray[np.int64],
-    ) -> None:  # fmt: skip
-        self._write(changelog, keys, serialized_values(rows, side, numbers), causes, gone, time)
-
-    @staticmethod
-    def _write(
-        changelog: Changelog, keys: Column, values: pa.Array, causes: NDArray[np.int64], gone: NDArray[np.bool_],
-        time: NDArray[np.int64],
-    ) -> None:  # fmt: skip
-        """By the record that did it; what it takes away before what it brings."""
-        order = np.argsort(2 * causes + ~gone, kind="stable")
-        kept = values.take(pa.array(order, mask=gone[order]))
-        changelog.add(keys.take(pa.array(order)), kept, time[causes[order]])
+        is_gone = np.arange(len(numbers)) < gone
+        order = np.argsort(2 * causes + ~is_gone, kind="stable")
+        kept = values.take(pa.array(order, mask=is_gone[order]))
+        self._held.add(keys.take(pa.array(order)), kept, time[causes[order]])
 
 
 def serialized_values(rows: JoinRows, side: int, numbers: NDArray[np.int64]) -> pa.Array:

@@ -104,9 +104,8 @@ class StreamJoinState:
             own = rows["side"] == side
             stored = rows["in_window_store"] == 1
             added = np.flatnonzero(own & (rows["linked"] == 1) & ~stored & (rows["time"] > expired[side]))
-            removed = np.flatnonzero(own & stored & (rows["final"] == 1))
             store = self._stores.sides[side]
-            store.store(self._written(side, added), self._named(removed), expired[side], self._schema_of(side), write)
+            store.store(self._written(side, added), [], expired[side], self._schema_of(side), write)
         if self._stores.held is None:
             return
         in_store, held = rows["in_held_store"] == 1, rows["held"] == 1
@@ -132,7 +131,7 @@ class StreamJoinState:
         missing = np.flatnonzero(numbers == NO_ROW)
         numbers[missing] = self._add(side, key_code[missing], [stored[n] for n in missing.tolist()])
         self.rows.rows["in_window_store"][numbers] = 1
-        self.rows.link(numbers[self.rows.rows["final"][numbers] == 0])
+        self.rows.link(numbers)
 
     def _add(self, side: int, key_code: NDArray[np.int64], stored: Sequence[JoinRow]) -> NDArray[np.int64]:
         values = serde_for(self._types[side]).deserialize(pa.array([row.value for row in stored], pa.binary()))

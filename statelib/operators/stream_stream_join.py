@@ -9,13 +9,14 @@ work, since both sides share a clock and must see each other's records in the or
   time in the order of their arrival. A side's records are there for before + after + grace, by the clock of its store:
   the largest timestamp of its records with key and value. The result has the later timestamp of both.
 * In a left join a left record that meets nobody gives a *lone* result, joined with null; in an outer join a right one
-  does too. It is *held* until its window and the grace period have passed, and gives its lone result when the next
-  record comes that is not older than the stream time: before what that record meets, in order of time, right before
-  left, key bytes, arrival. A record of which window and grace period have passed when it comes gives it at once.
-* A record that has given its lone result meets nobody any more. As shipped (``semantics="kafka-4.3"``) it may, since
-  lone results come at once after the window alone, and may be delayed where several wait; there is also the pause
-  between two looks for them, of wall clock, which is taken from the task's stream time: as if the application had run
-  live.
+  does too. It is *held* until nobody can meet it any more: its side's store does not keep it, and its window and the
+  grace period have passed. It gives its lone result with the next record that is not older than the newest of that
+  record's side: before what that record meets, in order of time, right before left, key bytes, arrival. A record of
+  which all that is true when it comes gives it at once.
+* As shipped (``semantics="kafka-4.3"``) the store is not asked: a record may give its lone result and be met all the
+  same. It comes with the next record that is not older than the stream time, or at once after the window alone, and
+  may be delayed where several wait; there is also the pause between two looks for them, of wall clock, which is taken
+  from the task's stream time: as if the application had run live.
 * A null value is dropped. A null key gives a lone result at once, where the side has any, else it is dropped.
 
 Results have the headers of the record that causes them. What arrives when its side's store has no segment for its time
@@ -225,6 +226,8 @@ class RunningStreamStreamJoin:
         held = state.rows.in_order(state.rows.held)
         ahead = np.where(rows["side"][held] == LEFT, windows.after_ms, windows.before_ms)
         due = rows["time"][held] + ahead + windows.grace_period_ms + 1
+        if not self._policy["as_shipped"][0]:
+            due = np.maximum(due, rows["time"][held] + windows.retention_ms)
         order = np.argsort(due, kind="stable")
         held, due = held[order], due[order]
         is_left = rows["side"][held] == LEFT
@@ -326,10 +329,7 @@ class RunningStreamStreamJoin:
         )
         results: NDArray[Any] = joined[:count]
         if was_held is not None:
-            deletes = bool(self._policy["holds"][0]) and not self._policy["as_shipped"][0]
-            self._changelog.add(
-                state.rows, was_held, arrivals, results, retention_ms=windows.retention_ms, deletes=deletes
-            )
+            self._changelog.add(state.rows, was_held, arrivals, results, retention_ms=windows.retention_ms)
         for name in _CLOCK_NAMES:
             self._context.clocks[name] = int(self._clocks[name][0])
         self._context.clocks["arrivals"] = self._arrivals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,49 +16,19 @@ from statelib.join_windows import JoinWindows
 from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators import join_rows
 from statelib.operators.late import LateRecords
-from statelib.operators.mapping import mapper
-from statelib.operators.stream_stream_join import RunningStreamStreamJoin, StreamStreamJoin
+from statelib.operators.stream_stream_join import RunningStreamStreamJoin
 from statelib.windowed_type import SESSIONS
 from tests.effort import examples
+from tests.operators.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown
 from tests.operators.tables import CUTS, HOW, KEYS, NUMBERS
 from tests.operators.task import Record, Task
-from tests.reference.stream_stream_join import Kind, Result, Side
-from tests.reference.stream_stream_join import StreamStreamJoin as Model
+from tests.reference.stream_stream_join import Result
 
 if TYPE_CHECKING:
-    from statelib.batch import Batch
     from statelib.semantics import Semantics
+    from tests.reference.stream_stream_join import StreamStreamJoin as Model
 
-LEFT, RIGHT = 0, 1
-SIDES: tuple[Side, Side] = ("left", "right")
-VALUE_TYPES = (pa.int64(), pa.string())
-
-
-@dataclass(frozen=True)
-class Case:
-    """A join."""
-
-    kind: Kind
-    windows: JoinWindows
-    emit_interval_ms: int = 0
-
-    @property
-    def spec(self) -> StreamStreamJoin:
-        holds = self.kind != "inner" and not self.windows.unmatched_at_once
-        return StreamStreamJoin(
-            mapper({"l": "left", "r": "right"}), self.windows, "left", "right", "held" if holds else None,
-            keeps_left=self.kind != "inner", keeps_right=self.kind == "outer", emit_interval_ms=self.emit_interval_ms,
-        )  # fmt: skip
-
-    def task(self, semantics: Semantics = "kip") -> Task:
-        return Task(self.spec, pa.string(), VALUE_TYPES, semantics=semantics)
-
-    def model(self, semantics: Semantics = "kip") -> Model:
-        windows = self.windows
-        return Model(
-            self.kind, windows.before_ms, windows.after_ms, windows.grace_period_ms, not windows.unmatched_at_once,
-            semantics == "kafka-4.3", self.emit_interval_ms,
-        )  # fmt: skip
+SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
 
 
 @st.composite
@@ -100,9 +70,6 @@ def runs(draw: st.DrawFn, most: int = 30) -> tuple[Case, list[Record]]:
     return case, records
 
 
-SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
-
-
 def expected(model: Model, records: list[Record]) -> list[tuple[int, Result]]:
     """Each result with the record that causes it."""
     results, wall_clock = [], -1
@@ -112,14 +79,6 @@ def expected(model: Model, records: list[Record]) -> list[tuple[int, Result]]:
             made = model.process(SIDES[record.parent], record.key, record.value, record.timestamp, wall_clock)
             results += [(row, result) for result in made]
     return results
-
-
-def shown(batches: list[Batch]) -> list[tuple[int, Result]]:
-    rows = []
-    for batch in batches:
-        columns = (batch.sequence, batch.key.to_pylist(), batch.value.to_pylist(), batch.timestamp)
-        rows += [(int(s), Result(key, v["l"], v["r"], int(t))) for s, key, v, t in zip(*columns, strict=True)]
-    return rows
 
 
 @examples(600)
@@ -188,26 +147,28 @@ def test_a_seal_gives_what_is_held(
     assert task.metrics.records_in == sum(task.metrics.accounts.values())
 
 
-@given(runs())
-def test_each_record_gives_its_matches_or_one_lone_result(run: tuple[Case, list[Record]]) -> None:
-    """What the KIPs promise: no lone result of a record that is joined before or after, and none is missing."""
+@examples(300)
+@given(runs(), CUTS, HOW)
+def test_all_pairs_of_the_shipped_library_and_lone_results_of_the_others(
+    run: tuple[Case, list[Record]], cuts: list[int], flush_every: int
+) -> None:
+    """No lone result of a record that is joined before or after, and none is missing."""
     case, records = run
-    case = replace(case, windows=replace(case.windows, unmatched_at_once=False))
     records = [replace(record, value=row if record.parent == LEFT else f"r{row}") for row, record in enumerate(records)]
     task = case.task()
-    (batch,) = task.run(records)
-    results = [result for _, result in shown([batch])]
-    operator = task.operator
-    results += [result for _, result in shown([operator.seal([task.input_of([], n) for n in (LEFT, RIGHT)])])]  # type: ignore[attr-defined]
+    results = [result for _, result in shown(task.run(records, cuts, flush_every=flush_every))]
+    pairs = [result for result in results if None not in (result.left, result.right)]
+    shipped = [result for _, result in expected(case.model("kafka-4.3"), records)]
+    assert pairs == [result for result in shipped if None not in (result.left, result.right)]
+    if case.windows.unmatched_at_once:
+        return
+    sealed = task.operator.seal([task.input_of([], n) for n in (LEFT, RIGHT)])  # type: ignore[attr-defined]
+    lone = [result for result in results if result not in pairs] + [result for _, result in shown([sealed])]
     for side, keeps in ((LEFT, case.kind != "inner"), (RIGHT, case.kind == "outer")):
-        own = [record.value for record in records if record.parent == side and (record.key is not None or keeps)]
-        joined = {result[1 + side] for result in results if None not in (result.left, result.right)}
-        lone = [result[1 + side] for result in results if result[2 - side] is None]
-        assert sorted(lone) == sorted(value for value in own if keeps and value not in joined)
-
-
-def records_of(*rows: tuple[int, str | None, Any, int]) -> list[Record]:
-    return [Record(key, value, timestamp, number, side) for number, (side, key, value, timestamp) in enumerate(rows)]
+        own = [record.value for record in records if record.parent == side]
+        joined = {result[1 + side] for result in pairs}
+        given_up = [result[1 + side] for result in lone if result[1 + side] is not None]
+        assert sorted(given_up) == sorted(value for value in own if keeps and value not in joined)
 
 
 def results_of(case: Case, *rows: tuple[int, str | None, Any, int], semantics: Semantics = "kip") -> list[Any]:
@@ -226,15 +187,52 @@ def test_a_shipped_lone_result_may_be_joined_later_and_a_promised_one_not() -> N
     assert results_of(case, *rows) == [(3, ("a", 1, "r", 101)), (3, ("a", 3, "r", 101))]
 
 
+@pytest.mark.parametrize(
+    ("windows", "gone_at"),
+    [
+        (JoinWindows(100, 0, 0), 1_100), (JoinWindows(100, 0, 7), 1_107), (JoinWindows(100, 20, 0), 1_120),
+        (JoinWindows(0, 100, 0), 1_101), (JoinWindows(0, 100, 7), 1_108), (JoinWindows(-5, 10, 0), 1_011),
+        (JoinWindows(10, -5, 0), 1_005), (JoinWindows(0, 0, 0), 1_001), (JoinWindows(0, 0, 5), 1_006),
+    ],
+)  # fmt: skip
+def test_a_record_waits_while_its_store_keeps_it_or_its_window_is_open(windows: JoinWindows, gone_at: int) -> None:
+    """The clock is that of its own side: the other may be far ahead, and late records of it still come."""
+    before = (LEFT, "a", 1, 1_000), (RIGHT, "z", "r", 5_000)
+    rest = (LEFT, "b", 2, gone_at - 1), (LEFT, "b", 3, gone_at)
+    case = Case("left", windows)
+    if windows.before_ms <= 0:  # the store would let it go before its window is over, by the stream time of both sides
+        before = before[:1]
+    lone = (len(before) + 1, ("a", 1, None, 1_000))
+    assert [result for result in results_of(case, *before, *rest) if result[1][0] == "a"] == [lone]
+    meets = (RIGHT, "a", "r", max(0, 1_000 - windows.before_ms))
+    visible = gone_at - 1 < 1_000 + windows.retention_ms
+    met = results_of(case, *before, rest[0], meets)[-1:] == [(len(before) + 1, ("a", 1, "r", max(1_000, meets[3])))]
+    assert met == visible
+
+
+def test_kafkas_own_records_that_come_before_those_they_join() -> None:
+    rows = ((LEFT, "0", 0, 1_000), (LEFT, "1", 1, 1_001), (RIGHT, "0", "a0", 999))
+    assert results_of(Case("left", JoinWindows(100, 0, 0)), *rows) == [(2, ("0", 0, "a0", 1_000))]
+
+
 def test_lone_results_come_by_time_right_before_left_key_and_arrival() -> None:
     case = Case("outer", JoinWindows(10, 10, 0))
     rows = (
         (LEFT, "b", 1, 100), (LEFT, "ab", 2, 100), (RIGHT, "c", "r1", 100), (LEFT, "a", 3, 100), (LEFT, "b", 4, 100),
-        (RIGHT, "d", "r2", 99), (LEFT, "z", 5, 111),
+        (RIGHT, "d", "r2", 99), (LEFT, "z", 5, 119), (LEFT, "z", 6, 120), (RIGHT, "z", "r3", 121),
     )  # fmt: skip
+    of_left = [("a", 3), ("ab", 2), ("b", 1), ("b", 4)]
     assert results_of(case, *rows) == [
-        (6, ("d", None, "r2", 99)), (6, ("c", None, "r1", 100)), (6, ("a", 3, None, 100)), (6, ("ab", 2, None, 100)),
-        (6, ("b", 1, None, 100)), (6, ("b", 4, None, 100)),
+        *((7, (key, value, None, 100)) for key, value in of_left),
+        (8, ("d", None, "r2", 99)), (8, ("c", None, "r1", 100)),
+        (8, ("z", 5, "r3", 121)), (8, ("z", 6, "r3", 121)),
+    ]  # fmt: skip
+    together = (
+        (LEFT, "b", 1, 100), (RIGHT, "d", "r1", 100), (LEFT, "ab", 2, 100), (RIGHT, "c", "r2", 100),
+        (RIGHT, "z", "r3", 110), (LEFT, "y", 3, 111),
+    )  # fmt: skip
+    assert results_of(Case("outer", JoinWindows(10, 0, 0)), *together) == [
+        (5, ("c", None, "r2", 100)), (5, ("d", None, "r1", 100)), (5, ("ab", 2, None, 100)), (5, ("b", 1, None, 100)),
     ]  # fmt: skip
 
 
@@ -258,8 +256,12 @@ def test_a_record_that_has_given_its_lone_result_leaves_the_stores() -> None:
     task.run(records_of((LEFT, "a", 1, 100)))
     assert [len(task.content()[family]) for family in ("left", "left.by-time", "held")] == [1, 2, 2]
     task.restart()
-    task.run(records_of((RIGHT, "b", "r", 111)))
-    assert [len(task.content()[family]) for family in ("left", "left.by-time", "held")] == [0, 1, 1]
+    task.run(records_of((RIGHT, "b", "r", 999)))
+    assert [len(task.content()[family]) for family in ("left", "left.by-time", "held")] == [1, 2, 2]
+    task.restart()
+    task.run(records_of((LEFT, "b", 2, 120)))
+    assert [len(task.content()[family]) for family in ("left", "left.by-time", "held")] == [1, 2, 2]
+    assert task.metrics.accounts == {"stored": 1, "unmatched": 1}
 
 
 def test_a_record_that_comes_to_both_sides_comes_first_to_the_first_parent() -> None:
@@ -278,14 +280,17 @@ def test_a_late_record_goes_to_the_late_topic_if_it_gives_nothing() -> None:
     task = case.task()
     late = LateRecords(["left", "right"])
     task.context.late = late
-    rows = ((LEFT, "a", 1, 1_000), (RIGHT, "b", "r1", 200_000), (RIGHT, "b", "r2", 7), (RIGHT, "a", "r3", 1_000))
+    rows = (
+        (LEFT, "a", 1, 1_000), (RIGHT, "b", "r1", 200_000), (RIGHT, "b", "r2", 7), (LEFT, "c", 2, 1_020),
+        (RIGHT, "a", "r3", 1_000),
+    )  # fmt: skip
     records = [replace(record, source=record.parent) for record in records_of(*rows)]
-    assert shown(task.run(records, [2])) == [(1, Result("a", 1, None, 1_000))]
+    assert shown(task.run(records, [2])) == [(3, Result("a", 1, None, 1_000))]
     collected = late.drain()
     assert collected is not None
     shown_late = collected.to_pylist()
     assert [(row["timestamp"], row["value"]["topic"], row["value"]["offset"]) for row in shown_late] == [
-        (7, "right", 2), (1_000, "right", 3),
+        (7, "right", 2), (1_000, "right", 4),
     ]  # fmt: skip
     assert shown_late[0]["value"] == {
         "node": "NODE", "reason": "older than the join's retention", "lateness_ms": 199_993, "clock": "store_time",
@@ -298,11 +303,12 @@ def test_a_late_record_goes_to_the_late_topic_if_it_gives_nothing() -> None:
 def test_results_have_the_headers_of_the_record_that_causes_them() -> None:
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     task = Case("left", JoinWindows(1, 1, 0)).task()
-    records = records_of((LEFT, "a", 1, 100), (RIGHT, "b", "r", 105), (LEFT, "b", 2, 105))
+    records = records_of((LEFT, "a", 1, 100), (RIGHT, "b", "r", 105), (LEFT, "b", 2, 105), (RIGHT, "b", "s", 106))
     left, right = (task.input_of(records, side) for side in (LEFT, RIGHT))
     headers = pa.array([[("h", b"1")], [("h", b"2")]], kind)
     batch = task.operator.process([replace(left, headers=headers), right], task.uptake_of(records))
-    assert batch.headers.to_pylist() == [None, [{"key": "h", "value": b"2"}]]
+    assert batch.value.to_pylist() == [{"l": 1, "r": None}, {"l": 2, "r": "r"}, {"l": 2, "r": "s"}]
+    assert batch.headers.to_pylist() == [*[[{"key": "h", "value": b"2"}]] * 2, None]
     sealed = task.operator.seal([replace(task.input_of([], n), headers=headers[:0]) for n in (LEFT, RIGHT)])  # type: ignore[attr-defined]
     assert sealed.headers.type == kind
 

@@ -48,7 +48,9 @@ class StreamStreamJoin:
             return []
         if key is None:
             return [self.lone(side, key, value, timestamp)] if self.keeps(side) else []
-        results = self.scan(side, wall_clock_ms) if timestamp == self.stream_time else []
+        self.clocks[side] = max(self.clocks[side], timestamp)
+        newest = self.stream_time if self.as_shipped else self.clocks[side]
+        results = self.scan(side, wall_clock_ms) if timestamp == newest else []
         matches = self.matches(side, key, timestamp)
         other = other_side(side)
         for match in matches:
@@ -57,22 +59,19 @@ class StreamStreamJoin:
             self.held.pop(place(match.timestamp, other, key), None)
         self.arrivals += 1
         own = Stored(timestamp, self.arrivals, value)
-        final = False
         if not matches and self.keeps(side):
-            at_once = self.window_end(side, timestamp) < self.stream_time
-            if at_once or not self.holds_back:
+            if not self.holds_back or self.is_over_at_once(side, timestamp):
                 results.append(self.lone(side, key, value, timestamp))
-                final = self.holds_back and not self.as_shipped
             else:
                 self.held.setdefault(place(timestamp, side, key), []).append(own)
                 self.least_held = min(timestamp, timestamp if self.least_held is None else self.least_held)
-        if not self.put(side, key, own, is_seen=not final) and not matches and not self.keeps(side):
+        if not self.put(side, key, own) and not matches and not self.keeps(side):
             self.late += 1
         return results
 
     def seal(self) -> list[Result]:
-        """As stream time goes on for ever, a millisecond at a time."""
-        due = sorted(self.held, key=lambda at: (at[0] + self.ahead(name(at[1])), *at))
+        """As all clocks go on for ever, a millisecond at a time."""
+        due = sorted(self.held, key=lambda at: (at[0] + self.waits_ms(name(at[1])), *at))
         return [self.lone(name(at[1]), at[2].decode(), own.value, at[0]) for at in due for own in self.held[at]]
 
     def keeps(self, side: Side) -> bool:
@@ -85,32 +84,46 @@ class StreamStreamJoin:
     def retention_ms(self) -> int:
         return self.before_ms + self.after_ms + self.grace_ms
 
-    def window_end(self, side: Side, timestamp: int) -> int:
-        """What stream time must have passed for a record to give its lone result when it comes."""
+    def waits_ms(self, side: Side) -> int:
+        """How far the clocks must come for a held record to give its lone result, if they all go on alike."""
+        closed = self.ahead(side) + self.grace_ms + 1
+        return closed if self.as_shipped else max(closed, self.retention_ms)
+
+    def is_over_at_once(self, side: Side, timestamp: int) -> bool:
+        """Whether a record that meets nobody gives its lone result when it comes."""
         if self.as_shipped:
-            return max(0, timestamp + self.ahead(side))
-        return timestamp + self.ahead(side) + self.grace_ms
+            return max(0, timestamp + self.ahead(side)) < self.stream_time
+        return self.is_over(side, timestamp)
+
+    def is_over(self, side: Side, timestamp: int) -> bool:
+        """Whether a held record gives its lone result."""
+        window_is_open = timestamp + self.ahead(side) + self.grace_ms >= self.stream_time
+        may_be_met = not self.as_shipped and timestamp in self.visible(side)
+        return not window_is_open and not may_be_met
+
+    def visible(self, side: Side) -> range:
+        """The times whose records others may meet: those that the store of their side keeps."""
+        return range(max(0, self.clocks[side] - self.retention_ms + 1), self.clocks[side] + 1)
 
     def matches(self, side: Side, key: str, timestamp: int) -> list[Stored]:
         other = other_side(side)
-        least = max(0, timestamp - self.ahead(other), self.clocks[other] - self.retention_ms + 1)
-        greatest = max(0, timestamp + self.ahead(side))
-        return [s for s in sorted(self.stores[other].get(key, [])) if least <= s.timestamp <= greatest]
+        visible = self.visible(other)
+        least, greatest = max(0, timestamp - self.ahead(other)), max(0, timestamp + self.ahead(side))
+        stored = sorted(self.stores[other].get(key, []))
+        return [s for s in stored if s.timestamp in visible and least <= s.timestamp <= greatest]
 
-    def put(self, side: Side, key: str, own: Stored, *, is_seen: bool) -> bool:
+    def put(self, side: Side, key: str, own: Stored) -> bool:
         """Whether the side's window store has a segment for the record."""
-        self.clocks[side] = max(self.clocks[side], own.timestamp)
         segment = max(self.retention_ms // 2, 60_000)
         oldest = self.clocks[side] - self.retention_ms
         if oldest >= 0 and own.timestamp // segment < oldest // segment:
             self.expired += 1
             return False
-        if is_seen:
-            self.stores[side].setdefault(key, []).append(own)
+        self.stores[side].setdefault(key, []).append(own)
         return True
 
     def scan(self, side: Side, wall_clock_ms: int) -> list[Result]:
-        """Lone results of held records whose windows have closed."""
+        """Lone results of held records that are due."""
         if self.kind == "inner" or not self.holds_back or not self.scans(side, wall_clock_ms):
             return []
         results, open_sides, self.least_held = [], set(), None
@@ -120,14 +133,11 @@ class StreamStreamJoin:
                 self.least_held = timestamp
                 if len(open_sides) == 2:
                     return results
-                if timestamp + self.ahead(name(is_left)) + self.grace_ms >= self.stream_time:
+                if not self.is_over(name(is_left), timestamp):
                     open_sides.add(is_left)
                     continue
                 results.append(self.lone(name(is_left), key.decode(), own.value, timestamp))
-                stored = self.stores[name(is_left)].get(key.decode(), [])
-                if not self.as_shipped and own in stored:
-                    stored.remove(own)
-            if timestamp + self.ahead(name(is_left)) + self.grace_ms < self.stream_time:
+            if self.is_over(name(is_left), timestamp):
                 del self.held[at]
         return results
 
