@@ -16,6 +16,7 @@ from statelib.topology.groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
+from statelib.topology.windowed_sources import check_windowed_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +91,8 @@ class Topology:
     Raises:
         ConfigurationError: Two nodes of one name, an unknown parent, a topic with two sources or two sinks, a topic
             that is read and written or cannot be, repartition topics in a cycle or joined with different numbers of
-            partitions, an operator's parameters that do not go together, no source.
+            partitions, topics with windowed keys of different windows that are joined, an operator's parameters that do
+            not go together, no source.
 
     Attributes:
         declared: The nodes as they were given.
@@ -103,6 +105,7 @@ class Topology:
         _check(self.nodes)
         for sub in self.sub_topologies:
             _check_co_partitioned(sub, self._declared)
+            check_windowed_sources(sub.nodes)
 
     @cached_property
     def sub_topologies(self) -> tuple[SubTopology, ...]:

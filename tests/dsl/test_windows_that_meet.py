@@ -11,15 +11,19 @@ import pytest
 
 from statelib import (
     ConfigurationError,
+    Consumed,
     Joined,
     JoinWindows,
     KStream,
     Materialized,
     Named,
+    SessionWindowedSerde,
     SessionWindows,
     SlidingWindows,
     Stores,
     StreamsBuilder,
+    StringSerde,
+    TimeWindowedSerde,
     TimeWindows,
     UnlimitedWindows,
     per_record,
@@ -132,3 +136,28 @@ def test_windows_of_one_kind_and_size_meet(operator: str, windows: tuple[str, st
         assert 2 in values
     else:
         assert "1|1" in values
+
+
+SERDES = {
+    "10s": TimeWindowedSerde.of(StringSerde(), seconds(10)),
+    "20s": TimeWindowedSerde.of(StringSerde(), seconds(20)),
+    "sessions": SessionWindowedSerde(StringSerde()),
+}
+
+
+def read(operator: str, left: str, right: str) -> None:
+    builder = StreamsBuilder("app")
+    one, other = (
+        builder.stream(topic, Consumed.with_(key_serde=SERDES[of])) for topic, of in (("l", left), ("r", right))
+    )
+    OPERATORS[operator](one, other).to("out")
+    builder.build()
+
+
+@pytest.mark.parametrize("operator", ["stream_table", "stream_versioned", "tables", "streams", "merged_counts"])
+@pytest.mark.parametrize(("left", "right"), [("10s", "20s"), ("20s", "sessions")])
+def test_topics_with_other_windows_are_refused(operator: str, left: str, right: str) -> None:
+    """When the topology is built, by their serdes."""
+    with pytest.raises(ConfigurationError, match=r"topic . have .*, those of topic . .*: none would.*select_key"):
+        read(operator, left, right)
+    read(operator, left, left)
