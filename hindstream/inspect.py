@@ -18,7 +18,9 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console import standard_output
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
+from statelib.serdes.json import readable_json
 from statelib.snapshots import open_state
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ def print_rows(
         settings: See `Settings`.
         history: All versions of a versioned store, tombstones included.
         limit: How many rows at most; None: all.
-        output: A table, a JSON object a line, or CSV; the latter two with times in ISO 8601.
+        output: A table, a JSON object a line (`readable_json` says how bytes and NaN are shown), or CSV; the latter
+            two with times in ISO 8601.
 
     Raises:
         ConfigurationError: There is no such store or commit, or its state has been expired; the key is not one of the
@@ -95,7 +98,7 @@ def print_rows(
         shown = rows if limit is None else islice(rows, limit)
         _print(shown, found.schema(view).names, title, output, nothing=nothing)
         if output == "table" and limit is not None and next(rows, None) is not None:
-            standard_output().print(f"The first {limit} rows; --limit says how many.")
+            standard_output().print(f"The first {counted(limit, 'row')}; --limit says how many.")
 
 
 def _opened(job: str, commit: int | None, settings: Settings) -> StateSnapshot:
@@ -175,11 +178,13 @@ def _print(
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else _text(value)
+    """A cell: nothing, a text as it is (bytes, decimals and NaN are texts in JSON), or JSON."""
+    text = "" if value is None else value if isinstance(value, str) else _text(value)
+    return json.loads(text) if text.startswith('"') and not isinstance(value, str) else text
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
+    return readable_json(value, separators=(", ", ": "))
 
 
 def _time(text: str) -> datetime:

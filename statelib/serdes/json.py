@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 import decimal
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -160,8 +161,36 @@ def _rows(lines: list[bytes], struct: pa.DataType) -> pa.StructArray:
 
 
 def json_text(values: pa.Array) -> pa.StringArray:
-    """Values of any Arrow type as JSON, for people to read; null stays null, binary becomes base64."""
-    return _documents(values.to_pylist(), _readable)
+    """Values of any Arrow type as JSON, for people to read: see `readable_json`; null stays null."""
+    documents = [None if value is None else readable_json(value) for value in values.to_pylist()]
+    return pa.array(documents, pa.string())
+
+
+def readable_json(value: object, separators: tuple[str, str] = (",", ":")) -> str:
+    """A value as JSON (RFC 8259), whatever is in it.
+
+    As in the JSON mapping of Protobuf, bytes are base64, times ISO 8601, and the numbers that JSON does not have the
+    strings ``NaN``, ``Infinity`` and ``-Infinity``. A decimal is a string, as a number may lose its digits on the way.
+    Anything else is its text.
+    """
+
+    def dumps(value: object) -> str:
+        return json.dumps(value, default=_readable, ensure_ascii=False, separators=separators, allow_nan=False)
+
+    try:
+        return dumps(value)
+    except ValueError:
+        return dumps(_with_named_numbers(value))
+
+
+def _with_named_numbers(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _with_named_numbers(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_named_numbers(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _documents(values: list[object], scalar: Callable[[object], str]) -> pa.StringArray:

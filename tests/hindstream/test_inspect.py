@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -130,3 +133,52 @@ def test_a_stateless_job_says_so(tmp_path: Path) -> None:
         print_rows("pass", "s", "k", None, None, settings)
     with pytest.raises(ConfigurationError, match="stateless"):
         print_stores("pass", None, settings)
+
+
+def test_json_is_json_whatever_a_store_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = pa.struct(
+        [
+            ("x", pa.float64()),
+            ("parts", pa.list_(pa.float32())),
+            ("raw", pa.binary()),
+            ("price", pa.decimal128(6, 2)),
+            ("at", pa.timestamp("us", "UTC")),
+            ("day", pa.date32()),
+            ("named", pa.map_(pa.string(), pa.float64())),
+        ]
+    )
+    value = {
+        "x": float("nan"),
+        "parts": [float("inf"), float("-inf"), 0.5],
+        "raw": b"\xff\x00",
+        "price": Decimal("1.10"),
+        "at": datetime(2013, 1, 1, 5, 0, 0, 250, UTC),
+        "day": date(2013, 1, 1),
+        "named": [("a", float("nan"))],
+    }
+    builder = StreamsBuilder("odd")
+    builder.table("odd", "store").to_stream().to("out")
+    pipeline = Pipeline(tmp_path, builder.build(), "odd")
+    pipeline.archive("odd", [(b"\xfe", value, 1)], (pa.binary(), odd))
+    pipeline.run()
+    settings = Settings(warehouse=str(tmp_path / "warehouse"), state_dir=tmp_path / "local")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    print_rows("odd", "store", None, None, None, settings, output="json")
+    row = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert row["key"] == "/g=="
+    assert row["value"] == {
+        "x": "NaN",
+        "parts": ["Infinity", "-Infinity", 0.5],
+        "raw": "/wA=",
+        "price": "1.10",
+        "at": "2013-01-01T05:00:00.000250+00:00",
+        "day": "2013-01-01",
+        "named": [["a", "NaN"]],
+    }
+    print_rows("odd", "store", None, None, None, settings, output="csv")
+    (_, cells) = csv.reader(capsys.readouterr().out.splitlines())
+    assert cells[0] == "/g=="
+    assert json.loads(cells[1], parse_constant=refuse) == row["value"]
