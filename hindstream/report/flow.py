@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hindstream.numbers import count_text, percent_text
-from hindstream.report.accounts import lost, shares
+from hindstream.report.accounts import shares
 from hindstream.report.charts import drawing, element, tooltip
 from statelib.metrics import NodeMetrics
 from statelib.operators.table_source import TableSource
@@ -24,6 +24,10 @@ _WIDTH = 1080.0
 _BAR = 14.0
 _TALLEST = 190.0
 _THINNEST = 2.0
+_NARROWEST = 118.0  # of a layer: room for the shortest texts that still say something
+_MARGIN = 8.0  # right of a text
+_BOLD_EM, _PLAIN_EM = 13.0, 12.0
+_SMALLEST_SCALE = 0.8
 _TITLE, _LINE, _GAP = 34.0, 15.0, 26.0
 _FADE = 46.0
 
@@ -79,16 +83,19 @@ def flow(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> Markup:
         if boxes[parent].flow_out
     ]
     fades = [_fade(box, scale) for box in boxes.values()]
-    bars = [_bar(box) for box in boxes.values()]
-    return drawing(
+    layers = len({box.layer for box in boxes.values()})
+    bars = [_bar(box, _step(layers) - _MARGIN) for box in boxes.values()]
+    width = max(_WIDTH, _BAR + layers * _step(layers))
+    svg = drawing(
         _gradients(boxes.values()),
         *ribbons,
         *fades,
         *bars,
         label="Records from node to node",
-        width=_WIDTH,
+        width=width,
         height=height,
     )
+    return element("div", svg, style=f"min-width: {width * _SMALLEST_SCALE:.0f}px")
 
 
 def _place(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> dict[str, _Box]:
@@ -116,7 +123,7 @@ def _arrange(boxes: Mapping[str, _Box]) -> float:
     layers: dict[int, list[_Box]] = {}
     for box in boxes.values():
         layers.setdefault(box.layer, []).append(box)
-    step = (_WIDTH - _BAR - 150) / max(len(layers) - 1, 1)
+    step = _step(len(layers))
     heights = {n: sum(box.full_height + _GAP for box in layer) - _GAP for n, layer in layers.items()}
     tallest = max(heights.values(), default=0.0)
     for n, layer in layers.items():
@@ -126,6 +133,11 @@ def _arrange(boxes: Mapping[str, _Box]) -> float:
             box.x, box.y = 2 + n * step, y + _TITLE
             y += box.full_height + _GAP
     return tallest + 16
+
+
+def _step(layers: int) -> float:
+    """How far layers are apart: what is right of the last one has as much room for its texts as the others."""
+    return max((_WIDTH - _BAR) / max(layers, 1), _NARROWEST)
 
 
 def _ribbon(parent: _Box, child: _Box, scale: float) -> Markup:
@@ -177,9 +189,9 @@ def _fade(box: _Box, scale: float) -> Markup:
     return element("g", *marks)
 
 
-def _bar(box: _Box) -> Markup:
+def _bar(box: _Box, room: float) -> Markup:
     metrics = box.metrics
-    title = _short(display_name(box.node))
+    title = fitting(display_name(box.node), room / _BOLD_EM)
     records = f"{count_text(metrics.records_in)} in"
     marks = [
         element("rect", tooltip(f"{box.node.name}: {records}, {count_text(metrics.records_out)} out"), x=box.x, y=box.y,
@@ -191,8 +203,8 @@ def _bar(box: _Box) -> Markup:
     for kind, count in box.notes:
         marks.append(element("circle", cx=box.x + 4, cy=y - 4, r=3.6, class_=f"mark {kind.css}"))
         whole = metrics.records_in + metrics.held_before
-        text = f"{count_text(count)} {kind.label}"
-        tip = tooltip(f"{percent_text(count, whole)} {kind.label}: {kind.meaning}")
+        text = fitting(f"{count_text(count)} {kind.label}", (room - 12) / _PLAIN_EM)
+        tip = tooltip(f"{count_text(count)} {kind.label}, {percent_text(count, whole)}: {kind.meaning}")
         marks.append(element("text", tip, text, x=box.x + 12, y=y, class_="note"))
         y += _LINE
     return element("g", *marks)
@@ -215,19 +227,26 @@ def display_names(topology: Topology) -> dict[str, str]:
     return names
 
 
-def _short(name: str, longest: int = 24) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+def fitting(text: str, room_em: float) -> str:
+    """The text as far as there is room; of a generated name the end tells it apart.
+
+    Args:
+        text: A name.
+        room_em: In ems; a letter is taken to be as wide as it is in a bold and wide font.
+    """
+    if sum(map(_width_em, text)) <= room_em:
+        return text
+    kept = [*text]
+    while len(kept) > 2 and sum(map(_width_em, kept)) + 1.05 > room_em:  # noqa: PLR2004 - the first and the last letter
+        del kept[len(kept) // 2]
+    middle = (len(kept) + 1) // 2
+    return f"{''.join(kept[:middle])}…{''.join(kept[middle:])}"
+
+
+def _width_em(letter: str) -> float:
+    return 1.05 if letter in "MW…" else 0.8 if letter.isupper() else 0.4 if letter in "-.,:;' " else 0.69
 
 
 def order(topology: Topology, nodes: Mapping[str, NodeMetrics]) -> Sequence[str]:
     """Names of the nodes from the sources on."""
     return [node.name for node in topology.nodes if node.name in nodes]
-
-
-def losses(nodes: Mapping[str, NodeMetrics]) -> dict[Account, int]:
-    """Records that a reader of results would miss, over all nodes."""
-    totals: dict[Account, int] = {}
-    for metrics in nodes.values():
-        for kind, count in lost(metrics):
-            totals[kind] = totals.get(kind, 0) + count
-    return totals

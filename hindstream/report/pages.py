@@ -8,7 +8,8 @@ from hindstream.documents import RunDocuments, lateness
 from hindstream.numbers import bytes_text, duration_text, seconds_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
-from hindstream.report.flow import display_names, flow, losses, order
+from hindstream.report.flow import display_names, flow, order
+from hindstream.report.losses import losses
 from hindstream.report.measures import measure_rows, windows
 from hindstream.report.placement import host_rows, task_rows, waiting
 from hindstream.report.topology import topology_picture
@@ -36,7 +37,7 @@ def run_page(job: Job, run: RunDocuments) -> dict[str, object]:
         "order": order(job.topology, nodes),
         "names": display_names(job.topology),
         "flow": flow(job.topology, nodes) if nodes else None,
-        "losses": losses(nodes),
+        "losses": losses(job.topology, nodes),
         "windows": windows(nodes),
         "measures": measure_rows(job.topology, run),
         "charts": _lateness_figures(nodes),
@@ -61,7 +62,7 @@ def job_page(job: Job, history: History, figures: Sequence[Figure]) -> dict[str,
         "flow": flow(job.topology, nodes) if nodes else None,
         "topology": topology_picture(job.topology),
         "description": job.topology.describe(),
-        "losses": losses(nodes),
+        "losses": losses(job.topology, nodes),
         "figures": figures,
         "notes": job.notes,
         "charts": [*_lateness_figures(nodes), *_history_figures(history)],

@@ -1,4 +1,7 @@
-"""A topology as a picture: a frame a sub-topology, in it the nodes from left to right, each after its parents."""
+"""A topology as a picture: a frame a sub-topology, in it the nodes from left to right, each after its parents.
+
+What is longer than a page is wide goes on in a row below, from the left, as text does.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hindstream.report.charts import drawing, element, tooltip
+from statelib.counted import counted
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:
@@ -17,21 +21,26 @@ if TYPE_CHECKING:
     from statelib.topology import Node, SubTopology, Topology
 
 _BOX, _TALL, _ACROSS, _DOWN = 186.0, 40.0, 226.0, 54.0
-_EDGE, _TITLE, _BETWEEN = 16.0, 30.0, 18.0
+_EDGE, _TITLE, _BETWEEN = 28.0, 30.0, 18.0
+_COLUMNS = 5  # of boxes: as many as the page shows in a size that can be read
+_BETWEEN_ROWS, _TURN = 32.0, 24.0
 _LONGEST = 24
 _NARROWEST = 720.0
-_SMALLEST_SCALE = 0.8
 
 
 @dataclass(slots=True)
 class _Place:
-    """The room of a node, or of an edge on its way past a column: the upper left corner of a box."""
+    """The room of a node, or of an edge on its way past a column: the upper left corner of a box.
+
+    Above the row that it is in is a lane for the edges that come from the row before.
+    """
 
     node: Node | None
     column: int
     before: list[_Place] = field(default_factory=list)
     x: float = 0.0
     y: float = 0.0
+    lane: float = 0.0
 
     @property
     def middle(self) -> float:
@@ -39,7 +48,7 @@ class _Place:
 
 
 def topology_picture(topology: Topology) -> Markup:
-    """Draws the topology; a picture that is wider than the page keeps a size that can be read, and scrolls."""
+    """Draws the topology, never wider than a page."""
     frames, top, width = [], 0.0, _NARROWEST
     for sub in topology.sub_topologies:
         places = _places(sub, top)
@@ -48,9 +57,10 @@ def topology_picture(topology: Topology) -> Markup:
         frames.append((sub, places, top, bottom))
         top = bottom + _BETWEEN
     drawn = [part for sub, places, first, last in frames for part in _frame(sub, places, first, last, width)]
-    label = f"The topology: {len(topology.sub_topologies)} sub-topologies, {len(topology.nodes)} nodes"
+    parts = counted(len(topology.sub_topologies), "sub-topology", "sub-topologies")
+    label = f"The topology: {parts}, {counted(len(topology.nodes), 'node')}"
     svg = drawing(_arrowhead(), *drawn, label=label, width=width, height=max(top - _BETWEEN, 1.0))
-    return element("div", svg, style=f"min-width: {width * _SMALLEST_SCALE:.0f}px")
+    return element("div", svg, style=f"min-width: {_NARROWEST:.0f}px")
 
 
 def _places(sub: SubTopology, top: float) -> list[_Place]:
@@ -71,8 +81,24 @@ def _places(sub: SubTopology, top: float) -> list[_Place]:
     for place in places:
         columns.setdefault(place.column, []).append(place)
     for number in sorted(columns):
-        _stack(columns[number], _EDGE + number * _ACROSS, top + _TITLE)
+        _stack(columns[number], _EDGE + number % _COLUMNS * _ACROSS, top + _TITLE)
+    _break(places)
     return places
+
+
+def _break(places: Sequence[_Place]) -> None:
+    """Puts each row of columns below the one before."""
+    lowest = 0.0
+    rows: dict[int, list[_Place]] = {}
+    for place in places:
+        rows.setdefault(place.column // _COLUMNS, []).append(place)
+    for number in sorted(rows):
+        row = rows[number]
+        down = lowest + _BETWEEN_ROWS - min(place.y for place in row) if number else 0.0
+        for place in row:
+            place.y += down
+            place.lane = lowest + _BETWEEN_ROWS / 2
+        lowest = max(place.y for place in row) + _TALL
 
 
 def _stack(column: Sequence[_Place], x: float, top: float) -> None:
@@ -103,11 +129,22 @@ def _edge(before: _Place, child: _Place) -> Markup:
     path, (parent, *others) = "", stops[::-1]
     for start, end in itertools.pairwise([parent, *others]):
         x1, x2 = start.x + _BOX, end.x - (2 if end is child else 0)
-        middle = (x1 + x2) / 2
         path += f"L{x1:.1f},{start.middle:.1f} " if path else f"M{x1:.1f},{start.middle:.1f} "
-        path += f"C{middle:.1f},{start.middle:.1f} {middle:.1f},{end.middle:.1f} {x2:.1f},{end.middle:.1f} "
+        path += _turn(x1, start, x2, end) if end.x < start.x else _curve(x1, start.middle, x2, end.middle)
     names = [stop.node.name for stop in (parent, child) if stop.node]
     return element("path", tooltip(" to ".join(names)), d=path, class_="edge", marker_end="url(#arrowhead)")
+
+
+def _curve(x1: float, y1: float, x2: float, y2: float) -> str:
+    middle = (x1 + x2) / 2
+    return f"C{middle:.1f},{y1:.1f} {middle:.1f},{y2:.1f} {x2:.1f},{y2:.1f} "
+
+
+def _turn(x1: float, start: _Place, x2: float, end: _Place) -> str:
+    """From the end of a row to the beginning of the next, by the lane between them."""
+    lane, right, left = end.lane, x1 + _TURN, x2 - _TURN
+    down = f"C{right:.1f},{start.middle:.1f} {right:.1f},{lane:.1f} {x1:.1f},{lane:.1f} "
+    return f"{down}L{x2:.1f},{lane:.1f} C{left:.1f},{lane:.1f} {left:.1f},{end.middle:.1f} {x2:.1f},{end.middle:.1f} "
 
 
 def _arrowhead() -> Markup:

@@ -7,9 +7,11 @@ import pytest
 
 from hindstream.report import charts
 from hindstream.report.charts import Series
-from hindstream.report.flow import flow
+from hindstream.report.flow import fitting, flow
+from statelib import StreamsBuilder, Topology
 from statelib.metrics import NodeMetrics
 from tests.hindstream.documents import TOPOLOGY
+from tests.surface.topology import surface
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -72,4 +74,49 @@ def test_a_flow_is_as_wide_as_there_are_records() -> None:
 
 
 def test_a_flow_without_any_record_can_be_drawn() -> None:
-    assert ET.fromstring(flow(TOPOLOGY, {})).attrib["viewBox"]
+    (svg,) = ET.fromstring(flow(TOPOLOGY, {})).iter(f"{SVG}svg")
+    assert svg.attrib["viewBox"]
+
+
+def long_topology() -> Topology:
+    """Eleven layers, with names that are generated and long."""
+    builder = StreamsBuilder("job")
+    stream = builder.stream("a-topic-with-a-name-that-is-long-enough")
+    for _ in range(9):
+        stream = stream.filter("value > 1")
+    stream.to("another-topic-with-quite-a-long-name")
+    return builder.build()
+
+
+@pytest.mark.parametrize("topology", [TOPOLOGY, surface(), long_topology()], ids=["demo", "surface", "long"])
+def test_the_texts_of_a_flow_do_not_overlap(topology: Topology) -> None:
+    nodes = {
+        node.name: NodeMetrics(123_456, 1, accounts={"before-first-window": 123_000, "out-of-order": 455})
+        for node in topology.nodes
+    }
+    drawing = flow(topology, nodes)
+    (svg,) = ET.fromstring(drawing).iter(f"{SVG}svg")
+    right = float(svg.attrib["viewBox"].split()[2])
+    bars = sorted({float(bar.attrib["x"]) for bar in marks(drawing, "rect", "node")})
+    texts = [*marks(drawing, "text", "node-name"), *marks(drawing, "text", "note")]
+    assert len(texts) == 3 * len(topology.nodes)
+    for text in texts:
+        x, shown = float(text.attrib["x"]), text.text or "".join(text.itertext()).removeprefix(tip(text))
+        after = min([bar for bar in bars if bar > x], default=right)
+        assert x + bold_width(shown) * (13 if "node-name" in text.attrib["class"] else 12) <= after, shown
+
+
+def bold_width(text: str) -> float:
+    """In ems, as bold DejaVu Sans has it, the widest of the fonts that pages are shown in."""
+    return sum(0.38 if c in "-.,:' " else 1.05 if c in "MW…" else 0.78 if c.isupper() else 0.68 for c in text)
+
+
+@pytest.mark.parametrize("room", [3.0, 6.0, 12.0, 40.0])
+def test_a_text_is_cut_in_its_middle(room: float) -> None:
+    text = "KTABLE-TOSTREAM-0000000008"
+    cut = fitting(text, room)
+    assert bold_width(cut) <= max(room, 3)
+    first, _, last = cut.partition("…")
+    assert text.startswith(first)
+    assert text.endswith(last)
+    assert (cut == text) == (room == 40)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from datetime import timedelta
 
+import pytest
+
 from hindstream.report.topology import topology_picture
 from statelib import BufferConfig, Materialized, Stores, StreamsBuilder, Suppressed, TimeWindows, Topology
+from tests.surface.topology import surface
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+Box = tuple[float, float, float, float]
 
 
 def topology() -> Topology:
@@ -24,7 +30,7 @@ def topology() -> Topology:
     return builder.build()
 
 
-def boxes(drawing: ET.Element) -> dict[str, tuple[float, float, float, float]]:
+def boxes(drawing: ET.Element) -> dict[str, Box]:
     """Corners of each node's box, by what its tooltip begins with."""
     found = {}
     for group in drawing.iter(f"{SVG}g"):
@@ -44,7 +50,55 @@ def test_every_node_is_there_and_after_its_parents() -> None:
     found = boxes(ET.fromstring(topology_picture(given)))
     assert found.keys() == {node.name for node in given.nodes}
     for node in given.nodes:
-        assert all(found[parent][2] < found[node.name][0] for parent in node.parents)
+        assert all(comes_before(found[parent], found[node.name]) for parent in node.parents)
+
+
+def comes_before(one: Box, other: Box) -> bool:
+    """As in a text: left of it, or in a row above."""
+    return one[2] < other[0] or one[3] < other[1]
+
+
+def long_topology() -> Topology:
+    """A chain of thirteen columns, and a branch that meets it again."""
+    builder = StreamsBuilder("job")
+    stream = first = builder.stream("in")
+    for _ in range(10):
+        stream = stream.filter("value > 1")
+    stream.merge(first).to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("given", [long_topology(), surface()], ids=["long", "surface"])
+def test_no_picture_is_wider_than_a_page(given: Topology) -> None:
+    drawing = ET.fromstring(topology_picture(given))
+    (svg,) = drawing.iter(f"{SVG}svg")
+    width, height = map(float, svg.attrib["viewBox"].split()[2:])
+    assert width <= 1160  # that of the page: see main in style.css
+    assert "min-width: 720px" in drawing.attrib["style"]
+    places = [
+        (float(rect.attrib["x"]), float(rect.attrib["y"]), float(rect.attrib["width"]), float(rect.attrib["height"]))
+        for rect in drawing.iter(f"{SVG}rect")
+        if "box" in rect.attrib["class"].split()
+    ]
+    assert len(places) >= len(given.nodes)
+    for n, (x, y, wide, high) in enumerate(places):
+        assert 0 < x < x + wide < width
+        assert 0 < y < y + high < height
+        assert not any(x < a + c and a < x + wide and y < b + d and b < y + high for a, b, c, d in places[n + 1 :])
+    edges = [path.attrib["d"] for path in drawing.iter(f"{SVG}path") if path.attrib.get("class") == "edge"]
+    assert len(edges) >= sum(len(node.parents) for node in given.nodes)
+    for edge in edges:
+        points = [tuple(map(float, point.split(","))) for point in re.findall(r"[\d.-]+,[\d.-]+", edge)]
+        assert all(0 < x < width and 0 < y < height for x, y in points)
+
+
+def test_a_long_chain_goes_on_below() -> None:
+    given = long_topology()
+    found = boxes(ET.fromstring(topology_picture(given)))
+    assert found.keys() == {node.name for node in given.nodes}
+    assert len({y for _, y, _, _ in found.values()}) >= 3
+    for node in given.nodes:
+        assert all(comes_before(found[parent], found[node.name]) for parent in node.parents)
 
 
 def test_boxes_do_not_overlap_and_lie_in_the_frames_of_their_sub_topologies() -> None:
