@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spark_jobs.offline_docs import offline
 from statelib.commits import JobLayout
 from statelib.storage.transfers import in_parallel
 
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
 
 _UNUSED = "static"
-"""4 MB of images and fonts that no page shows: styles are in the pages."""
+"""4 MB of images and fonts that no page shows."""
 
 
 def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
     """Keeps the pages of ``site``, a local folder that Great Expectations has built, as those of a run.
+
+    They need no network: see `spark_jobs.offline_docs`.
 
     Returns:
         The site's folder, below the job's.
@@ -36,7 +39,11 @@ def keep_site(warehouse: Storage, job: str, run_id: str, site: Path) -> str:
     folder = f"great_expectations/{run_id}"
 
     def upload(file: Path) -> None:
-        warehouse.upload(site / file, f"{JobLayout(job).root}/{folder}/{file.as_posix()}")
+        path = f"{JobLayout(job).root}/{folder}/{file.as_posix()}"
+        if file.suffix == ".html":
+            warehouse.put(path, offline((site / file).read_text(encoding="utf-8")).encode())
+        else:
+            warehouse.upload(site / file, path)
 
     files = sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file())
     in_parallel(upload, [file for file in files if file.parts[0] != _UNUSED], warehouse.requests_at_once)

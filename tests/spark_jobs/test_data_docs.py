@@ -56,6 +56,29 @@ def test_links_from_a_page_lead_somewhere(tmp_path: Path) -> None:
     assert [link for link in links if not warehouse.exists(f"{JOB}/{normpath(join(page, '..', link))}")] == []
 
 
+def test_the_pages_need_no_network_and_no_script(tmp_path: Path) -> None:
+    warehouse, site = Storage("memory://"), tmp_path
+    checks = (*SUITE.checks, Check("expect_column_values_to_be_in_set", {"column": "x", "value_set": ["<b>", 7]}, {}))
+    validator = Validator(site)
+    suite = Suite("t", checks, (), part="all-rows")
+    validator.validate(suite, PandasFrame(pd.DataFrame({"x": [1, 2, 7]})), run="00000001-1")
+    validator.write_docs()
+    folder = f"{JOB}/{keep_site(warehouse, 'j', '00000001-1', site)}"
+    pages = {entry.path: warehouse.get(entry.path).decode() for entry in warehouse.list(folder)}
+    assert len(pages) == 3
+    for html in pages.values():
+        assert findall(r"(?i)(?:https?:|//[a-z])[^\s\"']*|<script|<link|@import|url\(", html) == []
+        assert html.count("<style>") == 1
+        assert html.count("<table") == html.count("</table>")
+    (page,) = (path for path in pages if "/validations/" in path)
+    index = pages[f"{folder}/index.html"]
+    assert f'<a href="{page.removeprefix(folder)[1:]}">open</a>' in index
+    assert "<td>00000001-1</td>" in index
+    assert '<a href="expectations/t~all-rows.html">open</a>' in index
+    assert "2 unexpected values found" in pages[page]
+    assert "&lt;b&gt;" in pages[page]
+
+
 def test_a_run_without_anything_validated_has_an_index(tmp_path: Path) -> None:
     Validator(tmp_path).write_docs()
     assert (tmp_path / "index.html").exists()
