@@ -116,11 +116,6 @@ class RunDocuments:
         timed = {"replay": self.staged, "audit": self.audit}
         return {phase: document.seconds for phase, document in timed.items() if document is not None}
 
-    @property
-    def wall_seconds(self) -> float:
-        """From plan to commit, whatever lies between; 0 where the clock has gone back meanwhile."""
-        return max(0, self.commit.created_at_ms - self.plan.created_at_ms) / 1000 if self.commit else 0.0
-
 
 def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
     """The documents of a run.
