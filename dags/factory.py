@@ -31,6 +31,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_curren
 
 from dags.migration import migration_dag
 from dags.runner import Runner
+from statelib.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ def _archive_task(runner: Runner, topics: str) -> Any:
 
             for copied in archive_topics(load_kafka_topics(topics), settings):
                 offsets = sum(found.end - found.start for found in copied.ranges.values())
-                _log.info("%s: %d offsets were copied", copied.topic, offsets)
+                _log.info("%s: %s copied", copied.topic, counted(offsets, "offset was", "offsets were"))
 
         runner.call(copy, until=None)
 

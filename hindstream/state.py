@@ -10,12 +10,13 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console import standard_output
-from hindstream.numbers import bytes_text, count_text, time_text
+from hindstream.numbers import bytes_text, time_text
 from spark_jobs import rebuild
 from spark_jobs.hosts import clean_hosts
 from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def print_commits(job: str, settings: Settings) -> None:
     all_bytes = sum({place: size for commit in commits for place, size in _files(commit).items()}.values())
     console.print(f"State files of these commits: {bytes_text(all_bytes)}.", highlight=False)
     would = maintain(warehouse, job, retention(settings), now_ms=now_ms(), dry_run=True)
-    freed = f"{count_text(would.deleted_files)} files, {bytes_text(would.deleted_bytes)}"
+    freed = f"{counted(would.deleted_files, 'file')}, {bytes_text(would.deleted_bytes)}"
     console.print(
         f"Maintenance would free {freed}, and keep commit {would.oldest_restorable} and later.",
         soft_wrap=True,
@@ -92,14 +93,14 @@ def print_verification(job: str, settings: Settings, commit: int | None, *, ever
     found = verify(warehouse, job, commit, everything=everything, at_once=settings.parallel_transfers)
     for damage in found.damages:
         typer.echo(f"{damage.file}: {damage.what} ({damage.where})")
-    checked = f"{count_text(found.files)} files, {bytes_text(found.size_bytes)}"
-    commits = f"{len(found.commits)} commits" if len(found.commits) > 1 else f"commit {found.commits[0]}"
+    checked = f"{counted(found.files, 'file')}, {bytes_text(found.size_bytes)}"
+    commits = counted(len(found.commits), "commit") if len(found.commits) > 1 else f"commit {found.commits[0]}"
     if found.damages:
         way_out = found.way_out
         if rebuild.is_possible(job, settings):
             way_out += f"; or make the newest state anew of its changelogs: hindstream state rebuild {job}"
         raise CorruptedDataError(
-            f"damaged or missing: {len(found.damages)} of the {count_text(found.files)} files of {commits}",
+            f"damaged or missing: {len(found.damages)} of the {counted(found.files, 'file')} of {commits}",
             job=job,
             next_step=way_out,
         )
@@ -129,8 +130,8 @@ def _print_preview(preview: RollbackPreview, *, supersede: bool) -> None:
     commits = ", ".join(map(str, preview.commits)) or "none that counts"
     typer.echo(f"Commits taken back: {commits}.")
     for topic, gone in sorted(preview.topics.items()):
-        typer.echo(f"  {topic}: {count_text(gone.rows)} records in {count_text(gone.files)} files go.")
-    typer.echo(f"To come as far again, {count_text(preview.records)} records have to be replayed.")
+        typer.echo(f"  {topic}: {counted(gone.rows, 'record')} in {counted(gone.files, 'file goes', 'files go')}.")
+    typer.echo(f"To come as far again, {counted(preview.records, 'record has', 'records have')} to be replayed.")
     if preview.open_run is not None:
         typer.echo(_in_the_way(preview.open_run, supersede=supersede))
 
@@ -169,8 +170,9 @@ def clean(job: str, settings: Settings) -> None:
         HindstreamError: See `spark_jobs.hosts.clean_hosts`.
     """
     for host, found in clean_hosts(job, settings):
-        kept, files, folders = map(count_text, (found.kept_files, found.removed_files, found.removed_folders))
-        typer.echo(f"{host}: {kept} files are as commit and content say; removed {files} files, {folders} folders.")
+        kept = counted(found.kept_files, "file is", "files are")
+        removed = f"{counted(found.removed_files, 'file')}, {counted(found.removed_folders, 'folder')}"
+        typer.echo(f"{host}: {kept} as commit and content say; removed {removed}.")
 
 
 def _in_the_way(open_run: str, *, supersede: bool) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_jobs import report
 from spark_jobs.checks import FILES, files_frame, files_suite, ledger_frame, ledger_suite, topic_suite
 from spark_jobs.command import phase_main
 from spark_jobs.data_docs import keep_site
@@ -26,7 +27,8 @@ from spark_jobs.suspects import find_suspects
 from spark_jobs.task_work import stages_of
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.counted import counted
+from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError
 from statelib.manifests import Audit, AuditCheck
 from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import topic_schema
@@ -76,8 +78,9 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
             raise ConfigurationError("the run has staged nothing", job=job.name, run=plan.run_id, next_step=next_step)
         audit = record_audit(warehouse, plan, _audit(job, settings, warehouse, plan, staged))
     if not audit.success:
-        raise _failure(job, warehouse, audit)
-    _log.info("%s: run %s passed %d checks in %.1f s", job.name, audit.run_id, len(audit.checks), audit.seconds)
+        raise _failure(job, warehouse, audit, _page_of_run(job, settings, audit))
+    checks = counted(len(audit.checks), "check")
+    _log.info("%s: run %s passed %s in %.1f s", job.name, audit.run_id, checks, audit.seconds)
     return audit
 
 
@@ -143,7 +146,7 @@ def _audited_topic(
         spark = spark_session(settings) if is_large else None
         suspects = find_suspects(Scan(warehouse, topic, schema, screen), files, spark)
         if suspects is not None:
-            note = f"Run over {len(suspects):,} of {rows:,} rows: those that can fail one of these checks."
+            note = f"Run over {len(suspects):,} of {counted(rows, 'row')}: those that can fail one of these checks."
             yield replace(suite, checks=screened, note=note), pandas_frame([suspects], schema)
             on_spark = replace(suite, checks=others, part="all-rows")
     if on_spark.checks:
@@ -183,7 +186,16 @@ def _page(validator: Validator, validated: Sequence[Validated]) -> Path | None:
     return validator.page(shown) if shown else None
 
 
-def _failure(job: Job, warehouse: Storage, audit: Audit) -> InputError:
+def _page_of_run(job: Job, settings: Settings, audit: Audit) -> str | None:
+    """Writes the report of a run that goes no further: the phase that does it for others will not come."""
+    try:
+        return report.run(job, settings, audit.run_id)
+    except (HindstreamError, ImportError) as error:  # the audit's failure is what has to be said
+        _log.warning("%s: the report of run %s could not be written: %s", job.name, audit.run_id, error)
+        return None
+
+
+def _failure(job: Job, warehouse: Storage, audit: Audit, page_of_run: str | None) -> InputError:
     """Logs every failed check with its failing rows, and makes the error of the phase."""
     failed = [check for check in audit.checks if not check.success]
     for check in failed:
@@ -191,9 +203,10 @@ def _failure(job: Job, warehouse: Storage, audit: Audit) -> InputError:
     root = JobLayout(job.name).root
     page = warehouse.uri(f"{root}/{audit.data_docs}") if audit.data_docs else None
     return InputError(
-        f"the audit failed, {len(failed)} of {len(audit.checks)} checks: {summary(failed[0])}",
+        f"the audit failed, {len(failed)} of {counted(len(audit.checks), 'check')}: {summary(failed[0])}",
         job=job.name,
         run=audit.run_id,
+        report=page_of_run,
         data_docs=page,
         next_step="mend the cause and run the same slice again: this run stays in quarantine, state has not moved"
         " (docs/runbooks/failed-audit.md)",
@@ -207,7 +220,7 @@ def summary(check: AuditCheck) -> str:
     if check.error:
         return f"{text} could not be evaluated: {check.error}"
     if check.unexpected_count:
-        return f"{text} has {check.unexpected_count} unexpected rows"
+        return f"{text} has {counted(check.unexpected_count, 'unexpected row')}"
     return f"{text} observed {json.dumps(check.observed)}"
 
 

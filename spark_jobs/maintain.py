@@ -11,6 +11,7 @@ from spark_jobs.runs import file_policy, now_ms, open_warehouse, retention
 from statelib.checkpoint.scratch import remove_dead
 from statelib.commits import maintain
 from statelib.commits.local_state import readers_folder
+from statelib.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +35,10 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
         open_warehouse(settings), job.name, retention(settings), now_ms=now_ms(), files=file_policy(settings)
     )
     if done.merged_files:
-        _log.info("%s: merged %d files of topics into %d", job.name, done.merged_files, done.merged_into)
+        _log.info("%s: merged %s of topics into %d", job.name, counted(done.merged_files, "file"), done.merged_into)
     if done.deleted_files:
-        _log.info("%s: removed %d files (%d bytes)", job.name, done.deleted_files, done.deleted_bytes)
+        removed = counted(done.deleted_files, "file")
+        _log.info("%s: removed %s (%d bytes)", job.name, removed, done.deleted_bytes)
     if done.skipped:
         _log.info("%s: %s", job.name, done.skipped)
     standbys.after_commit(job.name, settings)

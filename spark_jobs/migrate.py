@@ -33,6 +33,7 @@ from statelib.commits.compaction import min_compaction_lag_ms
 from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
 from statelib.commits.topologies import follow_up
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.migration import Comparison, compare_latest, is_rename
 from statelib.snapshots.restored import RestoredTasks
@@ -78,12 +79,12 @@ class MigrationPreview:
         for migration in self.evolution.migrations:
             store, records = migration.now, self.changelogs[migration.now.name]
             if is_rename(migration):
-                copied = "" if records is None else f", and a copy of its changelog of {records:,} records"
+                copied = "" if records is None else f", and a copy of its changelog of {counted(records, 'record')}"
                 lines.append(f"Store {migration.before.name} gets the name {store.name}, entry by entry{copied}.")
                 continue
             given = {name: value for name, value in sorted(store.settings.items()) if value is not None}
             settings = "".join(f", {name} {value}" for name, value in given.items())
-            source = "what it holds" if records is None else f"its changelog of {records:,} records"
+            source = "what it holds" if records is None else f"its changelog of {counted(records, 'record')}"
             lines.append(f"Store {store.name} ({store.kind}{settings}) is made anew of {source}.")
             if store.name in self.lags:
                 lines.append(f"min.compaction.lag.ms of that changelog is set to {self.lags[store.name]:,} before.")

@@ -13,6 +13,7 @@ from spark_jobs.runs import now_ms
 from spark_jobs.session import is_local
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import CommitLog, Runs
+from statelib.counted import counted
 from statelib.errors import CorruptedDataError, RetryableError
 from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
 from statelib.placement.documents import read_placement
@@ -64,9 +65,11 @@ def place_run(spark: SparkSession, job: Job, plan: Plan, warehouse: Storage, set
     warehouse.put(Runs(warehouse, job.name).layout.placement(plan.run_id), made.encode())
     lost = known - {host.process_id for host in made.hosts}
     if lost:
-        _log.warning("%s: %d hosts of the last run are not there", job.name, len(lost))
-    _log.info("%s: %d tasks on %d hosts, %d of them elsewhere than before", job.name, len(plan.tasks), len(hosts),
-              sum(move.before is not None for move in made.moves))  # fmt: skip
+        _log.warning(
+            "%s: %s not there", job.name, counted(len(lost), "host of the last run is", "hosts of the last run are")
+        )
+    tasks, moved = counted(len(plan.tasks), "task"), sum(move.before is not None for move in made.moves)
+    _log.info("%s: %s on %s, %d elsewhere than before", job.name, tasks, counted(len(hosts), "host"), moved)
     return made
 
 

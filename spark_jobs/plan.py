@@ -10,6 +10,7 @@ from spark_jobs.command import phase_main
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import NothingToDo, publish
 from statelib.commits import plan as make_plan
+from statelib.counted import counted
 from statelib.task import describe_topology
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
             _log.warning("%s: the topology has changed: %s", job.name, change)
         if planned.begun_anew is not None:
             _log.warning("%s: %s", job.name, planned.begun_anew)
-        _log.info("%s: run %s will replay %d records", job.name, planned.run_id, planned.records)
+        _log.info("%s: run %s will replay %s", job.name, planned.run_id, counted(planned.records, "record"))
     return planned
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.command import phase_main
 from spark_jobs.runs import open_warehouse
 from statelib.commits import publish as publish_commits
+from statelib.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +30,20 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
     added = publish_commits(warehouse, job.name)
     for part in added:
         what, where = ("added", "to") if part.rows >= 0 else ("took", "out of")
-        _log.info("%s: commit %d %s %d records %s %s", job.name, part.commit, what, abs(part.rows), where, part.topic)
+        _log.info(
+            "%s: commit %d %s %s %s %s",
+            job.name,
+            part.commit,
+            what,
+            counted(abs(part.rows), "record"),
+            where,
+            part.topic,
+        )
     if job.kafka_sinks:
         from spark_jobs.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
 
         for sent in publish_to_kafka(job, warehouse, settings):
-            _log.info("%s: %d records sent to Kafka's %s", job.name, sent.records, sent.topic)
+            _log.info("%s: %s sent to Kafka's %s", job.name, counted(sent.records, "record"), sent.topic)
     return added
 
 

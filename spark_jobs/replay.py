@@ -16,6 +16,7 @@ from spark_jobs.spark_tasks import carry_user_code
 from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
 from statelib.commits import fenced, read_staged, stage
+from statelib.counted import counted
 from statelib.manifests import Staged
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
             works = stages.works(sub, outcomes)
             outcomes += run_stage(spark, works, name=name, placement=placement)
     if astray := elsewhere(placement, outcomes):
-        _log.warning("%s: Spark has run %d tasks on other hosts than planned", job.name, len(astray))
+        _log.warning("%s: Spark has run %s on other hosts than planned", job.name, counted(len(astray), "task"))
     seconds = time.perf_counter() - started
-    _log.info("%s: run %s replayed %d records in %.1f s", job.name, plan.run_id, plan.records, seconds)
+    _log.info("%s: run %s replayed %s in %.1f s", job.name, plan.run_id, counted(plan.records, "record"), seconds)
     return stage(
         warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from hindstream.numbers import bytes_text
+from statelib.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def check_packages() -> Iterator[Finding]:
             yield Finding("packages", "wrong", f"{pin['name']} is {version}, not {pin['version']}", step)
     if not wrong:
         version = importlib.metadata.version("hindstream")
-        yield Finding("packages", "ok", f"hindstream {version}, and the {len(pins)} packages that it pins")
+        yield Finding("packages", "ok", f"hindstream {version}, and the {counted(len(pins), 'package')} that it pins")
 
 
 def check_state_dir(settings: Settings) -> Iterator[Finding]:
@@ -93,7 +94,8 @@ def check_memory(settings: Settings) -> Iterator[Finding]:
     tasks = len(os.sched_getaffinity(0)) if match[1] == "*" else int(match[1] or 1)
     needed = tasks * (settings.memory_budget_bytes + _PROCESS_BYTES)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    what = f"{tasks} tasks at a time may take {bytes_text(needed)}, of {bytes_text(there)}"
+    at_once = counted(tasks, "task at a time", "tasks at a time")
+    what = f"{at_once} may take {bytes_text(needed)}, of {bytes_text(there)}"
     if needed > there:
         step = "lower memory_budget_bytes, or the number of tasks: --set spark_master=local[N]"
         yield Finding("memory", "look", what, step)

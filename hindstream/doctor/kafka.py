@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
-from hindstream.numbers import count_text
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.published_position import positions_topic
 from spark_jobs.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
+from statelib.counted import counted
 from statelib.handover import changelog_config
 from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def check_cluster(settings: Settings) -> Iterator[Finding]:
     """Whether the cluster lets the client in."""
     topics = Cluster(settings).topic_names()
-    yield Finding("Kafka", "ok", f"{settings.kafka['bootstrap.servers']} answers: {len(topics)} topics")
+    yield Finding("Kafka", "ok", f"{settings.kafka['bootstrap.servers']} answers: {counted(len(topics), 'topic')}")
 
 
 def check_sources(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[Finding]:
@@ -38,10 +38,12 @@ def check_sources(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[
         archive = open_archive_if_present(warehouse, topic.archive_name)
         if archive is None:
             step = "hindstream archive TOPICS"
-            yield Finding(about, "look", f"{len(state.ends)} partitions in Kafka; there is no archive yet", step)
+            yield Finding(
+                about, "look", f"{counted(len(state.ends), 'partition')} in Kafka; there is no archive yet", step
+            )
             continue
         if archive.partitions != len(state.ends):
-            what = f"{len(state.ends)} partitions in Kafka, {archive.partitions} in the archive"
+            what = f"{counted(len(state.ends), 'partition')} in Kafka, {archive.partitions} in the archive"
             step = "keys lie elsewhere now: archive the topic anew, KafkaTopic(..., archive=NAME), and replay it"
             yield Finding(about, "wrong", what, step)
             continue
@@ -52,9 +54,14 @@ def check_sources(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[
         waiting = sum(max(state.ends[p] - at, 0) for p, at in reached.items())
         if lost:
             step = "archive what is left, and more often: hindstream archive TOPICS --set on_lost_record=skip"
-            yield Finding(about, "wrong", f"Kafka has deleted {count_text(lost)} offsets that are not archived", step)
+            yield Finding(
+                about,
+                "wrong",
+                f"Kafka has deleted {counted(lost, 'offset that is', 'offsets that are')} not archived",
+                step,
+            )
         else:
-            yield Finding(about, "ok", f"{count_text(waiting)} offsets are not archived yet")
+            yield Finding(about, "ok", f"{counted(waiting, 'offset is', 'offsets are')} not archived yet")
 
 
 def check_sinks(job: Job, settings: Settings) -> Iterator[Finding]:
@@ -67,7 +74,7 @@ def check_sinks(job: Job, settings: Settings) -> Iterator[Finding]:
             step = f"kafka-topics.sh --create --topic {sink.name} --partitions N"
             yield Finding(f"topic {sink.name}", "wrong", "the job publishes to it, and it is not there", step)
             continue
-        yield Finding(f"topic {sink.name}", "ok", f"{len(cluster.topic(sink.name).ends)} partitions")
+        yield Finding(f"topic {sink.name}", "ok", f"{counted(len(cluster.topic(sink.name).ends), 'partition')}")
         if positions in names:
             yield from _compared(cluster, positions, {"cleanup.policy": "compact"})
 

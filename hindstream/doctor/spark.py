@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from spark_jobs.hosts import on_every_host
+from statelib.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ def check_spark(settings: Settings) -> Iterator[Finding]:
         for what in sorted(strange):
             yield Finding("Spark", "wrong", what, step)
     else:
-        yield Finding("Spark", "ok", f"{settings.spark_master} starts; {hosts} hosts with the same packages")
+        yield Finding("Spark", "ok", f"{settings.spark_master} starts; {counted(hosts, 'host')} with the same packages")
 
 
 def _versions() -> dict[str, str]:

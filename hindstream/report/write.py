@@ -17,6 +17,7 @@ from hindstream.report.accounts import shares
 from hindstream.report.history import follow
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
+from statelib.counted import counted
 
 if TYPE_CHECKING:
     from hindstream.documents import RunDocuments
@@ -93,7 +94,7 @@ def _templates() -> Environment:
             "time": numbers.time_text,
         }
     )
-    environment.globals.update({"percent": numbers.percent_text, "shares": shares})
+    environment.globals.update({"counted": counted, "percent": numbers.percent_text, "shares": shares})
     return environment
 
 

@@ -25,6 +25,7 @@ from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
 from statelib.commits.layout import quarantine_topic, topic_path
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, FencedError, InputError
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
@@ -145,7 +146,8 @@ class _TopicArchiver:
             return
         total = sum(found.lost for found in lost.values())
         partition, first = next(iter(lost.items()))
-        what = f"Kafka has deleted {total} offsets in {len(lost)} partitions before they were archived"
+        places = counted(len(lost), "partition")
+        what = f"Kafka has deleted {counted(total, 'offset')} in {places} before they were archived"
         if self._settings.on_lost_record == "fail":
             step = "set on_lost_record to skip: they are counted, and the archive goes on with what is left"
             place = {"topic": self._topic.name, "partition": partition, "offset": first.start}

@@ -32,6 +32,7 @@ from spark_jobs.kafka.errors import REFUSED, kafka_errors
 from spark_jobs.kafka.offset_metadata import metadata_of, partition_time_ms
 from spark_jobs.kafka.properties import client_properties
 from spark_jobs.kafka.reading import QUIET, messages
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class Cluster:
         found = {key: value for key, value in self.topic_config(name).items() if key in config}
         held = len(self.topic(name).ends)
         if held != partitions or found != config:
-            what = f"the topic has {held} partitions and {found}, not {partitions} and {dict(config)}"
+            what = f"the topic has {counted(held, 'partition')} and {found}, not {partitions} and {dict(config)}"
             step = "change it, or delete it if it holds nothing that matters"
             raise ConfigurationError(what, topic=name, cluster=self._servers, next_step=step)
 
@@ -274,7 +275,8 @@ class Cluster:
                 step = "stop all its instances, and give --stopped"
                 raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
         elif found.members or found.state != ConsumerGroupState.EMPTY:
-            what = f"the application is at work: its group is {found.state.name}, with {len(found.members)} members"
+            members = counted(len(found.members), "member")
+            what = f"the application is at work: its group is {found.state.name}, with {members}"
             step = "stop all its instances, and wait until the group is empty (session.timeout.ms)"
             raise ConfigurationError(what, group=group, cluster=self._servers, next_step=step)
 

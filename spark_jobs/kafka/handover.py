@@ -18,6 +18,7 @@ from spark_jobs.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.handover import StoreChangelog, behind_ms, changelog_config
 from statelib.snapshots import open_state
@@ -121,7 +122,7 @@ def _offsets(handover: Handover, commit: Commit, cluster: Cluster, warehouse: St
         name = handover.kafka_topic(source.topic)
         state = cluster.topic(name)
         if len(state.ends) != source.partitions:
-            what = f"the topic has {len(state.ends)} partitions in Kafka, and {source.partitions} in the job"
+            what = f"the topic has {counted(len(state.ends), 'partition')} in Kafka, and {source.partitions} in the job"
             raise ConfigurationError(what, topic=name, next_step="keys lie elsewhere: archive and replay it anew")
         if handover.copies_only:
             KafkaCopy(open_archive(warehouse, source.topic)).check_origin(state.origin)
@@ -159,7 +160,7 @@ class _StoreExport:
             step = "look who else writes to it, and run the same command again with --replace"
             raise CorruptedDataError(what, topic=self._changelog, next_step=step)
         records = sum(one.records for one in written.values())
-        _log.info("%s: %d records in %s", self._store.name, records, self._changelog)
+        _log.info("%s: %s in %s", self._store.name, counted(records, "record"), self._changelog)
         return StoreChangelog(self._store.name, self._changelog, records)
 
     def _written(self) -> dict[int, _Digest]:

@@ -22,6 +22,7 @@ from spark_jobs.kafka.published_position import Begun, PublishedPosition, positi
 from spark_jobs.kafka.sending import Outgoing, outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
+from statelib.counted import counted
 from statelib.errors import ConfigurationError
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
@@ -165,10 +166,8 @@ class _PartitionSender:
         for notice in notices:
             end = notice.end_offsets.get(self._partition, 0)
             if end < position.offset:
-                what = (
-                    f"{position.offset - end} records of the topic were taken back by commit {notice.commit}, and Kafka"
-                    " cannot take them back"
-                )
+                records = counted(position.offset - end, "record of the topic was", "records of the topic were")
+                what = f"{records} taken back by commit {notice.commit}, and Kafka cannot take them back"
                 step = "publish to a topic of another name: KafkaTopic(NAME, archive=SINK)"
                 raise ConfigurationError(what, **self._place, offset=end, next_step=step)
 

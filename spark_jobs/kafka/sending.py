@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 
+from statelib.counted import counted
 from statelib.errors import InputError, RetryableError
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ def sending(properties: Mapping[str, str]) -> Iterator[Producer]:
     if failed:
         raise KafkaException(failed[0])
     if left:
-        raise RetryableError(f"{left} records were not sent in time", next_step="run the same command again")
+        raise RetryableError(
+            f"{counted(left, 'record was', 'records were')} not sent in time", next_step="run the same command again"
+        )
 
 
 def transactional_producer(properties: Mapping[str, str], transactional_id: str) -> Producer:

@@ -31,6 +31,7 @@ from statelib.commits.takeover import (
     plan_taking_over,
     taken_over_by,
 )
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, RetryableError
 from statelib.handover import StoreChangelog
 from statelib.manifests import CommittedTask
@@ -205,7 +206,7 @@ class _Application:
         for name in sorted(name for name in own if name in mentioned or name.endswith(suffix)):
             unread = _unread(self._cluster.topic(name), committed)
             if unread:
-                what = f"the application has not read {unread} records of its own"
+                what = f"the application has not read {counted(unread, 'record')} of its own"
                 step = "start it again, let it read all that it is given, and stop it then"
                 raise ConfigurationError(what, topic=name, next_step=step)
 
@@ -220,7 +221,7 @@ def _carry_out(plan: Plan, tasks: list[TaskTakeover], settings: Settings) -> dic
     works = [Work(plan.job, plan.run_id, t.planned.task_id, t.settings.state_dir, partial(_made, t)) for t in tasks]
     results = run_works(spark_session(settings), works, name=f"{plan.job}, taken over")
     made = [_Made.model_validate_json(result) for result in results]
-    _log.info("%s: %d tasks were made of changelogs", plan.job, len(made))
+    _log.info("%s: %s made of changelogs", plan.job, counted(len(made), "task was", "tasks were"))
     return {of.task.position.task_id: of for of in made}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ class HostState:
 
     def __post_init__(self) -> None:
         if self.consumers < 1:
-            raise ConfigurationError(f"host {self.process_id} has {self.consumers} consumers, not one or more")
+            raise ConfigurationError(
+                f"host {self.process_id} has {counted(self.consumers, 'consumer')}, not one or more"
+            )
 
     def lag(self, task: TaskId) -> int:
         """What its copy of ``task`` lacks."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from statelib.commits.fencing import fenced
 from statelib.commits.layout import CommitLog, Runs
 from statelib.commits.stage import lost_files, read_staged
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.manifests import Commit, CommittedTask
 from statelib.steps import step
@@ -86,7 +87,7 @@ def _check_passed(plan: Plan, audit: Audit) -> None:
         failed = [check for check in audit.checks if not check.success]
         shown = ", ".join(f"{check.topic}: {check.expectation}" for check in failed[:3])
         raise InputError(
-            f"the run is in quarantine: {len(failed)} of {len(audit.checks)} checks failed ({shown})",
+            f"the run is in quarantine: {len(failed)} of {counted(len(audit.checks), 'check')} failed ({shown})",
             job=plan.job,
             run=plan.run_id,
             next_step="mend the cause that the audit shows, and run the same slice again: it gets a new try",

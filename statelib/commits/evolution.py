@@ -198,7 +198,7 @@ def _other_shape(before: Made, now: Made) -> str | None:
         return f"source topic {odd} is {'gone' if odd in old else 'new'}"
     if before.tasks != now.tasks:
         shown = (", ".join(map(str, dict(sorted(made.tasks.items())).values())) for made in (before, now))
-        return "its sub-topologies had {} tasks and have {}".format(*shown)
+        return "the tasks of its sub-topologies were {} and are {}".format(*shown)
     writers, writers_now = (_writers(made.topology) for made in (before, now))
     for topic in sorted(writers.keys() & writers_now.keys()):
         if writers[topic] != writers_now[topic]:

@@ -28,6 +28,7 @@ from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
 from statelib.steps import step
@@ -191,7 +192,7 @@ def _nothing_but_sealed(job: JobDefinition, head: int, new_records: int) -> Noth
     if new_records:
         raise ConfigurationError(
             f"the job was sealed by commit {head}, so its windows are closed,"
-            f" and there are {new_records} records that it has not replayed",
+            f" and has not replayed {counted(new_records, 'record')}",
             job=job.name,
             next_step="give the job a new name: it then replays from the beginning; seal only the last slice",
         )
@@ -243,11 +244,11 @@ def _check_sources(job: JobDefinition, head: Commit, sources: Sequence[SourceTop
             continue  # of another topology: see `settle_topology`
         if source.partitions != known.partitions:
             raise ConfigurationError(
-                f"the topic has {source.partitions} partitions, and had {known.partitions} at commit {head.commit}:"
-                " its keys no longer meet their state",
+                f"the topic has {counted(source.partitions, 'partition')}, and had {known.partitions} at commit"
+                f" {head.commit}: its keys no longer meet their state",
                 job=job.name,
                 topic=source.topic,
-                next_step=f"restore the archive with {known.partitions} partitions,"
+                next_step=f"restore the archive with {counted(known.partitions, 'partition')},"
                 " or give the job a new name: it then replays from the beginning",
             )
         if source.delta_schema != known.delta_schema:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic, renamed_changelogs
+from statelib.counted import counted
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ def _changelog_partitions(
 def _check_declared(job: JobDefinition, sink: SinkNode, partitions: int) -> None:
     if sink.partitions not in {None, partitions}:
         raise ConfigurationError(
-            f"the sink is declared with {sink.partitions} partitions, its archive has {partitions}",
+            f"the sink is declared with {counted(sink.partitions, 'partition')}, its archive has {partitions}",
             job=job.name,
             topic=sink.topic,
-            next_step=f"declare {partitions} partitions, or write to another topic",
+            next_step=f"declare {counted(partitions, 'partition')}, or write to another topic",
         )

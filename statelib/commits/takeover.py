@@ -15,6 +15,7 @@ from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.plan import source_topics
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.topologies import settle_topology
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
 from statelib.steps import step
@@ -132,7 +133,8 @@ def _check_changelogs(job: JobDefinition, tasks: Mapping[int, int], reached: Rea
         for store in sub.stores:
             found = reached.changelogs.get(store.name)
             if found is not None and sorted(found) != list(range(tasks[sub.index])):
-                what = f"the changelog has {len(found)} partitions, and the job {tasks[sub.index]} tasks with the store"
+                theirs, ours = counted(len(found), "partition"), counted(tasks[sub.index], "task")
+                what = f"the changelog has {theirs}, and the job {ours} with the store"
                 step = "give the repartition topic before it as many partitions as the application's has"
                 raise ConfigurationError(what, job=job.name, store=store.name, next_step=step)
 
@@ -140,7 +142,7 @@ def _check_changelogs(job: JobDefinition, tasks: Mapping[int, int], reached: Rea
 def _check_reached(archive: TopicArchive, offsets: Mapping[int, int]) -> None:
     """Makes sure that the job can go on from some offsets."""
     if sorted(offsets) != list(range(archive.partitions)):
-        what = f"the topic has {len(offsets)} partitions in Kafka, and {archive.partitions} in its archive"
+        what = f"the topic has {counted(len(offsets), 'partition')} in Kafka, and {archive.partitions} in its archive"
         step = "archive the topic as it is now, under another name"
         raise ConfigurationError(what, topic=archive.topic, file=archive.uri, next_step=step)
     for partition, (begin, end) in archive.spans().items():

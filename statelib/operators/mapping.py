@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.operators.code_identity import describe_function
 
@@ -250,7 +251,7 @@ def evaluate(of: Mapper, columns: pa.RecordBatch, node: str) -> pa.Array:
         ) from error
     if len(mapped) != columns.num_rows:
         raise ConfigurationError(
-            f"a mapper gave {len(mapped)} values for {columns.num_rows} records",
+            f"a mapper gave {counted(len(mapped), 'value')} for {counted(columns.num_rows, 'record')}",
             node=node,
             next_step="give one value for each record",
         )

@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY, Batch
+from statelib.counted import counted
 from statelib.errors import ConfigurationError
 from statelib.kernels.stream_time import running_stream_time
 from statelib.kernels.suppression_buffer import policy
@@ -293,8 +294,9 @@ class RunningSuppress:
     def _shut_down(self, record: int, uptake: Uptake) -> NoReturn:
         bounds = self._spec.suppressed.buffer
         topics = self._context.sources
+        held = f"{counted(self.buffered_records, 'record')} and {counted(self.buffered_bytes, 'byte')}"
         raise ConfigurationError(
-            f"the suppression buffer holds {self.buffered_records} records and {self.buffered_bytes} bytes, more than "
+            f"the suppression buffer holds {held}, more than "
             f"its bounds (max_records: {bounds.record_limit}, max_bytes: {bounds.byte_limit})",
             next_step="raise the bounds of its BufferConfig, or let it spill_to_disk_when_full()",
             node=self._context.node,

@@ -9,6 +9,7 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import added, check_follows, removed
@@ -59,7 +60,7 @@ class TopicArchive(TopicVersion):
             RetryableError: The store did not answer.
         """
         if partitions < 1:
-            raise ConfigurationError(f"a topic cannot have {partitions} partitions", setting="partitions")
+            raise ConfigurationError(f"a topic cannot have {counted(partitions, 'partition')}", setting="partitions")
         metadata = {PARTITIONS_KEY: str(partitions), FORMAT_KEY: str(FORMAT_VERSION)}
         columns = topic_schema(schema.field("key").type, schema.field("value").type)
         table_schema = DeltaSchema.from_arrow(columns.append(pa.field("partition", pa.int32(), metadata=metadata)))

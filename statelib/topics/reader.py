@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import Schema as DeltaSchema
 
+from statelib.counted import counted
 from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.encodings import is_encoded
@@ -227,7 +228,7 @@ class PartitionReader:
         may have no headers.
         """
         if metadata.num_rows != file.rows:
-            self._fail(f"has {metadata.num_rows} records instead of {file.rows}", file)
+            self._fail(f"has {counted(metadata.num_rows, 'record')} instead of {file.rows}", file)
         found, expected = metadata.schema.to_arrow_schema(), self._topic_schema
         if HEADERS_COLUMN not in found.names:
             expected = pa.schema([field for field in expected if field.name != HEADERS_COLUMN])

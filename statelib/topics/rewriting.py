@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.counted import counted
 from statelib.errors import CorruptedDataError
 from statelib.topics.writer import FileLimits
 
@@ -40,7 +41,8 @@ def merge(archive: TopicArchive, files: Sequence[ArchiveFile], *, attempt: str) 
         (merged,) = writer.close()
         if merged.rows != sum(file.rows for file in files):
             raise CorruptedDataError(
-                f"files to be merged have {merged.rows} records instead of {sum(file.rows for file in files)}",
+                f"files to be merged have {counted(merged.rows, 'record')}"
+                f" instead of {sum(file.rows for file in files)}",
                 topic=archive.topic,
                 partition=partition,
                 file=archive.storage.uri(files[0].path),

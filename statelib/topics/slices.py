@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage.transfers import in_parallel
 
@@ -126,7 +127,7 @@ def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnL
     if given is None:
         return first
     if sorted(given) != list(range(archive.partitions)):
-        what = f"the topic has {archive.partitions} partitions now, the job has positions in {len(given)}"
+        what = f"the topic has {counted(archive.partitions, 'partition')} now, the job has positions in {len(given)}"
         step = "replay the topic with a new job, or archive it with the number of partitions that the job knows"
         raise ConfigurationError(what, topic=archive.topic, next_step=step)
     starts = {}
@@ -147,7 +148,9 @@ def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnL
 def _checked_ends(archive: TopicArchive, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
     last = {partition: end for partition, (_, end) in archive.spans().items()}
     if sorted(ends) != list(range(archive.partitions)):
-        what = f"a slice that ends at offsets needs one for each of the topic's {archive.partitions} partitions"
+        what = (
+            f"a slice that ends at offsets needs one for each of the topic's {counted(archive.partitions, 'partition')}"
+        )
         raise ConfigurationError(what, topic=archive.topic, setting="end_offsets")
     for partition, end in ends.items():
         if not starts[partition] <= end <= max(last[partition], starts[partition]):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage import Storage
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion
@@ -203,7 +204,7 @@ class TopicVersion:
         """
         step = "write to another topic, or move this archive away"
         if self.partitions != partitions:
-            what = f"the topic archive has {self.partitions} partitions, not {partitions}"
+            what = f"the topic archive has {counted(self.partitions, 'partition')}, not {partitions}"
             raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
         wanted = topic_schema(schema.field("key").type, schema.field("value").type)
         for mine, other in zip(self.schema, wanted, strict=True):

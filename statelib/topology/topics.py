@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError
 from statelib.names import check_name
 
@@ -19,5 +20,5 @@ def check_topic(topic: str, node: str, partitions: int | None = None) -> None:
     """
     check_name(topic, "a topic", node=node)
     if partitions is not None and partitions < 1:
-        what = f"a topic cannot have {partitions} partitions"
+        what = f"a topic cannot have {counted(partitions, 'partition')}"
         raise ConfigurationError(what, topic=topic, node=node, next_step="give it at least one")

@@ -74,7 +74,7 @@ def test_topics_that_are_published_to(cluster: Cluster, tmp_path: Path, unique: 
     cluster.create_topic(unique)
     cluster.create_topic(positions_topic("job", unique), config={"cleanup.policy": "delete"})
     assert said(kafka.check_sinks(job, settings)) == [
-        ("ok", "1 partitions"), ("wrong", "cleanup.policy is delete, not compact"),
+        ("ok", "1 partition"), ("wrong", "cleanup.policy is delete, not compact"),
     ]  # fmt: skip
 
 

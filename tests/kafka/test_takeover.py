@@ -337,7 +337,7 @@ def test_what_is_refused_changes_nothing(broker: Broker, unique: str, tmp_path: 
     assert read_hold(bed.warehouse, "job") is None
 
     cluster.produce(repartitioned(bed), [Message(b"region-0", as_bytes(5), 3_000)])
-    with pytest.raises(ConfigurationError, match="the application has not read 1 records of its own"):
+    with pytest.raises(ConfigurationError, match="the application has not read 1 record of its own"):
         take_over(bed.job, bed.handover, bed.settings)
 
 

@@ -103,6 +103,10 @@ def test_a_failed_run_is_in_quarantine(
         audit.run(job, settings)
     assert '"key.key": "us"' in caplog.text
     assert raised.value.place["run"] == replayed.plan.run_id
+    page = Path(raised.value.place["report"])
+    assert page.name == f"{replayed.plan.run_id}.html"
+    assert "the run is in quarantine" in page.read_text()
+    assert replayed.plan.run_id in page.with_name("index.html").read_text()
     warehouse = open_warehouse(settings)
     recorded = Runs(warehouse, "orders").audit(replayed.plan.run_id)
     assert recorded is not None

@@ -32,8 +32,8 @@ def test_a_slice_from_plan_to_publish(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     archive_orders(settings, orders())
     for phase, said in (
-        ("plan", "will replay 3300 records"),
-        ("replay", "replayed 3300 records"),
+        ("plan", "will replay 3,300 records"),
+        ("replay", "replayed 3,300 records"),
         ("audit", "passed"),
         ("commit", "is commit 1"),
         ("publish", "records to orders-by-country"),

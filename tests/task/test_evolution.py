@@ -254,7 +254,7 @@ def test_other_sources_and_other_tasks_are_refused(tmp_path: Path) -> None:
     changed = pipeline(tmp_path, shop_totals())
     changed.archive("returns", SALES[:10], TYPES, partitions=2)
     changed.run(CUT)
-    for extra, why in ((other_source, "source topic returns is new"), (one_more_stage, "sub-topologies had")):
+    for extra, why in ((other_source, "source topic returns is new"), (one_more_stage, "sub-topologies were")):
         changed.topology = shop_totals(extra=extra)
         with pytest.raises(ConfigurationError, match=f"{why}.*new name"):
             changed.run()

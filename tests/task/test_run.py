@@ -207,5 +207,5 @@ def test_state_of_a_topology_with_other_tasks_is_not_used(tmp_path: Path) -> Non
     pipeline.archive("sales", sales(2, 20), TYPES)
     pipeline.run(60_000)
     changed = Pipeline(tmp_path, topology(over_all_partitions=True))
-    with pytest.raises(ConfigurationError, match="sub-topologies had 1 tasks and have 1, 1, 1, 1"):
+    with pytest.raises(ConfigurationError, match="tasks of its sub-topologies were 1 and are 1, 1, 1, 1"):
         changed.run()

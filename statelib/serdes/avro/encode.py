@@ -12,6 +12,7 @@ import fastavro
 import pyarrow as pa
 
 from statelib.arrow_buffers import fixed_values
+from statelib.counted import counted
 from statelib.errors import InputError
 from statelib.serdes.avro.schema import (
     Array,
@@ -126,7 +127,7 @@ def _two_complements(values: pa.Array, size: int | None, path: str) -> list[Any]
         whole = int.from_bytes(number.tobytes(), "little", signed=True)
         least = (whole + (whole < 0)).bit_length() // 8 + 1
         if size is not None and least > size:
-            raise InputError(f"the decimal {values[row]} takes more than {size} bytes", field=path)
+            raise InputError(f"the decimal {values[row]} takes more than {counted(size, 'byte')}", field=path)
         encoded.append(whole.to_bytes(size or least, "big", signed=True))
     return encoded
 
