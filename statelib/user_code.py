@@ -1,4 +1,9 @@
-"""The user's own Python: jobs and topics are named by their places, as ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``."""
+"""The user's own Python: jobs and topics are named by their places, as ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``.
+
+A file may import what lies beside it, as a script may: while it is loaded, its folder is the first on ``sys.path``.
+Modules that come from there are the file's own. The next file from another folder does not see them, and gets its own
+of the same name.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,23 @@ import importlib
 import importlib.util
 import re
 import sys
+import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, HindstreamError
+from statelib.near import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 _FILE_MODULE = "hindstream_job_"
 """How the name of a module begins that was loaded from a file."""
+
+_FOLDER = "__hindstream_folder__"
+"""In a module that was loaded from a file or comes from beside one: the file's folder."""
 
 
 def load_attribute(reference: str, default: str) -> Any:
@@ -25,27 +37,35 @@ def load_attribute(reference: str, default: str) -> Any:
         reference: Where it is.
         default: The attribute, where the reference names none.
 
-    Returns:
-        It, or None where the module has no such attribute.
-
     Raises:
-        ConfigurationError: There is no such module or file.
+        ConfigurationError: There is no such module, file or attribute, or the user's code has raised an error.
+        HindstreamError: The user's code has raised it; its place has the file and line where.
     """
     place, _, attribute = reference.partition(":")
+    attribute = attribute or default
     module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
-    found = getattr(module, attribute or default, None)
-    return found() if callable(found) else found
+    if not hasattr(module, attribute):
+        names = [name for name in vars(module) if not name.startswith("_")]
+        step = did_you_mean(attribute, names, "it has")
+        raise ConfigurationError(f"there is no {attribute!r} in {place}", reference=reference, next_step=step)
+    found = getattr(module, attribute)
+    if not callable(found):
+        return found
+    with _beside(module), _errors_told(Path(module.__file__ or place)):
+        return found()
 
 
 def is_user_file(module: ModuleType) -> bool:
-    """Whether `load_attribute` has loaded the module from a file: no other process can import it by its name."""
-    return module.__name__.startswith(_FILE_MODULE)
+    """Whether the module was loaded from a file or comes from beside one: no other process can import it by name."""
+    return _FOLDER in vars(module)
 
 
 def _load_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # it is there, and imports something that is not
         next_step = "check the name, or give the file: path/to/file.py:NAME"
         raise ConfigurationError(f"no module named {error.name}", reference=name, next_step=next_step) from error
 
@@ -60,10 +80,68 @@ def _load_file(path: Path) -> ModuleType:
     if not path.is_file() or spec is None or spec.loader is None:
         raise ConfigurationError("there is no such file", file=path, next_step="check the path of the job's file")
     module = importlib.util.module_from_spec(spec)
+    setattr(module, _FOLDER, path.parent)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _beside(module), _errors_told(path):
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
     return module
+
+
+@contextmanager
+def _beside(module: ModuleType) -> Iterator[None]:
+    """While the code of a file runs: modules in its folder can be imported, and are marked as the file's own."""
+    folder: Path | None = getattr(module, _FOLDER, None)
+    if folder is None:
+        yield
+        return
+    for name, other in list(sys.modules.items()):
+        if not name.startswith(_FILE_MODULE) and getattr(other, _FOLDER, folder) != folder:
+            del sys.modules[name]
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()  # the file may have been written a moment ago
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in sys.modules.keys() - before:
+            _mark(sys.modules[name], folder)
+
+
+def _mark(module: ModuleType, folder: Path) -> None:
+    """Marks a module that comes from the folder, but is not installed there."""
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    if file is not None and Path(file).is_relative_to(folder) and "site-packages" not in Path(file).parts:
+        setattr(module, _FOLDER, folder)
+
+
+@contextmanager
+def _errors_told(file: Path) -> Iterator[None]:
+    """Says where an error of the user's code comes from: the last line that is in the file's folder."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except HindstreamError as error:
+        place = {**_place(error, file), **error.place}
+        raise type(error)(error.what, next_step=error.next_step, **place) from error
+    except (Exception, SystemExit) as error:
+        what = f"the file cannot be loaded: {type(error).__name__}: {_text(error)}"
+        step = "mend the line; its traceback: hindstream --debug"
+        raise ConfigurationError(what, next_step=step, **_place(error, file)) from error
+
+
+def _text(error: BaseException) -> str:
+    return error.msg if isinstance(error, SyntaxError) else str(error)
+
+
+def _place(error: BaseException, file: Path) -> dict[str, object]:
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return {"file": error.filename, "line": error.lineno}
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(file.parent)]
+    return {"file": own[-1].filename, "line": own[-1].lineno} if own else {"file": file}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from statelib import ConfigurationError, Job, StreamsBuilder, expect, load_job
+from statelib.user_code import is_user_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +46,7 @@ def test_a_job_is_loaded_from_a_file(tmp_path: Path, attribute: str) -> None:
     [
         ("no.such.module:job", "no module named no"),
         ("missing.py:job", "no such file"),
-        ("statelib.job:nothing", "not a job"),
+        ("statelib.job:nothing", "there is no 'nothing' in statelib.job"),
     ],
 )
 def test_a_wrong_reference_is_explained(reference: str, message: str) -> None:
@@ -69,3 +71,71 @@ def test_expectations_must_be_about_a_sink() -> None:
     assert Job("job", topology(), known).expectations["out"][0].kwargs == {"column": "key"}
     with pytest.raises(ConfigurationError, match=r"does not write.*topic other.*one of: out"):
         Job("job", topology(), {"other": ()})
+
+
+def written(folder: Path, **files: str) -> Path:
+    """Writes modules of these names; the folder's ``job.py`` is what is loaded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return folder / "job.py"
+
+
+JOB = FILE.replace('"copying"', "NAME").replace("from statelib", "from beside import NAME\nfrom statelib")
+
+
+def test_a_job_imports_the_module_beside_it_and_another_job_its_own(tmp_path: Path) -> None:
+    first = written(tmp_path / "first", job=JOB, beside="from package.inner import NAME", package__inner="NAME = 'one'")
+    second = written(tmp_path / "second", job=JOB, beside="NAME = 'two'")
+    path = sys.path.copy()
+    assert [load_job(str(file)).name for file in (first, second, first)] == ["one", "two", "one"]
+    assert sys.path == path
+    assert is_user_file(sys.modules["beside"])
+    assert not is_user_file(sys.modules["statelib"])
+
+
+def test_what_is_imported_when_the_job_is_made_lies_beside_it_too(tmp_path: Path) -> None:
+    late = FILE.replace('    builder.stream("in")', "    import late\n    builder.stream(late.TOPIC)")
+    file = written(tmp_path, job=late.replace("\njob = build()\n", ""), late="TOPIC = 'in'")
+    assert load_job(f"{file}:build").topology.sink_topics == ("out",)
+
+
+@pytest.mark.parametrize(
+    ("files", "message", "place"),
+    [
+        ({"job": "x = 1\ndef f(:\n"}, "SyntaxError", ("job.py", 2)),
+        ({"job": "\n\n1 / 0\n"}, "ZeroDivisionError: division by zero", ("job.py", 3)),
+        ({"job": "import nothing_of_that_name\n"}, "No module named 'nothing_of_that_name'", ("job.py", 1)),
+        ({"job": "import beside\n", "beside": "\nno_such_name\n"}, "NameError", ("beside.py", 2)),
+        ({"job": "def job():\n    return {}['x']\n"}, "KeyError: 'x'", ("job.py", 2)),
+        ({"job": "import sys\nsys.exit(3)\n"}, "SystemExit: 3", ("job.py", 2)),
+        ({"job": "import json\n\njson.loads('{')\n"}, "JSONDecodeError", ("job.py", 3)),
+        ({"job": "from statelib import Job\nJob('a b', None)\n"}, "a b", ("job.py", 2)),
+        ({"job": FILE.replace('"in"', '""')}, "name", ("job.py", 7)),
+    ],
+)
+def test_an_error_of_the_file_has_its_line(
+    tmp_path: Path, files: dict[str, str], message: str, place: tuple[str, int]
+) -> None:
+    file = written(tmp_path, **files)
+    with pytest.raises(ConfigurationError, match=message) as raised:
+        load_job(str(file))
+    assert (raised.value.place["file"], raised.value.place["line"]) == (str(tmp_path / place[0]), place[1])
+
+
+def test_a_file_is_loaded_once_it_is_mended(tmp_path: Path) -> None:
+    file = written(tmp_path, job="1 / 0")
+    with pytest.raises(ConfigurationError, match="ZeroDivisionError"):
+        load_job(str(file))
+    file.write_text(FILE)
+    assert load_job(str(file)).name == "copying"
+
+
+def test_a_name_that_is_not_there(tmp_path: Path) -> None:
+    file = written(tmp_path, job=FILE)
+    with pytest.raises(ConfigurationError, match=r"there is no 'biuld' in .*job\.py.*did you mean build\?"):
+        load_job(f"{file}:biuld")
+    with pytest.raises(ConfigurationError, match="there is no 'zzz' .*Next: it has .*job, number"):
+        load_job(f"{file}:zzz")

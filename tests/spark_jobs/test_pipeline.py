@@ -16,11 +16,13 @@ from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, published_through, rollback
 from statelib.commits.archives import open_archive
 from statelib.errors import ConfigurationError
+from statelib.job import load_job
 from tests.spark_jobs.orders import (
     DAY_MS,
     HOUR_MS,
     JOB_FILE,
     archive_orders,
+    check_published,
     expected_totals,
     make_settings,
     orders,
@@ -53,6 +55,26 @@ def test_slices_continue_and_an_old_one_does_nothing(settings: Settings, orders_
     assert outcome == NothingToDo("orders", "replayed-further", 2)
     assert pipeline.run_slice(orders_job, settings) == NothingToDo("orders", "no-new-records", 2)
     assert CommitLog(open_warehouse(settings), "orders").head_number() == 2
+
+
+@pytest.mark.spark
+def test_workers_have_the_module_beside_the_job(settings: Settings, tmp_path: Path) -> None:
+    """By a name that it gives, and by itself: the job's function looks into it when it runs, there."""
+    (tmp_path / "amounts").mkdir()
+    (tmp_path / "amounts" / "__init__.py").write_text("LEAST = 0\n")
+    (tmp_path / "amounts" / "checks.py").write_text(
+        "import pyarrow.compute as pc\n\nfrom amounts import LEAST\n\n\n"
+        "def has_amount(columns):\n"
+        "    return pc.greater_equal(pc.struct_field(columns.column('value'), 'amount'), LEAST)\n"
+    )
+    text = Path(JOB_FILE).read_text().replace("\nfrom statelib.dsl", "\nimport amounts.checks\nfrom statelib.dsl", 1)
+    old = 'return pc.is_valid(pc.struct_field(columns.column("value"), "amount"))'
+    assert old in text
+    file = tmp_path / "beside_job.py"
+    file.write_text(text.replace(old, "return amounts.checks.has_amount(columns)"))
+    made = pipeline.run_slice(load_job(f"{file}:job"), settings)
+    assert isinstance(made, pipeline.SliceResult)
+    check_published(settings, orders())
 
 
 @pytest.mark.spark
