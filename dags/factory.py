@@ -15,13 +15,14 @@ With ``archive`` a run begins by copying what has come to the job's topics in Ka
 
 `migration_dag` makes the DAG that migrates a job's stores (`dags.migration`).
 
-Nothing but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in it, or
-Airflow passes it over.)
+Nothing large but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in
+it, or Airflow passes it over.)
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import logging
 import re
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_curren
 
 from dags.migration import migration_dag
 from dags.runner import Runner
+from statelib.config import check_names
 from statelib.counted import counted
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ PHASES = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
 """The tasks of a DAG, in order."""
 
 _log = logging.getLogger(__name__)
+
+_NO_CRON = ("@once", "@continuous")
+"""Schedules of Airflow's that have a name like those of cron, and are none."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -67,8 +72,8 @@ def replay_dag(
     Args:
         job: ``PACKAGE.MODULE:NAME`` or ``/path/to/file.py:NAME``; loaded when a task runs.
         dag_id: Airflow's name for it; None: made from ``job``.
-        schedule: A cron expression, whose intervals are the slices; or anything else that Airflow takes; None: runs are
-            asked for.
+        schedule: A cron expression, whose intervals are the slices; ``@once``, a run of all there is; or anything else
+            that Airflow takes; None: runs are asked for.
         start_date: Airflow makes no runs before it.
         end_date: Nor after it; None: for ever. (Unpaused, a DAG with a schedule and no end gets a run for the newest
             interval at once, beside any backfill.)
@@ -80,8 +85,13 @@ def replay_dag(
         storage_conn_id: The Airflow connection with the object store's credentials, asked for when a task runs; None:
             they are in the environment of Airflow's workers.
         settings: Settings of `statelib.config.Settings` that go before environment and file.
+
+    Raises:
+        ConfigurationError: There is no setting of that name.
     """
-    timetable = CronDataIntervalTimetable(schedule, timezone="UTC") if isinstance(schedule, str) else schedule
+    check_names(settings, place=f"replay_dag({job!r})", besides=_own_names(replay_dag))
+    is_cron = isinstance(schedule, str) and schedule not in _NO_CRON
+    timetable = CronDataIntervalTimetable(schedule, timezone="UTC") if is_cron else schedule
     until = Param(
         None,
         type=["null", "string", "integer"],
@@ -109,7 +119,7 @@ def replay_dag(
     ) as dag:
         runner = Runner(job, settings, storage_conn_id)
         first = [] if archive is None else [_archive_task(runner, archive)]
-        run_id = _plan_task(runner)
+        run_id = _plan_task(runner, has_intervals=schedule != "@once")
         chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
     return dag
 
@@ -132,12 +142,17 @@ def _archive_task(runner: Runner, topics: str) -> Any:
     return archive()
 
 
-def _plan_task(runner: Runner) -> Any:
+def _own_names(factory: Callable[..., DAG]) -> list[str]:
+    """The parameters of a function that makes a DAG, without the settings."""
+    return [name for name, of in inspect.signature(factory).parameters.items() if of.kind is not of.VAR_KEYWORD]
+
+
+def _plan_task(runner: Runner, *, has_intervals: bool) -> Any:
     @task.short_circuit(task_id="plan")
     def plan() -> str | None:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
         end_of_input = get_current_context()["params"]["end_of_input"]
-        planned = runner.call(_phase("plan"), until=_until(), end_of_input=end_of_input)
+        planned = runner.call(_phase("plan"), until=_until(has_intervals=has_intervals), end_of_input=end_of_input)
         return getattr(planned, "run_id", None)
 
     return plan()
@@ -158,11 +173,11 @@ def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], An
     return run
 
 
-def _until() -> object:
-    """Where the slice of the current run ends."""
+def _until(*, has_intervals: bool) -> object:
+    """Where the slice of the current run ends; None: at the end of all there is."""
     context = get_current_context()
     given = context["params"]["until"]
     if given is not None:
         return given
-    end = context.get("data_interval_end")
+    end = context.get("data_interval_end") if has_intervals else None
     return end.isoformat() if end is not None else None

@@ -14,6 +14,7 @@ migration back and lets the job go. `spark_jobs.migrate` has the steps; ``hindst
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from datetime import timedelta
@@ -24,6 +25,7 @@ from airflow.sdk import DAG, Param, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.runner import Runner
+from statelib.config import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +61,12 @@ def migration_dag(
         tags: For Airflow's pages.
         storage_conn_id: As for `dags.factory.replay_dag`.
         settings: Settings of `statelib.config.Settings` that go before environment and file.
+
+    Raises:
+        ConfigurationError: There is no setting of that name.
     """
+    own = [name for name, of in inspect.signature(migration_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
+    check_names(settings, place=f"migration_dag({job!r})", besides=own)
     param = Param(list(stores), type="array", items={"type": "string"}, minItems=1, title="Stores to migrate")
     with DAG(
         dag_id or re.sub(r"[^\w.-]+", "-", f"migrate-{job}").strip("-"),

@@ -14,7 +14,6 @@ instance's role), because settings travel to Spark's workers and into reports.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import tomllib
@@ -37,11 +36,12 @@ from statelib.assignment.model import AssignorName
 from statelib.errors import ConfigurationError
 from statelib.local_dir import local_state_dir
 from statelib.manifests import EndOfInput
+from statelib.near import did_you_mean
 from statelib.setting_types import Address, Instant, KafkaProperties, Names, Options, StorageOptions, TimeSpan
 from statelib.storage_options import CREDENTIAL, RequestLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 PREFIX = "HINDSTREAM_"
 FILE_NAME = "hindstream.toml"
@@ -332,14 +332,14 @@ class _Environment(EnvSettingsSource):
 
 def _from_command_line(given: dict[str, Any]) -> dict[str, Any]:
     for name in given:
-        _check_known(name, place=f"command line --{name.replace('_', '-')}")
+        check_names([name], place=f"command line --{name.replace('_', '-')}")
     return dict(InitSettingsSource(Settings, given)())
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable in sorted(environ):
         if variable.startswith(PREFIX) and variable not in NOT_SETTINGS:
-            _check_known(variable.removeprefix(PREFIX).lower(), place=f"environment {variable}")
+            check_names([variable.removeprefix(PREFIX).lower()], place=f"environment {variable}")
     try:
         return dict(_Environment(environ)())
     except SettingsError as error:
@@ -357,8 +357,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         source = TomlConfigSettingsSource(Settings, toml_file=path)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the settings file is not TOML: {error}", file=path) from None
-    for name in source.toml_data:
-        _check_known(name, place=f"file {path}")
+    check_names(source.toml_data, place=f"file {path}")
     return dict(source())
 
 
@@ -372,11 +371,21 @@ def _settings_file(environ: Mapping[str, str], file: Path | None) -> Path | None
     return None
 
 
-def _check_known(name: str, *, place: str) -> None:
-    if name not in Settings.model_fields:
-        near = difflib.get_close_matches(name, Settings.model_fields, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"the settings are: {', '.join(Settings.model_fields)}"
-        raise ConfigurationError(f"there is no setting {name}", place=place, next_step=hint)
+def check_names(names: Iterable[str], *, place: str, besides: Iterable[str] = ()) -> None:
+    """Refuses what is no setting.
+
+    Args:
+        names: What is given.
+        place: Where, for the error.
+        besides: What else could be given there, and may have been meant.
+
+    Raises:
+        ConfigurationError: A name is none of a setting.
+    """
+    for name in names:
+        if name not in Settings.model_fields:
+            step = did_you_mean(name, [*Settings.model_fields, *besides], "the settings are:")
+            raise ConfigurationError(f"there is no setting {name}", place=place, next_step=step)
 
 
 def _invalid(error: ValidationError, origins: Mapping[str, str]) -> ConfigurationError:

@@ -33,6 +33,7 @@ from pyarrow import acero
 
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, HindstreamError
+from statelib.near import did_you_mean
 from statelib.operators.code_identity import describe_function
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class Path:
         names = self.names if self.names[0] in columns.schema.names else ("value", *self.names)
         if names[0] not in columns.schema.names:
             raise ConfigurationError(
-                f"there is no column {names[1]!r}", next_step=f"one of: {', '.join(columns.schema.names)}"
+                f"there is no column {names[1]!r}",
+                next_step=did_you_mean(names[1], columns.schema.names, "one of:"),
             )
         array = columns.column(names[0])
         if names[0] == "headers" and len(names) > 1:
@@ -109,7 +111,7 @@ class Path:
                 known = f"has the fields {', '.join(inside)}" if inside else f"is of type {array.type}"
                 raise ConfigurationError(
                     f"there is no field {name!r}: {'.'.join(names[:depth])} {known}",
-                    next_step="mend the path",
+                    next_step=did_you_mean(name, inside, "one of:") if inside else "mend the path",
                 )
             array = pc.struct_field(array, [name])
         return array

@@ -19,6 +19,7 @@ from statelib.operators.base import (
     SpillingOperator,
     WindowedOperator,
 )
+from statelib.operators.fields import ALL
 from statelib.stores.backend import WriteBatch
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
@@ -50,6 +51,7 @@ class Graph:
         late: Takes late records; None: they are dropped and counted, nothing else.
         partition: The task's.
         changelogs: By store, what takes its changes.
+        only_wanted: Whether what nobody looks at is left out of values that are put together.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Graph:
         late: LateRecords | None = None,
         partition: int = 0,
         changelogs: Mapping[str, Changelog] | None = None,
+        only_wanted: bool = True,
     ) -> None:
         self._backend = backend
         self.nodes = sub_topology.nodes
@@ -86,7 +89,7 @@ class Graph:
                 f"{sub_topology.index}_{partition}",
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
                 changelogs or {},
-                wanted[processor.name],
+                wanted[processor.name] if only_wanted else ALL,
             )
             self.operators[processor.name] = processor.spec.build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.

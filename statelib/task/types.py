@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import Uptake
-from statelib.errors import InternalError
+from statelib.errors import ConfigurationError, InternalError
 from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.quarantine import Quarantine
@@ -70,14 +70,27 @@ def types_of(batch: Batch) -> pa.Schema:
 def _types(
     topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics
 ) -> tuple[dict[str, pa.Schema], dict[str, Batch]]:
-    """By topic that is written, and by node."""
+    """By topic that is written, and by node.
+
+    Where an operator looks for a field that is not there, the error names all that are, not only those that are in use.
+    """
+    try:
+        return _types_of(topology, readers, semantics, only_wanted=True)
+    except ConfigurationError:
+        _types_of(topology, readers, semantics, only_wanted=False)
+        raise
+
+
+def _types_of(
+    topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics, *, only_wanted: bool
+) -> tuple[dict[str, pa.Schema], dict[str, Batch]]:
     topics: dict[str, pa.Schema] = {}
     nodes: dict[str, Batch] = {}
     none = np.empty(0, np.int64)
     uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
     for sub in topology.sub_topologies:
         parts = [_nothing(source, readers, topics) for source in sub.all_sources]
-        graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics)
+        graph = Graph(sub, MemoryBackend(), clocks={}, semantics=semantics, only_wanted=only_wanted)
         nodes |= graph.forwarded_of_nothing(parts)
         arrived = graph.process(parts, [none] * len(parts), uptake)
         for sink in sub.all_sinks:

@@ -136,3 +136,39 @@ def test_airflow_does_not_pass_over_the_file() -> None:
     text = DAG_FILE.read_text().lower()
     assert "airflow" in text
     assert "dag" in text
+
+
+MADE = """
+import sys
+from dags.factory import migration_dag, replay_dag
+from statelib.errors import ConfigurationError
+
+for schedule in ("@once", "@continuous", "@daily", "0 0 1 * *", None):
+    dag = replay_dag("a.b:job", schedule=schedule)
+    print(schedule, type(dag.timetable).__name__)
+for make in (
+    lambda: replay_dag("a.b:job", warehose="w"),
+    lambda: replay_dag("a.b:job", shedule="@daily"),
+    lambda: migration_dag("a.b:job", stores=["s"], warehose="w"),
+):
+    try:
+        make()
+    except ConfigurationError as error:
+        print(error)
+"""
+
+
+def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path) -> None:
+    environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
+    done = subprocess.run([sys.executable, "-c", MADE], capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-8:] == [
+        "@once OnceTimetable",
+        "@continuous ContinuousTimetable",
+        "@daily CronDataIntervalTimetable",
+        "0 0 1 * * CronDataIntervalTimetable",
+        "None NullTimetable",
+        "there is no setting warehose (place replay_dag('a.b:job')). Next: did you mean warehouse?",
+        "there is no setting shedule (place replay_dag('a.b:job')). Next: did you mean schedule?",
+        "there is no setting warehose (place migration_dag('a.b:job')). Next: did you mean warehouse?",
+    ]
