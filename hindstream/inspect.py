@@ -174,7 +174,7 @@ def _print(
         table = Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
         for row in rows:
             table.add_row(*[_cell(row[name]) for name in names])
-        standard_output().print(*([title, table] if table.row_count else [nothing]), sep="\n", markup=False)
+        standard_output().print(*([title, table] if table.row_count else [nothing]), sep="\n")
 
 
 def _cell(value: object) -> str:

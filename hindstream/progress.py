@@ -14,7 +14,7 @@ def slice_progress(console: Console) -> Progress:
     """A display that vanishes when it ends; print on ``console`` while it is there."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

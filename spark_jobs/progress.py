@@ -41,7 +41,7 @@ class StageProgress:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"progress of {name}", daemon=True)
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("tasks"),

@@ -60,6 +60,8 @@ def spark_session(settings: Settings) -> SparkSession:
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    from py4j.protocol import Py4JError  # noqa: PLC0415  # isort: skip
+
     context = SparkContext._active_spark_context  # noqa: SLF001 - active sessions are a thread's
     if context is not None and context._jsc is not None:  # noqa: SLF001 - not stopped
         return SparkSession.getActiveSession() or SparkSession(context)
@@ -87,11 +89,12 @@ def spark_session(settings: Settings) -> SparkSession:
                 streams = {"stdout": output, "stderr": output}
                 gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
-    except (PySparkException, OSError) as error:
-        next_step = f"check the setting spark_master, and look at {spark_log(settings.local_state_dir)}"
-        raise ConfigurationError(
-            f"Spark does not start: {error}", setting="spark_master", next_step=next_step
-        ) from error
+    except (Py4JError, PySparkException, OSError) as error:
+        next_step = f"check the settings spark_master and spark_conf, and look at {spark_log(settings.local_state_dir)}"
+        java = getattr(error, "java_exception", None)
+        reason = str(error if java is None else java.getMessage())
+        what = f"Spark does not start: {reason.strip().splitlines()[0]}"
+        raise ConfigurationError(what, setting="spark_master", next_step=next_step) from error
     context.setLogLevel("ERROR")
     return SparkSession(context)
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.table import Table
+from rich.text import Text
 
 from hindstream.console import standard_output
 from hindstream.doctor import airflow, host, warehouse
@@ -76,7 +77,7 @@ def print_findings(findings: Iterator[Finding]) -> bool:
         line = Table.grid(padding=(0, 2))
         line.add_column(width=5)
         line.add_column()
-        line.add_row(f"[{styles[finding.state]}]{finding.state}[/]", f"{finding.about}: {finding.what}")
+        line.add_row(Text(finding.state, styles[finding.state]), f"{finding.about}: {finding.what}")
         console.print(line)
         if finding.next_step:
             console.print(f"       {finding.next_step}", highlight=False, soft_wrap=True)

@@ -6,8 +6,14 @@ import importlib.metadata
 import platform
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
+from py4j.protocol import Py4JError  # isort: skip
+
 from hindstream.doctor.finding import Finding
 from spark_jobs.hosts import on_every_host
+from spark_jobs.session import spark_session
+from spark_jobs.spark_tasks import spark_error
 from statelib.counted import counted
 
 if TYPE_CHECKING:
@@ -19,16 +25,26 @@ _PACKAGES = ("hindstream", "pyspark", "pyarrow", "numba", "rocksdict", "deltalak
 
 
 def check_spark(settings: Settings) -> Iterator[Finding]:
-    """Starts a session, and has every executor say what it has."""
+    """Starts a session, and has every executor say what it has; where Spark is local, one of its workers.
+
+    Raises:
+        ConfigurationError: Spark does not start.
+        RetryableError: It has started, and cannot run anything.
+    """
     answers = on_every_host(settings, _versions)
     mine = _versions()
+    context = spark_session(settings).sparkContext
+    try:
+        answers += [("a worker", found) for found in context.parallelize([0], 1).map(lambda _: _versions()).collect()]
+    except (Py4JError, PySparkException) as error:
+        raise spark_error(error) from error
     strange = {
         f"{host}: {name} {version}, not {mine[name]}"
         for host, versions in answers
         for name, version in versions.items()
         if version != mine[name]
     }
-    hosts = len({host for host, _ in answers})
+    hosts = len({host for host, _ in answers} - {"a worker"})
     if strange:
         step = "install the same packages on all hosts, or set spark_conf.spark.pyspark.python"
         for what in sorted(strange):
