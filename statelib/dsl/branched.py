@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.errors import ConfigurationError
 from statelib.names import check_optional_name
 from statelib.operators.branch import Branch, Split
@@ -57,7 +58,8 @@ class Branched:
         return replace(self, name=name)
 
 
-class BranchedKStream:
+@arguments_checked
+class BranchedKStream(KafkasNames):
     """Kafka's ``BranchedKStream`` (KIP-418), made by `KStream.split`.
 
     Give it branches, then end with `default_branch` or `no_default_branch`.

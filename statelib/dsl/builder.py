@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import table_of
 from statelib.dsl.options import Materialized
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from statelib.topology import Topology
 
 
-class StreamsBuilder:
+@arguments_checked
+class StreamsBuilder(KafkasNames):
     """Builds a topology, as Kafka Streams' class of the same name does.
 
     Args:

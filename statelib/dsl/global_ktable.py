@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_view import TableView
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from statelib.topology.nodes import Reading
 
 
-class GlobalKTable:
+@arguments_checked
+class GlobalKTable(KafkasNames):
     """Kafka's ``GlobalKTable``, made by `StreamsBuilder.global_table`.
 
     Streams look into it with `KStream.join` and `KStream.left_join`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, overload
 
 from statelib.dsl import kstream
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.ktable import WindowedKTable, aggregated_table
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from statelib.windows import AnyWindows, UnlimitedWindows
 
 
-class KGroupedStream:
+@arguments_checked
+class KGroupedStream(KafkasNames):
     """Kafka's ``KGroupedStream``, made by `KStream.group_by_key` and `KStream.group_by`."""
 
     def __init__(self, grouping: Grouping) -> None:
@@ -111,7 +113,8 @@ def count_for_nothing(builder: InternalStreamsBuilder, materialized: Materialize
         builder.new_store_name("KSTREAM-AGGREGATE")
 
 
-class _WindowedKStream:
+@arguments_checked
+class _WindowedKStream(KafkasNames):
     """What can be computed of any windows. Every method takes a store's name or retention and a node's name."""
 
     def __init__(self, grouping: Grouping, windows: AnyWindows) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.dsl import ktable
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized
 from statelib.dsl.repartitioning import Grouping, table_names
 from statelib.operators import aggregations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import Mapper, MapperLike
 
 
-class KGroupedTable:
+@arguments_checked
+class KGroupedTable(KafkasNames):
     """Kafka's ``KGroupedTable``, made by `KTable.group_by`.
 
     Every change takes the row's old value back from the aggregate, if there is one, and adds its new one. What is

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from statelib.dsl.branched import BranchedKStream
 from statelib.dsl.global_ktable import GlobalKTable
 from statelib.dsl.grouped import KGroupedStream
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.dsl.processing import add_process
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from statelib.processor import ProcessorSupplierLike
 
 
-class KStream:
+@arguments_checked
+class KStream(KafkasNames):
     """Kafka's ``KStream``, made by `StreamsBuilder.stream` and the methods here, each of which gives a new one.
 
     Mappers are paths, expressions or functions: see `statelib.operators.mapping`.

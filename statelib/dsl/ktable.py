@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from statelib.dsl import foreign_key_joins, grouped_table, kstream, table_joins
+from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from statelib.windows import AnyWindows
 
 
-class _Table:
+@arguments_checked
+class _Table(KafkasNames):
     """What every table can do, whether its keys have windows or not."""
 
     def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
@@ -73,6 +75,7 @@ class _Table:
         return self._builder.add_processor(name, [self.node], spec, stores=stores)
 
 
+@arguments_checked
 class KTable(_Table):
     """Made by `StreamsBuilder.table`, `KStream.to_table`, by aggregations and by the methods here.
 
@@ -338,6 +341,7 @@ def aggregated_table(
     return KTable(builder, name, store=store, versioned=versioned, aggregator=aggregator)
 
 
+@arguments_checked
 class WindowedKTable(_Table):
     """A table with windowed keys (Kafka's ``KTable<Windowed<K>, V>``).
 

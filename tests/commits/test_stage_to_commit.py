@@ -131,7 +131,7 @@ class TestCommit:
         check = AuditCheck(topic="counts", expectation="expect_column_min_to_be_between", parameters={}, success=False)
         audit = toy.passed(planned, success=False).model_copy(update={"checks": (check,)})
         record_audit(warehouse, planned, audit)
-        with pytest.raises(InputError, match=r"quarantine: 1 of 1 checks failed \(counts: expect_column_min"):
+        with pytest.raises(InputError, match=r"quarantine: 1 of 1 check failed \(counts: expect_column_min"):
             commit(warehouse, planned, now_ms=5)
         assert CommitLog(warehouse, planned.job).head() is None
 
