@@ -35,6 +35,7 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.near import did_you_mean
 from statelib.operators.code_identity import describe_function
+from statelib.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -230,6 +231,39 @@ def holds(predicate: Mapper, columns: pa.RecordBatch, node: str) -> NDArray[np.b
     return np.asarray(given.cast(pa.bool_()).fill_null(False))
 
 
+class MapperError(ConfigurationError):
+    """A mapper has raised an error.
+
+    Attributes:
+        rows: How many it was given.
+        row: The first of them for which it fails alone; None: it fails for none alone.
+        timestamp: That row's, ms; None: it was not given.
+    """
+
+    rows: int = 0
+    row: int | None = None
+    timestamp: int | None = None
+
+    def locate(self, of: Mapper, columns: pa.RecordBatch) -> None:
+        """Finds the row: asks for halves."""
+        first, end = 0, columns.num_rows
+        while end - first > 1:
+            middle = (first + end) // 2
+            first, end = (first, middle) if _fails(of, columns.slice(first, middle - first)) else (middle, end)
+        if end > first and _fails(of, columns.slice(first, 1)):
+            self.rows, self.row = columns.num_rows, first
+            if "timestamp" in columns.schema.names:
+                self.timestamp = columns.column("timestamp").cast(pa.int64())[first].as_py()
+
+
+def _fails(of: Mapper, columns: pa.RecordBatch) -> bool:
+    try:
+        of.map(columns)
+    except Exception:  # noqa: BLE001 - a user's function may raise anything
+        return True
+    return False
+
+
 def evaluate(of: Mapper, columns: pa.RecordBatch, node: str) -> pa.Array:
     """The mapper's column, checked.
 
@@ -246,11 +280,14 @@ def evaluate(of: Mapper, columns: pa.RecordBatch, node: str) -> pa.Array:
     except HindstreamError as error:
         raise type(error)(error.what, next_step=error.next_step, **error.place, node=node) from error
     except Exception as error:
-        raise ConfigurationError(
+        failed = MapperError(
             f"a mapper failed: {type(error).__name__}: {error}",
             node=node,
             next_step="mend the mapper, or filter such records out before it",
-        ) from error
+            **place_in_user_code(error),
+        )
+        failed.locate(of, columns)
+        raise failed from error
     if len(mapped) != columns.num_rows:
         raise ConfigurationError(
             f"a mapper gave {counted(len(mapped), 'value')} for {counted(columns.num_rows, 'record')}",

@@ -20,6 +20,7 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.fields import ALL
+from statelib.operators.mapping import MapperError
 from statelib.stores.backend import WriteBatch
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
@@ -231,9 +232,31 @@ class Graph:
         try:
             return self.operators[node.name].process(inputs, uptake)
         except HindstreamError as error:
-            if "node" in error.place:
+            found = self._place_of(error, inputs, uptake) if isinstance(error, MapperError) else {}
+            if "node" in error.place and not found:
                 raise
-            raise type(error)(error.what, next_step=error.next_step, **{**error.place, "node": node.name}) from error
+            place = {**found, **error.place, "node": error.place.get("node", node.name)}
+            raise type(error)(error.what, next_step=error.next_step, **place) from error
+
+    def _place_of(self, error: MapperError, inputs: tuple[Batch, ...], uptake: Uptake) -> dict[str, object]:
+        """Topic, partition and offset of the record that a mapper has failed for, where it is known which it was.
+
+        It is the row of the only input, if the mapper was given all of it, and else the only one with its timestamp.
+        """
+        if error.row is None:
+            return {}
+        if len(inputs) == 1 and len(inputs[0]) == error.rows:
+            sequences = {int(inputs[0].sequence[error.row])}
+        else:
+            sequences = {int(n) for batch in inputs for n in batch.sequence[batch.timestamp == error.timestamp]}
+        if len(sequences) != 1:
+            return {}
+        taken_up = sequences.pop() - uptake.first_sequence
+        if not 0 <= taken_up < len(uptake):
+            return {}
+        topics = {self._sources[node.name]: node.topic for node in self.nodes if isinstance(node, Source)}
+        place = {"topic": topics[int(uptake.source[taken_up])], "partition": int(uptake.partition[taken_up])}
+        return {**place, "offset": int(uptake.offset[taken_up])}
 
     def _source(self, records: Records, sequence: NDArray[np.int64]) -> Batch:
         encodes = self._encode_keys and records.keys.windows is None  # of windows not all operators have codes

@@ -89,7 +89,7 @@ def test_a_join_has_its_own_columns() -> None:
         ("missing", "no field 'missing': value has the fields n, in, timestamp"),
         ("in.y", "no field 'y': value.in has the fields x"),
         ("key.x", "no field 'x': key is of type string"),
-        (lambda columns: pa.array([1]), "gave 1 values for 3 records"),
+        (lambda columns: pa.array([1]), "gave 1 value for 3 records"),
         (lambda columns: [1, 2, 3], "must be an Arrow or numpy array, not list"),
         (per_record(lambda key, value: value["n"], pa.int64()), "a mapper failed: TypeError"),
         (pc.field("nowhere"), "a mapper failed: ArrowInvalid"),
