@@ -142,8 +142,8 @@ def test_an_open_run_and_a_file_that_is_cut_off(settings, store, tmp_path):
 @pytest.mark.spark
 def test_spark(settings, spark, monkeypatch):
     assert [state for state, _ in said(spark_checks.check_spark(settings))] == ["ok"]
-    versions = iter([{"Python": "3.9.1", "numba": "0.68.1"}, {"Python": "3.11.7", "numba": "0.68.1"}])
-    monkeypatch.setattr(spark_checks, "_versions", lambda: next(versions))
+    versions = [{"Python": "3.9.1", "numba": "0.68.1"}, {"Python": "3.11.7", "numba": "0.68.1"}]
+    monkeypatch.setattr(spark_checks, "_versions", lambda: versions.pop(0) if len(versions) > 1 else versions[0])
     first, *_ = [what for state, what in said(spark_checks.check_spark(settings)) if state == "wrong" and "3.9" in what]
     assert first.endswith(": Python 3.9.1, not 3.11.7")
 
@@ -152,7 +152,7 @@ def test_spark(settings, spark, monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        (["spark_master=nonsense://x"], "Spark: Spark does not start: Could not parse Master URL: 'nonsense://x'"),
+        (["spark_master=nonsense://x"], "Spark: Spark does not start"),
         (["spark_conf.spark.pyspark.python=/nowhere/python"], "Spark: Spark has given up"),
         (["spark_conf.spark.driver.memory=1x"], "Spark: Spark does not start"),
     ],
