@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from statelib.changelog import changelog_records
 from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
-from statelib.commits.layout import JobLayout, changelog_topic, renamed_changelogs
+from statelib.commits.layout import JobLayout, Runs, changelog_topic, renamed_changelogs
 from statelib.commits.local_state import remove_dead_attempts
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.manifests import StateManifest, StoreSize, TaskPosition
@@ -19,6 +19,7 @@ from statelib.placement.holdings import cache_folder
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
+from statelib.task.former_topics import former_topics, renamed_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -239,10 +240,15 @@ class TaskState:
         if work.evolution is None:
             return committed
         clocks = {now: committed.clocks[was] for now, was in work.evolution.nodes.items() if was in committed.clocks}
-        renamed = renamed_changelogs(work.job, work.evolution.migrations)
-        sinks = {
-            place.replace(topic, renamed.get(topic, topic), 1): end
-            for place, end in committed.sink_offsets.items()
-            for topic in [place.rpartition("/")[0]]
-        }
-        return committed.model_copy(update={"clocks": clocks, "sink_offsets": sinks})
+        before = Runs(self._storage, work.job).topology(work.evolution.fingerprint)
+        topics = {} if before is None else former_topics(work.sub_topology, work.evolution.nodes, before)
+        return committed.model_copy(
+            update={
+                "clocks": clocks,
+                "source_offsets": renamed_places(committed.source_offsets, topics),
+                "source_times": renamed_places(committed.source_times, topics),
+                "sink_offsets": renamed_places(
+                    committed.sink_offsets, renamed_changelogs(work.job, work.evolution.migrations)
+                ),
+            }
+        )
