@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP
-from statelib.errors import ConfigurationError, HindstreamError
+from statelib.errors import ConfigurationError
 from statelib.kernels.stream_time import running_stream_time
-from statelib.operators.mapping import evaluate
+from statelib.operators.mapping import MapperError, evaluate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,23 +137,9 @@ def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.A
     seen = pa.RecordBatch.from_pydict({**{name: columns.column(name) for name in names}, "timestamp": stored})
     try:
         return evaluate(mapper, seen, source.name)
-    except HindstreamError as error:
-        if len(seen) == 0:
+    except MapperError as error:
+        if error.row is None:
             raise
-        offset = columns.column("offset")[_failing(mapper, seen, source.name)].as_py()
+        offset = columns.column("offset")[error.row].as_py()
         place = {**error.place, "topic": source.topic, "partition": partition, "offset": offset}
-        raise type(error)(error.what, next_step=error.next_step, **place) from error
-
-
-def _failing(mapper: Mapper, seen: pa.RecordBatch, node: str) -> int:
-    """The first row for which the mapper fails."""
-    first, end = 0, len(seen)
-    while end - first > 1:
-        middle = (first + end) // 2
-        try:
-            evaluate(mapper, seen.slice(first, middle - first), node)
-        except HindstreamError:
-            end = middle
-        else:
-            first = middle
-    return first
+        raise ConfigurationError(error.what, next_step=error.next_step, **place) from error
