@@ -22,6 +22,7 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.serdes.json import readable_json
 from statelib.snapshots import open_state
+from statelib.state import Windowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,8 +72,8 @@ def print_rows(
     Args:
         job: The job's name.
         store: Name of one of its stores.
-        key: The key as text; JSON if the store's keys are no text. For a deduplication by key and id both, as JSON.
-            None: rows of all keys.
+        key: The key as text; JSON if the store's keys are no text, of a windowed one ``["JFK", 0, 60000]`` (ms). For a
+            deduplication by key and id both, as JSON. None: rows of all keys.
         as_of: A time for a versioned store, ISO 8601 with time zone; None: the latest version. Windows and sessions:
             those that hold the time.
         commit: The commit; None: the newest.
@@ -137,12 +138,26 @@ def _where(store: StoreSnapshot, view: str, text: str) -> dict[str, Any]:
         return where
     key_type = schema.field(names[0]).type
     try:
-        where = {names[0]: text if pa.types.is_string(key_type) else json.loads(text)}
+        where = {names[0]: text if pa.types.is_string(key_type) else _windowed(json.loads(text), key_type)}
         store.batches(view, where=where)
     except (ValueError, InputError) as error:
-        step = f"give it as JSON of the type {key_type}"
+        step = (
+            f"""give it as JSON of the type {key_type}{', or as ["KEY", START, END] (ms)' * _is_windowed(key_type)}"""
+        )
         raise ConfigurationError(f"{text!r} is no key of this store", next_step=step) from error
     return where
+
+
+def _is_windowed(key_type: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(key_type) and key_type.names == ["key", "window_start", "window_end"])
+
+
+def _windowed(given: Any, key_type: pa.DataType) -> Any:
+    """A windowed key that is given as the key and its window's start and end, ms; anything else as it is."""
+    if not isinstance(given, list) or not _is_windowed(key_type):
+        return given
+    key, start, end = given
+    return Windowed(_windowed(key, key_type.field("key").type), start, end)
 
 
 def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:

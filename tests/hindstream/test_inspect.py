@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.inspect import print_rows, print_stores
-from statelib import ConfigurationError, StreamsBuilder
+from statelib import ConfigurationError, Materialized, StreamsBuilder, TimeWindows
 from statelib.config import Settings
 from statelib.operators.deduplicate import DeduplicateSpec
 from tests.surface.records import PARTITIONS, TYPES, surface_records
@@ -182,3 +182,21 @@ def test_json_is_json_whatever_a_store_holds(tmp_path: Path, capsys: pytest.Capt
     (_, cells) = csv.reader(capsys.readouterr().out.splitlines())
     assert cells[0] == "/g=="
     assert json.loads(cells[1], parse_constant=refuse) == row["value"]
+
+
+def test_a_windowed_key_is_the_key_and_its_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = StreamsBuilder("job")
+    windows = TimeWindows.of_size_with_no_grace(timedelta(milliseconds=10))
+    results = builder.stream("events").group_by_key().windowed_by(windows).count().to_stream()
+    results.to_table(materialized=Materialized.as_("table"))
+    pipeline = Pipeline(tmp_path, builder.build())
+    pipeline.archive("events", [("a", 1, 0), ("a", 2, 11), ("a", 3, 12)], (pa.string(), pa.int64()))
+    pipeline.run()
+    settings = Settings(warehouse=str(tmp_path / "warehouse"), state_dir=str(tmp_path / "local"))
+    for key in ('["a", 10, 20]', '{"key": "a", "window_start": 10, "window_end": 20}'):
+        print_rows("job", "table", key, None, None, settings, output="json")
+        (row,) = capsys.readouterr().out.splitlines()
+        assert json.loads(row)["value"] == 2
+        assert json.loads(row)["key"]["key"] == "a"
+    with pytest.raises(ConfigurationError, match=r'or as \["KEY", START, END\] \(ms\)'):
+        print_rows("job", "table", '"a"', None, None, settings)
