@@ -141,9 +141,8 @@ def _where(store: StoreSnapshot, view: str, text: str) -> dict[str, Any]:
         where = {names[0]: text if pa.types.is_string(key_type) else _windowed(json.loads(text), key_type)}
         store.batches(view, where=where)
     except (ValueError, InputError) as error:
-        step = (
-            f"""give it as JSON of the type {key_type}{', or as ["KEY", START, END] (ms)' * _is_windowed(key_type)}"""
-        )
+        shorter = ', or as ["KEY", START, END] (ms)' if _is_windowed(key_type) else ""
+        step = f"give it as JSON of the type {key_type}{shorter}"
         raise ConfigurationError(f"{text!r} is no key of this store", next_step=step) from error
     return where
 

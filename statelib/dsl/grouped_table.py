@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.ktable import KTable
+    from statelib.dsl.ktable import KTable, WindowedKTable
     from statelib.dsl.options import Grouped, Named
     from statelib.operators.aggregations import Aggregation, AggregatorSpec
     from statelib.operators.mapping import Mapper, MapperLike
@@ -98,7 +98,7 @@ class KGroupedTable(KafkasNames):
 
 
 def grouped_table(
-    builder: InternalStreamsBuilder, table: KTable, key: Mapper, value: Mapper, grouped: Grouped | None
+    builder: InternalStreamsBuilder, table: KTable | WindowedKTable, key: Mapper, value: Mapper, grouped: Grouped | None
 ) -> KGroupedTable:
     """The rows of ``table``, grouped."""
     given = grouped.name if grouped else None

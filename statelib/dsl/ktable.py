@@ -377,6 +377,18 @@ class WindowedKTable(_Table):
         """As `map_values`, but the mapper is asked for null, too."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named)
 
+    def group_by(
+        self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None
+    ) -> grouped_table.KGroupedTable:
+        """Groups the windows by another key, which takes the window off: see `KTable.group_by`.
+
+        Args:
+            key: Makes the group of a row's columns ``key``, ``value``, ``window_start`` and ``window_end``.
+            value: Makes what is aggregated of them.
+            grouped: The name of the repartition topic, which all aggregations then share.
+        """
+        return grouped_table.grouped_table(self._builder, self, mapper(key), mapper(value), grouped)
+
     def suppress(self, suppressed: Suppressed) -> WindowedKTable:
         """Holds updates back: until windows close, or for a time (KIP-328).
 

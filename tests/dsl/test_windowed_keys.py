@@ -167,6 +167,32 @@ def test_a_regrouped_table_has_plain_keys(tmp_path: Path, semantics: Semantics) 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("semantics", BOTH)
+@pytest.mark.parametrize(
+    "windows",
+    [
+        TEN_SECONDS,
+        SlidingWindows.of_time_difference_with_no_grace(timedelta(milliseconds=5)),
+        SessionWindows.of_inactivity_gap_with_no_grace(timedelta(seconds=5)),
+    ],
+    ids=["time", "sliding", "session"],
+)
+def test_a_windowed_table_is_regrouped_as_its_stream_is(tmp_path: Path, semantics: Semantics, windows: Any) -> None:
+    def table(builder: StreamsBuilder) -> Any:
+        return builder.stream("in").group_by_key().windowed_by(windows).count()
+
+    def straight(builder: StreamsBuilder) -> None:
+        table(builder).group_by("key").sum("value").to_stream().to("out")
+
+    def around(builder: StreamsBuilder) -> None:
+        table(builder).to_stream().to_table().group_by("key").sum("value").to_stream().to("out")
+
+    records = [("in", "k", 0), ("in", "k", 2), ("in", "k", 10_000), ("in", "k", 13_000)]
+    found = [answer(tmp_path / build.__name__, build, *records, semantics=semantics) for build in (straight, around)]
+    assert found[0][-1].key == "k"
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("by", ["value.w", "window_start"])
 def test_a_table_is_regrouped_by_its_windows(tmp_path: Path, by: str) -> None:
     def build(builder: StreamsBuilder) -> None:
