@@ -46,12 +46,15 @@ def topic_types(
 def forwarded_types(
     topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
 ) -> dict[str, pa.Schema]:
-    """The types of what each source and processor forwards, by its name: ``key`` and ``value``.
+    """The types of what each source and processor forwards, by its name: ``key``, without its window, and ``value``.
 
     Args and errors as of `topic_types`.
     """
     forwarded = forwarded_of_nothing(topology, readers, semantics)
-    return {name: types_of(batch) for name, batch in forwarded.items()}
+    return {
+        name: pa.schema([("key", batch.keys.without_windows.type), ("value", batch.value.type)])
+        for name, batch in forwarded.items()
+    }
 
 
 def forwarded_of_nothing(

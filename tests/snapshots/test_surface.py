@@ -13,6 +13,7 @@ from statelib import ConfigurationError, InputError, StateSnapshot, open_state
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
 from statelib.task import forwarded_types
+from statelib.task.types import forwarded_of_nothing, types_of
 from statelib.topics.partitioner import partition_for
 from tests.snapshots.points import one, result, rows_of, versioned_store
 from tests.surface.records import GLOBAL_TOPICS, PARTITIONS, TYPES, surface_records
@@ -59,7 +60,10 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
         pipeline.run(until_ms)
     topics = {topic for sub in TOPOLOGY.sub_topologies for topic in sub.sources}
     readers = {topic: open_archive(pipeline.warehouse, topic).reader(0, 0, 0) for topic in topics}
-    return Warehouse(folder, pipeline, dict(forwarded_types(TOPOLOGY, readers)))
+    types = dict(forwarded_types(TOPOLOGY, readers))
+    counted = STORES["windows-counted"][1].name  # under windowed keys; the others have windows beside the key
+    types[counted] = types_of(forwarded_of_nothing(TOPOLOGY, readers)[counted])
+    return Warehouse(folder, pipeline, types)
 
 
 def tasks_of(warehouse: Warehouse, state: StateSnapshot, store: str) -> Iterator[tuple[int, RocksDbBackend, Any]]:

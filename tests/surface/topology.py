@@ -126,6 +126,8 @@ def windows(events: KGroupedStream) -> None:
         str, lambda _, value, ids: ids + (value or {"id": "-"})["id"], lambda _, one, other: one + other, pa.string()
     ).to_stream().to("sessions-per-record")
     events.windowed_by(UnlimitedWindows.of()).count().to_stream().to("unlimited")
+    elsewhere = events.windowed_by(TUMBLING).count().to_stream().repartition()
+    elsewhere.group_by_key().count(Materialized.as_("windows-counted")).to_stream().to("windows-counted")
 
 
 def suppression(events: KGroupedStream) -> None:
