@@ -159,7 +159,7 @@ def test_json_is_json_whatever_a_store_holds(tmp_path: Path, capsys: pytest.Capt
         "named": [("a", float("nan"))],
     }
     builder = StreamsBuilder("odd")
-    builder.table("odd", "store").to_stream().to("out")
+    builder.table("odd", Materialized.as_("store")).to_stream().to("out")
     pipeline = Pipeline(tmp_path, builder.build(), "odd")
     pipeline.archive("odd", [(b"\xfe", value, 1)], (pa.binary(), odd))
     pipeline.run()
