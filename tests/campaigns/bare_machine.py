@@ -40,7 +40,8 @@ _NETWORK_SETTINGS = re.compile(
 _SETTINGS_FILES = ("/etc/hosts", "/etc/pip.conf", "/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt")
 _USERS_SETTINGS_FILES = (".config/pip/pip.conf", ".m2/settings.xml", ".pip/pip.conf")
 
-# Runs in the new namespaces: what a process expects under / and no more, then the command as the ordinary user.
+# Runs in the new namespaces: what a process expects under / and no more, then the command as the ordinary user. The
+# shell stays as their init, which waits for orphans that have ended.
 _ENTER = r"""
 set -eu
 chroot=$1 root=$2 uid=$3 checkout=$4; shift 4
@@ -54,7 +55,8 @@ ln -s /proc/self/fd "$root/dev/fd"
 for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${n%:*}" "$root/dev/${n#*:}"; done
 mkdir -m 1777 "$root/dev/shm"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-exec "$chroot" --userspec="$uid:$uid" --groups= "$root" /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$checkout" "$@"
+"$chroot" --userspec="$uid:$uid" --groups= "$root" /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$checkout" "$@" &
+wait "$!"
 """
 
 
@@ -71,7 +73,7 @@ class Machine:
         namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
         entered = [str(shutil.which("chroot")), str(self.root), str(_UID), _CHECKOUT]
         with (
-            log.open("w", encoding="utf-8") as file,
+            log.open("w", encoding="utf-8", buffering=1) as file,
             subprocess.Popen(
                 [*namespaces, "sh", "-c", _ENTER, "sh", *entered, *command],
                 env=dict(self.environment),
