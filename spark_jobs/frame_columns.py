@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from statelib.errors import ConfigurationError, InputError
-from statelib.windows import FAR_FUTURE_MS
+from statelib.window_grids import FAR_FUTURE_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

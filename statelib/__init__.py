@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from statelib.changelog import StoreFormat, export_changelog
+    from statelib.day_windows import DayWindows
     from statelib.dsl import (
         Branched,
         BranchedKStream,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "statelib.changelog": ("StoreFormat", "export_changelog"),
+    "statelib.day_windows": ("DayWindows",),
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
@@ -148,17 +150,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Aggregation", "AvroSerde", "Branched", "BranchedKStream", "BufferConfig", "BytesSerde", "Cancellable",
-    "ConfigurationError", "Consumed", "CorruptedDataError", "Deduplicated", "EagerBufferConfig", "Expectation",
-    "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable", "Grouped",
-    "Handover", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows", "Joined", "JsonSerde",
-    "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier", "KeyValueStore",
-    "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor", "ProcessorContext",
-    "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata", "Repartitioned",
-    "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream", "SessionWindowedSerde",
-    "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder", "StoreFormat", "StoreSnapshot",
-    "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde", "Suppressed", "TestRecord",
-    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampExtractor", "TimestampedKeyValueStore",
-    "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
+    "ConfigurationError", "Consumed", "CorruptedDataError", "DayWindows", "Deduplicated", "EagerBufferConfig",
+    "Expectation", "FailOnInvalidTimestamp", "FencedError", "FixedKeyProcessor", "FixedKeyRecord", "GlobalKTable",
+    "Grouped", "Handover", "HindstreamError", "InputError", "InternalError", "Job", "JoinWindows", "Joined",
+    "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "KafkaTopic", "KeyValueBytesStoreSupplier",
+    "KeyValueStore", "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
+    "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata",
+    "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
+    "SessionWindowedSerde", "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder",
+    "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde",
+    "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampExtractor",
+    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
     "UsePartitionTimeOnInvalidTimestamp", "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore",
     "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
     "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",

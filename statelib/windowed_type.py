@@ -6,10 +6,13 @@ A windowed table's records, and those of its stream, have such keys. The kind de
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Literal, Self
 
 import pyarrow as pa
+
+from statelib.window_grids import WindowGrid, described_grid, grid_of
 
 TIME = pa.timestamp("ms", "UTC")
 _NAME = "hindstream.windowed"
@@ -23,14 +26,17 @@ class KeyWindows:
         kind: ``time``: of one size, so that the start tells the end: tumbling, hopping, sliding, without end.
             ``session``: of any length. ``mixed``: of several kinds or sizes, in a stream that was merged of such.
         size_ms: Of ``time``, from start to end; of the others None.
+        grid: Of ``time``, what tells the end where that is not always so much later: days of a time zone, windows with
+            an offset, of which the first is cut off. None elsewhere.
     """
 
     kind: Literal["time", "session", "mixed"]
     size_ms: int | None = None
+    grid: WindowGrid | None = None
 
     def __str__(self) -> str:
         if self.kind == "time":
-            return f"windows of {self.size_ms} ms"
+            return f"windows of {self.size_ms} ms" if self.grid is None else str(self.grid)
         return "sessions" if self.kind == "session" else "windows of several kinds"
 
 
@@ -59,13 +65,15 @@ class WindowedType(pa.ExtensionType):  # type: ignore[misc]
     def __arrow_ext_serialize__(self) -> bytes:
         """What is written beside the storage type."""
         size = "" if self.windows.size_ms is None else str(self.windows.size_ms)
-        return f"{self.windows.kind} {size}".encode()
+        grid = "" if self.windows.grid is None else f" {json.dumps(described_grid(self.windows.grid))}"
+        return f"{self.windows.kind} {size}{grid}".encode()
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
         """The inverse of `__arrow_ext_serialize__`."""
-        kind, _, size = serialized.decode().partition(" ")
-        windows = KeyWindows(kind, int(size) if size else None)  # type: ignore[arg-type]
+        kind, size, *grid = serialized.decode().split(" ", 2)
+        of_grid = grid_of(json.loads(grid[0])) if grid else None
+        windows = KeyWindows(kind, int(size) if size else None, of_grid)  # type: ignore[arg-type]
         return cls(storage_type.field("key").type, windows)
 
     def __eq__(self, other: object) -> bool:

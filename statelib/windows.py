@@ -9,33 +9,42 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from statelib.day_windows import DayWindows
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
+from statelib.window_grids import FAR_FUTURE_MS, RegularGrid
 from statelib.windowed_type import SESSIONS, KeyWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from statelib.semantics import Semantics
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
-    """Windows of fixed size, aligned to the epoch: tumbling, or hopping where the advance is less than the size.
+    """Windows of fixed size: tumbling, or hopping where the advance is less than the size.
 
-    A window holds the timestamps from its start (inclusive) to its end (exclusive) and closes when stream time reaches
-    its end plus the grace period (Kafka's ``TimeWindows``; grace: KIP-328, "Add Grace Period to Window Spec Builders").
+    They are aligned to the beginning of 1970 (UTC), or to an offset from it; none begins before that: with an offset,
+    the one that would is cut off there. A window holds the timestamps from its start (inclusive) to its end (exclusive)
+    and closes when stream time reaches its end plus the grace period (Kafka's ``TimeWindows``; grace: KIP-328, "Add
+    Grace Period to Window Spec Builders").
 
     Attributes:
         size_ms: Length of a window.
         advance_ms: From the start of a window to that of the next.
         grace_period_ms: How long after its end a window still takes out-of-order records.
+        offset_ms: How much later than without it all windows begin; negative: earlier.
     """
 
     size_ms: int
     advance_ms: int
     grace_period_ms: int
+    offset_ms: int = 0
 
     @classmethod
     def of(cls, size: timedelta) -> NoReturn:
@@ -76,10 +85,22 @@ class TimeWindows:
             )
         return replace(self, advance_ms=advance_ms)
 
+    def offset(self, offset: timedelta) -> TimeWindows:
+        """The same windows, all of them so much later (negative: earlier): days from six o'clock on, say.
+
+        Kafka Streams has no such windows. For days as clocks show them see `DayWindows`.
+        """
+        return replace(self, offset_ms=milliseconds(offset, "offset", at_least=-FAR_FUTURE_MS))
+
     @property
-    def origin_ms(self) -> int:
-        """Where the first window of all starts."""
-        return 0
+    def grid(self) -> RegularGrid:
+        """When they begin and end."""
+        first_ms = self.offset_ms % self.advance_ms
+        return RegularGrid(first_ms - self.advance_ms if first_ms else 0, self.advance_ms, self.size_ms)
+
+    def end_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, when windows end that begin then (int64), ms."""
+        return self.grid.end_of(start)
 
     @property
     def retention_ms(self) -> int:
@@ -99,7 +120,7 @@ class TimeWindows:
     @property
     def of_keys(self) -> KeyWindows:
         """What is known of the windows of a table's keys."""
-        return KeyWindows("time", self.size_ms)
+        return KeyWindows("time", self.size_ms, self.grid if self.grid.origin_ms else None)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -108,6 +129,7 @@ class TimeWindows:
             "size_ms": self.size_ms,
             "advance_ms": self.advance_ms,
             "grace_period_ms": self.grace_period_ms,
+            **({"offset_ms": self.offset_ms} if self.offset_ms else {}),
         }
 
 
@@ -187,11 +209,6 @@ class SessionWindows:
         return {"windows": "session", "gap_ms": self.gap_ms, "grace_period_ms": self.grace_period_ms}
 
 
-FAR_FUTURE_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: the end of a window without end. (Kafka's is 2**63 - 1, which neither Delta
-tables nor Python's datetimes can hold.)"""
-
-
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows:
     """One window, from a time on, that never ends and never closes (Kafka's ``UnlimitedWindows``).
@@ -237,9 +254,13 @@ class UnlimitedWindows:
         return FAR_FUTURE_MS - self.origin_ms
 
     @property
-    def advance_ms(self) -> int:
-        """There is no other window."""
-        return self.size_ms
+    def grid(self) -> RegularGrid:
+        """When it begins and ends."""
+        return RegularGrid(self.origin_ms, self.size_ms, self.size_ms)
+
+    def end_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, the end of time for each start (int64), ms."""
+        return self.grid.end_of(start)
 
     @property
     def grace_period_ms(self) -> int:
@@ -302,6 +323,10 @@ class SlidingWindows:
         """The same windows with this grace period (KIP-328)."""
         return replace(self, grace_period_ms=milliseconds(after_window_end, "grace"))
 
+    def end_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64, when windows end that begin then (int64), ms; the end belongs to them."""
+        return start + self.time_difference_ms
+
     @property
     def retention_ms(self) -> int:
         """How long after its start a window must be kept: twice the difference and the grace (Kafka's default)."""
@@ -340,7 +365,9 @@ class SlidingWindows:
         }
 
 
-AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
+AlignedWindows = TimeWindows | DayWindows | UnlimitedWindows
+"""Windows that begin at the same times for all keys."""
+AnyWindows = AlignedWindows | SlidingWindows | SessionWindows
 """What a grouped stream can be windowed by."""
 
 
@@ -348,12 +375,16 @@ def windows_of(described: Mapping[str, Any]) -> AnyWindows:
     """The inverse of `TimeWindows.describe` and its like; what else is described does not matter."""
     kinds: dict[str, tuple[Callable[..., AnyWindows], tuple[str, ...]]] = {
         "time": (TimeWindows, ("size_ms", "advance_ms", "grace_period_ms")),
+        "days": (DayWindows, ("zone", "grace_period_ms")),
         "session": (SessionWindows, ("gap_ms", "grace_period_ms")),
         "sliding": (SlidingWindows, ("time_difference_ms", "grace_period_ms")),
         "unlimited": (UnlimitedWindows, ("start_ms",)),
     }
     kind, names = kinds[described["windows"]]
-    return kind(*(described[name] for name in names))
+    windows = kind(*(described[name] for name in names))
+    if isinstance(windows, TimeWindows):
+        return replace(windows, offset_ms=described.get("offset_ms", 0))
+    return windows
 
 
 def _refuse_without_grace(windows: str, with_grace: str, without: str) -> NoReturn:

@@ -16,7 +16,7 @@ from statelib.stores.buffer_value_codec import decode
 from statelib.stores.byte_columns import split_tail
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRows, encode_keys
-from statelib.windows import FAR_FUTURE_MS, SessionWindows, SlidingWindows, TimeWindows, windows_of
+from statelib.windows import SessionWindows, windows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,13 +85,9 @@ class RestoringSuppression:
             case SessionWindows():
                 plain, words = split_tail(raw_keys, np.dtype([("end", ">i8"), ("start", ">i8")]), self._name)
                 return plain, words["start"].astype(np.int64), words["end"].astype(np.int64)
-            case TimeWindows(size_ms=length) | SlidingWindows(time_difference_ms=length):
-                plain, words = split_tail(raw_keys, np.dtype([("start", ">i8")]), self._name)
-                start = words["start"].astype(np.int64)
-                return plain, start, start + length
         plain, words = split_tail(raw_keys, np.dtype([("start", ">i8")]), self._name)
         start = words["start"].astype(np.int64)
-        return plain, start, np.full(len(start), FAR_FUTURE_MS)
+        return plain, start, self._windows.end_of(start)
 
     def _rows(self, buffered: BufferValues) -> pa.RecordBatch:
         """As `statelib.operators.buffered_columns.to_store` gives them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
+from statelib.day_windows import DayWindows
 from statelib.dsl import kstream
 from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.ktable import WindowedKTable, aggregated_table
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from statelib.dsl.repartitioning import Grouping
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import MapperLike
-    from statelib.windows import AnyWindows, UnlimitedWindows
+    from statelib.windows import AlignedWindows, AnyWindows
 
 
 @arguments_checked
@@ -40,11 +41,11 @@ class KGroupedStream(KafkasNames):
         self._grouping = grouping
 
     @overload
-    def windowed_by(self, windows: TimeWindows | UnlimitedWindows | SlidingWindows) -> TimeWindowedKStream: ...
+    def windowed_by(self, windows: AlignedWindows | SlidingWindows) -> TimeWindowedKStream: ...
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream: ...
     def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
-        """Groups further, by windows of time (one that never ends among them), sliding windows or sessions."""
+        """Groups further, by windows of time (days and one that never ends among them), sliding windows or sessions."""
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self._grouping, windows)
         return TimeWindowedKStream(self._grouping, windows)
@@ -177,11 +178,11 @@ class _WindowedKStream(KafkasNames):
             ConfigurationError: The windows overlap or never end.
         """
         windows, name = self._windows, named.name if named else None
-        if not isinstance(windows, TimeWindows | SessionWindows) or (
+        if not isinstance(windows, TimeWindows | DayWindows | SessionWindows) or (
             isinstance(windows, TimeWindows) and windows.advance_ms != windows.size_ms
         ):
             raise ConfigurationError(
-                "distinct() needs tumbling windows or sessions, so that a record is in one window",
+                "distinct() needs tumbling windows, days or sessions, so that a record is in one window",
                 node=name,
                 next_step="leave advance_by() out, or use deduplicate_by_key(), which has no windows",
             )

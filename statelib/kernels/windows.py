@@ -83,3 +83,44 @@ def accept(
         accepted[row] = last + 1 - open_from
         updates += last + 1 - open_from
     return updates, expired, keyed, before, too_late
+
+
+@compiled(several(i64, 5)(*[Int64s] * 4, i64, *[Int64sOut] * 3))
+def accept_one(
+    key_code: NDArray[np.int64],
+    timestamp: NDArray[np.int64],
+    clock: NDArray[np.int64],
+    end: NDArray[np.int64],
+    grace: int,
+    accepted: NDArray[np.int64],
+    lateness: NDArray[np.int64],
+    late: NDArray[np.int64],
+) -> tuple[int, int, int, int, int]:
+    """As `accept`, where each record is in one window, of which the end is known.
+
+    Args:
+        key_code: int64.
+        timestamp: int64, ms.
+        clock: int64, the stream time at each record, ms.
+        end: int64, when its window ends, ms.
+        grace: Grace period, ms.
+        accepted: Out, int64: 1 if the window takes the record, else 0.
+        lateness: Out, int64: stream time minus timestamp, ms.
+        late: Out, int64, room for all records: those that their window does not take any more.
+
+    Returns:
+        As `accept`; no record comes before the first window.
+    """
+    updates: int = i64(0)
+    keyed: int = i64(0)
+    too_late: int = i64(0)
+    for row in range(len(timestamp)):
+        has_key = key_code[row] >= 0
+        keyed += has_key
+        lateness[row] = clock[row] - timestamp[row] if has_key else 0
+        accepted[row] = has_key and end[row] > clock[row] - grace
+        updates += accepted[row]
+        if has_key and not accepted[row]:
+            late[too_late] = row
+            too_late += 1
+    return updates, too_late, keyed, i64(0), too_late

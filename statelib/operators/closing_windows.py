@@ -95,7 +95,7 @@ class ClosingWindows:
         waiting = self._windows.ending(self._horizon_ms, None)
         times = [int(self._windows.end(waiting).min())] if len(waiting) else []
         found = (some.start[:1] for some, _ in self._past_memory(self._horizon_ms, None, waiting))
-        times += next((self._windows.end_of(start).tolist() for start in found), [])
+        times += next((self._windows.grid.end_of(start).tolist() for start in found), [])
         return min(times, default=None)
 
     def memory_bytes(self) -> int:
@@ -159,7 +159,7 @@ class ClosingWindows:
         Those of this run have. Others may be older than the buffer: it began when the aggregation had them already.
         """
         start = self._windows.start(slots)
-        end = self._windows.end_of(start)
+        end = self._windows.grid.end_of(start)
         waits = start > self._of_this_run_after_ms
         older = np.flatnonzero(~waits & (end <= self._newest_stored))
         waits[older] = self._store.holds(self._raw_keys(slots[older]), end[older])
@@ -174,7 +174,7 @@ class ClosingWindows:
         start = np.concatenate([windows.start(slots), *(some.start for some in stored)])
         codes = windows.key_code(slots)
         order, keys, ordered_codes = in_departure_order(
-            codes, [some.key for some in stored], start, windows.end_of(start), self._all_keys
+            codes, [some.key for some in stored], start, windows.grid.end_of(start), self._all_keys
         )
         if past:
             rows = self._rows(slots)
@@ -185,7 +185,7 @@ class ClosingWindows:
             rows = self._rows(slots[order])
             sizes = counted(self._key_bytes(codes[order] if ordered_codes is None else ordered_codes), rows)
         start = start[order]
-        end = windows.end_of(start)
+        end = windows.grid.end_of(start)
         return Departures(keys, ordered_codes, start, end, end, None, np.zeros(len(order), np.int64), rows), sizes
 
     def _rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
@@ -314,7 +314,7 @@ class ClosingWindows:
     def _buffered_rows(
         self, key: pa.Array, start: NDArray[np.int64], counted_bytes: NDArray[np.int64], rows: pa.RecordBatch
     ) -> BufferedRows:
-        end = self._windows.end_of(start)
+        end = self._windows.grid.end_of(start)
         return BufferedRows(
             key=key,
             start=start,

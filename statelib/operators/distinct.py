@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.batch import Batch, Uptake
+    from statelib.day_windows import DayWindows
     from statelib.operators.base import OperatorContext
     from statelib.operators.session_aggregate import RunningSessionAggregate
     from statelib.operators.window_aggregate import RunningWindowAggregate
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
-    from statelib.windows import TimeWindows
+from statelib.windows import TimeWindows
 
 _ONE = pa.scalar(1, pa.int64())
 
@@ -43,12 +44,12 @@ class Distinct:
 
     Attributes:
         store: Name of the window or session store.
-        windows: Tumbling windows or sessions.
+        windows: Tumbling windows, days or sessions.
         retention_ms: How long windows stay in the store; None: as long as they take records.
     """
 
     store: str
-    windows: TimeWindows | SessionWindows
+    windows: TimeWindows | DayWindows | SessionWindows
     retention_ms: int | None = None
 
     @property

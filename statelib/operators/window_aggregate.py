@@ -23,7 +23,7 @@ import pyarrow as pa
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, Batch, Passage
 from statelib.errors import ConfigurationError
-from statelib.kernels.windows import accept
+from statelib.kernels.windows import accept, accept_one
 from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.aggregators import ColumnarAggregator
@@ -37,7 +37,8 @@ from statelib.operators.windows_in_store import WindowsInStore
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
-from statelib.windows import TimeWindows
+from statelib.window_grids import DayGrid
+from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from statelib.operators.clocks import WindowClock
     from statelib.operators.fields import Fields
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import UnlimitedWindows
+    from statelib.windows import AlignedWindows
 
 _COMPACT_FROM_SLOTS = 1 << 14
 
@@ -71,7 +72,7 @@ class WindowAggregate:
     """
 
     store: str
-    windows: TimeWindows | UnlimitedWindows
+    windows: AlignedWindows
     aggregator: AggregatorSpec
     retention_ms: int | None = None
     needs_prior: bool = False
@@ -133,7 +134,8 @@ class RunningWindowAggregate:
         )
         self._changelog = context.changelogs.get(spec.store)
         self._condensed: ColumnarAggregator | None = None  # set: the aggregator, and nobody reads single updates
-        self._memory = WindowsInMemory(spec.windows, self._aggregator)
+        self._grid = spec.windows.grid
+        self._memory = WindowsInMemory(self._grid, self._aggregator)
         self._open_at_flush: tuple[int | None, int] = (None, 0)  # see `_open_in_memory`
         self._start_over()
 
@@ -142,10 +144,11 @@ class RunningWindowAggregate:
 
         A changelog has every update, so there is nothing to leave out.
         """
-        windowed = isinstance(self._windows, TimeWindows) and self._spec.clock == "operator" and not self._changelog
+        closes = not isinstance(self._windows, UnlimitedWindows)
+        windowed = closes and self._spec.clock == "operator" and not self._changelog
         if windowed and not self._spec.needs_prior and isinstance(self._aggregator, ColumnarAggregator):
             self._condensed = self._aggregator
-            return self._memory, WindowsInStore(self._store, self._aggregator, size_ms=self._windows.size_ms)
+            return self._memory, WindowsInStore(self._store, self._aggregator, self._grid)
         return None
 
     def _start_over(self) -> None:
@@ -166,7 +169,7 @@ class RunningWindowAggregate:
         first_new = self._reserve_and_load()
         self._opened = len(self._memory) - first_new
         opened = self._memory.slots.window[first_new:]  # the others have moved the clock when they were opened
-        newest = int(self._memory.start_of(opened).max(initial=NO_TIMESTAMP))
+        newest = int(self._grid.start_of(opened).max(initial=NO_TIMESTAMP))
         self._store.stream_time = self._context.clocks["store_time"] = max(self._store.stream_time, newest)
         if self._condensed is not None:
             passage = self._pass_on(self._condensed, batch, rows, slots, stream_time, first_new)
@@ -244,10 +247,14 @@ class RunningWindowAggregate:
         clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
         if len(batch):
             self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
-        count, expired, keyed, before, too_late = accept(
-            key_code, batch.timestamp, clock, windows.size_ms, windows.advance_ms, windows.grace_period_ms,
-            windows.origin_ms, first_window, accepted, lateness, late,
-        )  # fmt: skip
+        out = (first_window, accepted, lateness, late)
+        if isinstance(self._grid, DayGrid):
+            first_window, end = self._grid.holding(batch.timestamp)
+            counts = accept_one(key_code, batch.timestamp, clock, end, windows.grace_period_ms, *out[1:])
+        else:
+            grid = (self._grid.size_ms, self._grid.advance_ms, windows.grace_period_ms, self._grid.origin_ms)
+            counts = accept(key_code, batch.timestamp, clock, *grid, *out)
+        count, expired, keyed, before, too_late = counts
         self._metrics.records_in += len(batch)
         self._metrics.records_out += count
         self._metrics.account("aggregated", keyed - before - too_late)
@@ -310,7 +317,7 @@ class RunningWindowAggregate:
         prior: pa.Array | None,
     ) -> Batch:
         start = self._memory.start(slots)
-        windows = Windows(start, start + self._windows.size_ms)
+        windows = Windows(start, self._grid.end_of(start))
         chosen = pa.array(rows)
         return Batch(
             keys=WindowedKeys(batch.keys.take(chosen), windows, self._windows.of_keys, self._memory.key_code(slots)),
@@ -350,7 +357,8 @@ class RunningWindowAggregate:
     @property
     def _first_open_start(self) -> int:
         """Windows that start then or later are open, ms."""
-        return self._stream_time - self._windows.grace_period_ms - self._windows.size_ms + 1
+        first = self._grid.last_ended(self._stream_time - self._windows.grace_period_ms) + 1
+        return int(self._grid.start_of(np.array([first]))[0])
 
     def _open_in_memory(self, alive: NDArray[np.int64]) -> tuple[int | None, int]:
         """From which start on windows are open, and how many; None: the store may have more of them than memory."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch
     from statelib.operators.aggregators import Aggregator
-    from statelib.windows import TimeWindows, UnlimitedWindows
+    from statelib.window_grids import WindowGrid
 
 _NOBODY_ASKS = np.empty(0, dtype=np.int64)
 
@@ -31,7 +31,7 @@ class WindowsInMemory:
     Windows that are out of retention may be forgotten at any time; the others then get new slots.
 
     Args:
-        windows: Where they lie.
+        grid: When they begin and end.
         aggregator: Has their aggregates, by slot.
 
     Attributes:
@@ -41,8 +41,8 @@ class WindowsInMemory:
         loaded: How many slots have been looked up in the store; the others have come with the last records.
     """
 
-    def __init__(self, windows: TimeWindows | UnlimitedWindows, aggregator: Aggregator) -> None:
-        self._windows = windows
+    def __init__(self, grid: WindowGrid, aggregator: Aggregator) -> None:
+        self.grid = grid
         self._aggregator = aggregator
         self.clear()
 
@@ -104,21 +104,13 @@ class WindowsInMemory:
             self._headers_type = batch.headers.type
             self._headers.update(batch.headers, rows, slots, len(self))
 
-    def start_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, when windows of these numbers start, ms."""
-        return numbers * self._windows.advance_ms + self._windows.origin_ms
-
     def start(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, ms."""
-        return self.start_of(self.slots.window[slots])
+        return self.grid.start_of(self.slots.window[slots])
 
     def end(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, ms."""
-        return self.end_of(self.start(slots))
-
-    def end_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64, when windows end that start then (int64), ms."""
-        return start + self._windows.size_ms
+        return self.grid.end_of(self.start(slots))
 
     def key_code(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, the codes of their keys."""
@@ -144,19 +136,14 @@ class WindowsInMemory:
 
     def started_after(self, start_ms: int) -> NDArray[np.int64]:
         """int64, the slots of windows that start after that."""
-        return np.flatnonzero(self.slots.window > self._last_until(start_ms))
+        return np.flatnonzero(self.slots.window > self.grid.last_begun(start_ms))
 
     def ending(self, after_ms: int, until_ms: int | None) -> NDArray[np.int64]:
         """int64, the slots of windows that end after ``after_ms`` and at ``until_ms`` (None: any time) or before."""
-        size_ms = self._windows.size_ms
-        ending = self.slots.window > self._last_until(after_ms - size_ms)
+        ending = self.slots.window > self.grid.last_ended(after_ms)
         if until_ms is not None:
-            ending &= self.slots.window <= self._last_until(until_ms - size_ms)
+            ending &= self.slots.window <= self.grid.last_ended(until_ms)
         return np.flatnonzero(ending)
-
-    def _last_until(self, start_ms: int) -> int:
-        """The number of the last window that starts at ``start_ms`` or before."""
-        return (start_ms - self._windows.origin_ms) // self._windows.advance_ms
 
     def others_than(
         self, slots: NDArray[np.int64]
@@ -171,8 +158,9 @@ class WindowsInMemory:
 
         def others(key_code: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.bool_]:
             has_code = key_code >= 0
-            windows = (start - self._windows.origin_ms) // self._windows.advance_ms
-            rows, found = known.find(key_code, windows, has_code.astype(np.int64), int(has_code.sum()))
+            rows, found = known.find(
+                key_code, self.grid.numbers_of(start), has_code.astype(np.int64), int(has_code.sum())
+            )
             is_other = np.ones(len(key_code), dtype=np.bool_)
             is_other[rows] = found >= len(slots)
             return is_other

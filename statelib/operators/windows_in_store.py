@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from statelib.serdes import serde_for
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.operators.aggregators import ColumnarAggregator
     from statelib.stores.window import WindowStore
+    from statelib.window_grids import WindowGrid
 
     Choice: TypeAlias = Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
     """Given serialised keys and starts (int64, ms): which of the windows are wanted."""
@@ -52,13 +53,13 @@ class WindowsInStore:
     Args:
         store: Of the aggregation.
         aggregator: Makes the results of what is stored.
-        size_ms: Of a window.
+        grid: When the windows begin and end.
     """
 
-    def __init__(self, store: WindowStore, aggregator: ColumnarAggregator, *, size_ms: int) -> None:
+    def __init__(self, store: WindowStore, aggregator: ColumnarAggregator, grid: WindowGrid) -> None:
         self._store = store
         self._aggregator = aggregator
-        self._size_ms = size_ms
+        self._grid = grid
 
     @property
     def are_in_order(self) -> bool:
@@ -81,13 +82,16 @@ class WindowsInStore:
         if schema is None:  # no batch has come, so nothing is newer than what the reader's store has
             return
         kind = pa.struct(list(schema))
-        first_ms = max(after_ms - self._size_ms, started_after_ms) + 1
+        first_ms = max(self._start_of(self._grid.last_ended(after_ms) + 1), started_after_ms + 1)
         end_ms = self._store.newest_stored + 1
         if until_ms is not None:
-            end_ms = min(end_ms, until_ms - self._size_ms + 1)
+            end_ms = min(end_ms, self._start_of(self._grid.last_ended(until_ms) + 1))
         for some in self._store.lying(None, first_ms, end_ms) if first_ms < end_ms else ():
             left = some.filter(wanted(some.keys, some.start))
             if len(left):
                 states = serde_for(kind).deserialize(left.rows)
                 results = {"timestamp": pa.array(left.timestamp), "value": self._aggregator.results_of(states)}
                 yield WindowResults(left.keys, left.start, pa.RecordBatch.from_pydict(results))
+
+    def _start_of(self, number: int) -> int:
+        return int(self._grid.start_of(np.array([number]))[0])

@@ -21,13 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.day_windows import DayWindows
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.spans import copy_spans
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
+from statelib.window_grids import FAR_FUTURE_MS, described_grid
 from statelib.windowed_type import TIME, archived, archived_type, as_windowed
-from statelib.windows import FAR_FUTURE_MS
+from statelib.windows import TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.serdes.base import Serde
+    from statelib.window_grids import WindowGrid
     from statelib.windowed_type import KeyWindows, WindowedType
 
 _NUMBER_BYTES = 8
@@ -50,14 +53,18 @@ class TimeWindowedSerde(StrictSerde):
     Args:
         key: Of the plain key.
         window_size_ms: From a window's start to its end; of sliding windows the time difference.
+        grid: What tells the end where that is not always so much later: see `KeyWindows`.
     """
 
     key: Serde
     window_size_ms: int
+    grid: WindowGrid | None = None
 
     @classmethod
-    def of(cls, key: Serde, window_size: timedelta) -> TimeWindowedSerde:
-        """The serde of keys of windows of a size (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``)."""
+    def of(cls, key: Serde, window_size: timedelta | TimeWindows | DayWindows) -> TimeWindowedSerde:
+        """The serde of keys of windows of a size (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``), or of windows."""
+        if isinstance(window_size, TimeWindows | DayWindows):
+            return cls(key, window_size.size_ms, window_size.of_keys.grid)
         return cls(key, milliseconds(window_size, "window_size", at_least=1))
 
     @property
@@ -84,7 +91,8 @@ class TimeWindowedSerde(StrictSerde):
         """
         if (wrong := end != self._end(start)).any():
             row = int(wrong.argmax())
-            what = f"a window of {end[row] - start[row]} ms in a serde of windows of {self.window_size_ms} ms"
+            of = f"windows of {self.window_size_ms} ms" if self.grid is None else str(self.grid)
+            what = f"a window of {end[row] - start[row]} ms in a serde of {of}"
             raise InputError(what, row=row, next_step="declare the serde with the size of the windows")
 
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
@@ -101,9 +109,13 @@ class TimeWindowedSerde(StrictSerde):
             "type": str(self.arrow_type),
             "key": self.key.describe(),
             "window_size_ms": self.window_size_ms,
+            **({} if self.grid is None else {"grid": described_grid(self.grid)}),
         }
 
     def _end(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.grid is not None:
+            times = np.clip(start, 0, FAR_FUTURE_MS)  # what is none is told as such by the caller
+            return np.minimum(self.grid.end_of(times), FAR_FUTURE_MS)
         return np.minimum(start, FAR_FUTURE_MS - self.window_size_ms) + self.window_size_ms
 
 
@@ -222,7 +234,7 @@ def serde_of_windows(windows: KeyWindows, key: Serde) -> TimeWindowedSerde | Ses
         )
     if windows.kind == "session" or windows.size_ms is None:
         return SessionWindowedSerde(key)
-    return TimeWindowedSerde(key, windows.size_ms)
+    return TimeWindowedSerde(key, windows.size_ms, windows.grid)
 
 
 def with_windows(

@@ -17,6 +17,7 @@ from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.serdes.uuids import UuidSerde
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+from statelib.window_grids import grid_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,8 +59,9 @@ def _of_ours(described: Mapping[str, Any], arrow_type: pa.DataType, of: str) -> 
             return JsonSerde(arrow_type)
         case {"serde": "uuid"}:
             return UuidSerde()
-        case {"serde": "time-windowed", "key": key, "window_size_ms": size_ms}:
-            return TimeWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of), size_ms)
+        case {"serde": "time-windowed", "key": key, "window_size_ms": size_ms, **others}:
+            grid = grid_of(others["grid"]) if "grid" in others else None
+            return TimeWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of), size_ms, grid)
         case {"serde": "session-windowed", "key": key}:
             return SessionWindowedSerde(described_serde(key, arrow_type.field("key").type, of=of))
         case {"serde": "avro", "schema": schema}:

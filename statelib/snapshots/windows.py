@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.batch import NO_TIMESTAMP
+from statelib.errors import InternalError
 from statelib.snapshots.stored_values import stored_aggregates
 from statelib.snapshots.views import Column, View, filtered, key_column, time_column, times_or_null
 from statelib.stores.session import SessionStore
 from statelib.stores.store_clock import StoreClock
 from statelib.stores.window import WindowStore
-from statelib.windows import FAR_FUTURE_MS, SessionWindows, SlidingWindows, windows_of
+from statelib.window_grids import FAR_FUTURE_MS
+from statelib.windows import SessionWindows, SlidingWindows, windows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
     from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
 
@@ -27,7 +31,7 @@ def window_view(described: Described, view: ViewName) -> View | None:
     if view != "latest":
         return None
     key, key_serde = key_column(described)
-    retention_ms, size_ms, holds_end = _windows(described)
+    retention_ms, size_ms, holds_end, end_of = _windows(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         store = WindowStore(
@@ -35,16 +39,20 @@ def window_view(described: Described, view: ViewName) -> View | None:
         )
         since_ms, until_ms = ask.since_ms or 0, _END_OF_TIME if ask.until_ms is None else ask.until_ms
         if ask.as_of_ms is not None:
-            since_ms = max(since_ms, ask.as_of_ms - size_ms + (not holds_end))
+            since_ms = max(since_ms, ask.as_of_ms - size_ms)
             until_ms = min(until_ms, ask.as_of_ms + 1)
         for windows in store.scan(ask.where.get("key"), since_ms, until_ms):
-            yield {
+            end = end_of(windows.start)
+            columns = {
                 "key": windows.keys,
                 "window_start": windows.start,
-                "window_end": np.minimum(windows.start, FAR_FUTURE_MS - size_ms) + size_ms,
+                "window_end": np.minimum(end, FAR_FUTURE_MS),
                 "value": windows.rows,
                 "timestamp": times_or_null(windows.timestamp, NO_TIMESTAMP),
             }
+            if ask.as_of_ms is not None:
+                columns = filtered(columns, end + holds_end > ask.as_of_ms)
+            yield columns
 
     columns = {
         "key": key,
@@ -87,15 +95,24 @@ def session_view(described: Described, view: ViewName) -> View | None:
     return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
 
 
-def _windows(described: Described) -> tuple[int, int, bool]:
-    """Retention, size (ms), and whether the end belongs to a window."""
+def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
+    """Retention, largest size (ms), whether the end belongs to a window, and what gives ends of starts (int64, ms)."""
     settings = described.settings
     if "window_size_ms" in settings:  # of a custom processor
-        return settings["retention_ms"], settings["window_size_ms"], False
+        size_ms = settings["window_size_ms"]
+        return (
+            settings["retention_ms"],
+            size_ms,
+            False,
+            lambda start: np.minimum(start, FAR_FUTURE_MS - size_ms) + size_ms,
+        )
     windows, retention_ms = windows_of(settings), settings["retention_ms"]
+    if isinstance(windows, SessionWindows):
+        raise InternalError("sessions are not in a window store", store=described.name)
     if isinstance(windows, SlidingWindows):
-        return windows.seen_ms(retention_ms, described.semantics), windows.time_difference_ms, True
-    return retention_ms, 0 if isinstance(windows, SessionWindows) else windows.size_ms, False
+        seen_ms = windows.seen_ms(retention_ms, described.semantics)
+        return seen_ms, windows.time_difference_ms, True, windows.end_of
+    return retention_ms, windows.size_ms, False, windows.end_of
 
 
 def _session_retention_ms(described: Described) -> int:

@@ -13,6 +13,7 @@ import pytest
 
 from statelib import (
     BufferConfig,
+    DayWindows,
     Deduplicated,
     Joined,
     JoinWindows,
@@ -133,6 +134,21 @@ def final_windows(builder: StreamsBuilder) -> None:
     suppressed.to_stream().to("out")
 
 
+def days_that_wait(builder: StreamsBuilder) -> None:
+    days = DayWindows.of_zone_and_grace("Africa/Algiers", minutes(1))
+    counted = builder.stream("sales").group_by_key().windowed_by(days).count(Materialized.as_("s"))
+    counted.to_stream().to("out")
+    counted.suppress(Suppressed.until_window_closes(BufferConfig.unbounded())).to_stream().to("final")
+
+
+def final_windows_with_an_offset(builder: StreamsBuilder) -> None:
+    shifted = TimeWindows.of_size_and_grace(minutes(2), minutes(1)).offset(timedelta(seconds=25))
+    windowed = builder.stream("sales").group_by_key().windowed_by(shifted)
+    windowed.count(Materialized.as_("s")).suppress(
+        Suppressed.until_window_closes(BufferConfig.unbounded())
+    ).to_stream().to("out")
+
+
 def final_sliding(builder: StreamsBuilder) -> None:
     windows = SlidingWindows.of_time_difference_and_grace(timedelta(seconds=20), minutes(1))
     counted = builder.stream("sales").group_by_key().windowed_by(windows).count(Materialized.as_("s"))
@@ -242,6 +258,8 @@ TOPOLOGIES = [
     first_of_each_key,
     first_of_each_note,
     final_windows,
+    days_that_wait,
+    final_windows_with_an_offset,
     final_sliding,
     final_sessions,
     suppressed_table,

@@ -50,7 +50,7 @@ def histories(draw: st.DrawFn) -> list[Record]:
 @st.composite
 def time_windows(draw: st.DrawFn) -> TimeWindows:
     size = draw(st.integers(1, 20))
-    return TimeWindows(size, draw(st.integers(1, size)), draw(st.integers(0, 15)))
+    return TimeWindows(size, draw(st.integers(1, size)), draw(st.integers(0, 15)), draw(st.sampled_from([0, 0, 3, -5])))
 
 
 @given(

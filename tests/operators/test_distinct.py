@@ -93,7 +93,7 @@ def test_windows_that_overlap_are_refused() -> None:
     grouped = StreamsBuilder("app").stream("visits").group_by_key()
     second = timedelta(seconds=1)
     hopping: TimeWindowedKStream = grouped.windowed_by(TimeWindows.of_size_with_no_grace(3 * second).advance_by(second))
-    with pytest.raises(ConfigurationError, match="tumbling windows or sessions"):
+    with pytest.raises(ConfigurationError, match="tumbling windows, days or sessions"):
         hopping.distinct()
 
 

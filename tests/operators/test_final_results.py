@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from statelib.day_windows import DayWindows
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Aggregate, Reduce, count, single
 from statelib.operators.session_aggregate import SessionAggregate
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from statelib.windows import AnyWindows
 
 RECORDS = session_records(st.none() | st.integers(0, 9))
+HALF_HOUR_MS = 1_800_000
+FRIDAY_BEFORE_SUMMER = 1_711_700_000_000 // HALF_HOUR_MS
+"""The 29th of March 2024; clocks are changed two days later."""
 UNBOUNDED = BufferConfig.unbounded()
 FINAL = Suppressed.until_window_closes(UNBOUNDED)
 VALUES = Aggregate(
@@ -61,27 +65,31 @@ def aggregate_of(windows: AnyWindows, aggregator: Any) -> OperatorSpec:
 @st.composite
 def any_windows(draw: st.DrawFn) -> AnyWindows:
     size, grace = draw(st.integers(0, 12)), draw(st.sampled_from([0, 0, 1, 5, 15]))
-    kind = draw(st.sampled_from(["tumbling", "hopping", "sliding", "session"]))
+    kind = draw(st.sampled_from(["tumbling", "hopping", "days", "sliding", "session"]))
+    if kind == "days":
+        return DayWindows("Europe/Berlin", grace * HALF_HOUR_MS)
     if kind == "sliding":
         return SlidingWindows(size, grace)
     if kind == "session":
         return SessionWindows(size, grace)
-    return TimeWindows(size + 1, size + 1 if kind == "tumbling" else draw(st.integers(1, size + 1)), grace)
+    advance = size + 1 if kind == "tumbling" else draw(st.integers(1, size + 1))
+    return TimeWindows(size + 1, advance, grace, draw(st.sampled_from([0, 0, 5])))
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[AnyWindows, list[Record]]:
     """Windows, and records at and about the times at which these close."""
     windows = draw(any_windows())
-    first_ms = draw(st.sampled_from([0, 0, 100]))
-    wait_ms = windows.final_after_ms("kafka-4.3")
-    moves = st.sampled_from([0, 0, 1, 1, 2, 5, wait_ms, wait_ms + 1])
-    late = st.sampled_from([0, 0, 0, 1, 2, 5, wait_ms, wait_ms + 1, wait_ms + 12, 2 * wait_ms])
-    now, records = first_ms, []
+    unit, first = (HALF_HOUR_MS, FRIDAY_BEFORE_SUMMER) if isinstance(windows, DayWindows) else (1, 0)
+    first += draw(st.sampled_from([0, 0, 100]))
+    wait = windows.final_after_ms("kafka-4.3") // unit
+    moves = st.sampled_from([0, 0, 1, 1, 2, 5, wait, wait + 1])
+    late = st.sampled_from([0, 0, 0, 1, 2, 5, wait, wait + 1, wait + 12, 2 * wait])
+    now, records = first, []
     for number in range(draw(st.integers(0, 30))):
         now += draw(moves)
         key = draw(st.sampled_from(["a", "a", "a", "b", "ab", None]))
-        records.append(Record(key, number, max(0, now - draw(late))))
+        records.append(Record(key, number, max(0, now - draw(late)) * unit))
     return windows, records
 
 
@@ -144,7 +152,7 @@ def test_those_behind_time_limits_are_too(
     """An update may be held back till others are long past the end of its window."""
     windows, records = history
     aggregate = aggregate_of(windows, VALUES)
-    records = [*records, *(Record("z", 0, time) for time in range(10_000, 50_000, 10_000))]  # each level lets all go
+    records = [*records, *(Record("z", 0, time) for time in later(records))]  # each level lets all go
     (updates,) = Chain([aggregate], pa.int64()).run(records, 40)
     held: list[OperatorSpec] = [
         Suppress(f"held-{number}", limited(limit, buffer, clock), windows)
@@ -153,6 +161,13 @@ def test_those_behind_time_limits_are_too(
     final = Suppress("final", FINAL, windows, held_ms=max((limit for limit, _ in limits), default=0))
     finals = results([aggregate, *held, final], records, size, cuts)
     check(windows, [row for row in updates if row.key != "z"], [row for row in finals if row.key != "z"])
+
+
+def later(records: list[Record]) -> range:
+    """Four times that are far later than all others, and from each other."""
+    last = max((record.timestamp for record in records), default=0)
+    far = 10_000 if last < HALF_HOUR_MS else 400 * 24 * 3_600_000
+    return range(last + far, last + 5 * far, far)
 
 
 def limited(limit: int, buffer: Any = UNBOUNDED, clock: Any = "first") -> Suppressed:

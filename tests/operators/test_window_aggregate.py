@@ -4,6 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,7 +14,8 @@ from statelib.errors import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
-from statelib.windows import FAR_FUTURE_MS, TimeWindows, UnlimitedWindows
+from statelib.window_grids import FAR_FUTURE_MS
+from statelib.windows import TimeWindows, UnlimitedWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.window_aggregate import TimeWindowed, sql
 
@@ -31,15 +33,24 @@ def records_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Record
 @st.composite
 def time_windows(draw: st.DrawFn) -> TimeWindows:
     size = draw(st.integers(1, 20))
-    return TimeWindows(size, draw(st.integers(1, size)), draw(st.integers(0, 15)))
+    offset = draw(st.sampled_from([0, 0, 1, 7, -3, 25]))
+    return TimeWindows(size, draw(st.integers(1, size)), draw(st.integers(0, 15)), offset)
+
+
+def model(windows: TimeWindows) -> TimeWindowed:
+    return TimeWindowed(windows.size_ms, windows.advance_ms, windows.grace_period_ms, windows.offset_ms)
+
+
+def end_of(windows: TimeWindows, start: int) -> int:
+    return int(windows.end_of(np.array([start]))[0])
 
 
 def expected_rows(windows: TimeWindows, records: list[Record]) -> tuple[list[Row], TimeWindowed]:
-    reference = TimeWindowed(windows.size_ms, windows.advance_ms, windows.grace_period_ms)
+    reference = model(windows)
     rows = []
     for i, record in enumerate(records):
         for start, values, timestamp in reference.process(record.key, record.value, record.timestamp):
-            window = (start, start + windows.size_ms)
+            window = (start, end_of(windows, start))
             prior = sql(values[:-1]) if len(values) > 1 else None
             rows.append(Row(i, record.key, sql(values), timestamp, window, prior))
     return rows, reference
@@ -78,7 +89,7 @@ def test_state_does_not_depend_on_batches(windows: TimeWindows, records: list[Re
 def test_open_windows_are_counted_after_each_flush(
     windows: TimeWindows, records: list[Record], size: int, restarts: bool
 ) -> None:
-    reference = TimeWindowed(windows.size_ms, windows.advance_ms, windows.grace_period_ms)
+    reference = model(windows)
     chain = Chain([WindowAggregate("w", windows, SQL)], INTEGERS)
     for first in range(0, len(records), size):
         some = records[first : first + size]
@@ -89,7 +100,7 @@ def test_open_windows_are_counted_after_each_flush(
         horizon = reference.stream_time - windows.grace_period_ms
         operator = chain.operators[0]
         assert isinstance(operator, RunningWindowAggregate)
-        assert operator.open_windows() == sum(start + windows.size_ms > horizon for _, start in reference.windows)
+        assert operator.open_windows() == sum(end_of(windows, start) > horizon for _, start in reference.windows)
         if restarts:
             chain.restart()
 

@@ -11,6 +11,7 @@ class TimeWindowed:
     size_ms: int
     advance_ms: int
     grace_ms: int
+    offset_ms: int = 0
     stream_time: int = -1
     late_windows: int = 0
     windows: dict[tuple[Any, int], list[tuple[Any, int]]] = field(default_factory=dict)
@@ -21,16 +22,25 @@ class TimeWindowed:
             return []
         self.stream_time = max(self.stream_time, timestamp)
         updates = []
-        for start in range(0, timestamp + 1, self.advance_ms):
-            if start + self.size_ms <= timestamp:
+        for start, end in self.windows_to(timestamp):
+            if end <= timestamp:
                 continue
-            if start + self.size_ms <= self.stream_time - self.grace_ms:
+            if end <= self.stream_time - self.grace_ms:
                 self.late_windows += 1
                 continue
             taken = self.windows.setdefault((key, start), [])
             taken.append((value, timestamp))
             updates.append((start, [value for value, _ in taken], max(time for _, time in taken)))
         return updates
+
+    def windows_to(self, timestamp: int) -> list[tuple[int, int]]:
+        """Start and end of all windows that begin then or before; one that begins before 1970 is cut off."""
+        first = self.offset_ms
+        while first > 0:
+            first -= self.advance_ms
+        while first + self.advance_ms <= 0:
+            first += self.advance_ms
+        return [(max(start, 0), start + self.size_ms) for start in range(first, timestamp + 1, self.advance_ms)]
 
 
 def sql(values: list[dict[str, Any] | None]) -> dict[str, Any]:

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib import DayWindows, TimeWindows
 from statelib.errors import InputError
 from statelib.serdes import StringSerde, serde_for
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+from statelib.snapshots.stored_values import described_serde
 
 TIMES = TimeWindowedSerde.of(StringSerde(), dt.timedelta(seconds=1))
 SESSIONS = SessionWindowedSerde(serde_for(pa.int32()))
@@ -34,6 +36,27 @@ def test_a_time_window_is_its_key_and_its_start() -> None:
     assert TIMES.deserialize(data).equals(values)
     assert TIMES.deserialize(data[1:3]).equals(values[1:3])
     assert TIMES.serialize(values[2:]).equals(data[2:])
+
+
+def test_ends_follow_from_starts_by_the_windows() -> None:
+    """A day of 23 hours; one that was cut off in 1970."""
+    days = TimeWindowedSerde.of(StringSerde(), DayWindows.of_zone_with_no_grace("Europe/Berlin"))
+    hour, spring = 3_600_000, 1_711_839_600_000
+    values = windows(
+        days, ("a", spring, spring + 23 * hour), ("b", 0, 23 * hour), ("a", spring + 23 * hour, spring + 47 * hour)
+    )
+    data = days.serialize(values)
+    assert data[0].as_py() == b"a" + spring.to_bytes(8, "big")
+    assert days.deserialize(data).equals(values)
+    with pytest.raises(InputError, match="a window of 86400000 ms in a serde of days of Europe/Berlin"):
+        days.serialize(windows(days, ("a", spring, spring + 24 * hour)))
+    shifted = TimeWindowedSerde.of(StringSerde(), TimeWindows(10, 10, 0, 4))
+    values = windows(shifted, ("a", 0, 4), ("a", 4, 14))
+    assert shifted.deserialize(shifted.serialize(values)).equals(values)
+    for serde in (days, shifted):
+        assert described_serde(serde.describe(), serde.arrow_type, of="keys") == serde
+        bad = serde.deserialize_lenient(pa.array([b"a" + b"\xff" * 8, b"a" + b"\x7f" + b"\xff" * 7])).bad
+        assert bad.tolist() == [True, True]
 
 
 def test_a_session_is_its_key_its_end_and_its_start() -> None:

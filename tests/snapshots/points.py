@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
@@ -28,6 +29,7 @@ from statelib.stores.subscription_codec import decode_value
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.window import WindowStore
+from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from statelib.manifests import CommittedTask
@@ -51,6 +53,12 @@ def rows_of(
 def one(raw: bytes | None, arrow_type: pa.DataType) -> Any:
     """A value, given its bytes."""
     return serde_for(arrow_type).deserialize(pa.array([raw], pa.binary()))[0].as_py()
+
+
+def plain_key_type(made: pa.Schema) -> pa.DataType:
+    """Of the keys of a store that has their windows beside them."""
+    of = made.field("key").type
+    return of.key_type if isinstance(of, WindowedType) else of
 
 
 def result(spec: Any, raw: bytes, made: pa.Schema) -> Any:
@@ -107,11 +115,11 @@ def _window(spec, store, made, parent, backend, clock, stream_time):
     spec = spec.counted if isinstance(spec, Distinct) else spec
     is_sliding = isinstance(spec, SlidingAggregate)
     retention_ms = spec.seen_ms("kip") if is_sliding else spec.retention_ms or spec.windows.retention_ms
-    size_ms = spec.windows.time_difference_ms if is_sliding else spec.windows.size_ms
     rows = WindowStore(backend, store.name, retention_ms=retention_ms, stream_time=clock)
     for row in rows.all():
         value = window_result(spec, row.row, rows.header.schema)
-        yield one(row.key, made.field("key").type), row.start_ms, row.start_ms + size_ms, value, row.timestamp_ms
+        (end_ms,) = spec.windows.end_of(np.array([row.start_ms])).tolist()
+        yield one(row.key, plain_key_type(made)), row.start_ms, end_ms, value, row.timestamp_ms
 
 
 def _session(spec, store, made, parent, backend, clock, stream_time):
@@ -120,7 +128,7 @@ def _session(spec, store, made, parent, backend, clock, stream_time):
     rows = SessionStore(backend, store.name, retention_ms=spec.seen_ms("kip"), stream_time=clock)
     for row in rows.all():
         value = window_result(spec, row.row, rows.header.schema)
-        yield one(row.key, made.field("key").type), row.start_ms, row.end_ms, value
+        yield one(row.key, plain_key_type(made)), row.start_ms, row.end_ms, value
 
 
 def _deduplication(spec, store, made, parent, backend, clock, stream_time):
@@ -144,7 +152,7 @@ def _suppression(spec, store, made, parent, backend, clock, stream_time):
     for row in rows.all():
         bounds = (row.start_ms, row.end_ms) if spec.windows else ()
         content = one(row.row, pa.struct(list(rows.header.schema)))
-        key = one(row.key, made.field("key").type)
+        key = one(row.key, plain_key_type(made))
         yield key, *bounds, content["value"], content["timestamp"], row.time_ms + spec.wait_ms("kip")
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from statelib import (
     BufferConfig,
+    DayWindows,
     Grouped,
     Joined,
     JoinWindows,
@@ -73,6 +74,7 @@ def surface() -> Topology:
     regrouped_tables(prices, names)
     foreign_key_joins(prices, names)
     global_table_joins(events, builder.global_table("places"), builder.global_table("tariffs", versioned("tariffs")))
+    windows_on_other_grids(events.group_by_key())
     return builder.build()
 
 
@@ -128,6 +130,16 @@ def windows(events: KGroupedStream) -> None:
     events.windowed_by(UnlimitedWindows.of()).count().to_stream().to("unlimited")
     elsewhere = events.windowed_by(TUMBLING).count().to_stream().repartition()
     elsewhere.group_by_key().count(Materialized.as_("windows-counted")).to_stream().to("windows-counted")
+
+
+def windows_on_other_grids(events: KGroupedStream) -> None:
+    """Windows that do not begin with 1970: with an offset, and days of a zone, of which the first ends at five."""
+    counted = events.windowed_by(TUMBLING.advance_by(ms(20)).offset(ms(15))).count()
+    counted.to_stream().to("with-an-offset")
+    counted.suppress(Suppressed.until_window_closes(UNBOUNDED)).to_stream().to("final-with-an-offset")
+    days = DayWindows.of_zone_and_grace("America/New_York", ms(30))
+    events.windowed_by(days).aggregate({"n": count()}).to_stream().to("days")
+    events.windowed_by(days).distinct().to("distinct-days")
 
 
 def suppression(events: KGroupedStream) -> None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from statelib import (
     BufferConfig,
+    DayWindows,
     FixedKeyProcessor,
     FixedKeyRecord,
     Grouped,
@@ -51,6 +52,8 @@ TIME = pa.timestamp("ms", "UTC")
 
 WINDOWS: dict[str, AnyWindows] = {
     "tumbling": TimeWindows.of_size_and_grace(ms(40), ms(30)),
+    "offset": TimeWindows.of_size_and_grace(ms(40), ms(30)).offset(ms(15)),
+    "days": DayWindows.of_zone_and_grace("America/New_York", ms(30)),
     "hopping": TimeWindows.of_size_and_grace(ms(40), ms(30)).advance_by(ms(15)),
     "sliding": SlidingWindows.of_time_difference_and_grace(ms(25), ms(20)),
     "sessions": SessionWindows.of_inactivity_gap_and_grace(ms(40), ms(30)),
