@@ -112,7 +112,8 @@ def _checked(cls: str, method: FunctionType) -> Callable[..., Any]:
                 if not takes[name] & {base.__name__ for base in type(value).__mro__} and not (
                     value is None and "None" in takes[name]
                 ):
-                    raise _wrong(cls, method.__name__, name, value, takes)
+                    free = {other: types for other, types in takes.items() if other == name or other not in given}
+                    raise _wrong(cls, method.__name__, name, value, free)
         return method(*args, **options)
 
     return call

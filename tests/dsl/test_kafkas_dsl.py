@@ -27,6 +27,7 @@ def streams() -> StreamsBuilder:
         (lambda b: b.stream("a").to_table(Materialized.as_("s")), "takes a Named as named, not a Materialized",
          "give it by name: materialized="),
         (lambda b: b.stream("a").to(lambda key, value, record: "b"), "takes a str as topic, not a function", "split()"),
+        (lambda b: b.table("a", "store"), "not a str", "give a Consumed or Materialized"),
         (lambda b: b.stream("a").transform(len), "KStream has no transform()", "use process()"),
         (lambda b: b.stream("a").through("b"), "KStream has no through()", "use repartition()"),
         (lambda b: b.stream("a").branch(len), "KStream has no branch()", "split().branch("),
