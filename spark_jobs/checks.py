@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from spark_jobs.frames import Column, flat_columns, open_staged
+from spark_jobs.parameters import ParameterError, typed
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -120,6 +122,8 @@ def _check(columns: Sequence[Column], type_: str, /, **kwargs: Any) -> Check:
     """Translates the dotted names in the parameters that hold names of columns, or text about columns."""
     names = {column.dotted: column.name for column in columns}
     translated = {name: _translated(name, value, names) for name, value in kwargs.items()}
+    with suppress(ParameterError):  # planning has refused it, see `spark_jobs.expectations`; here it fails as it may
+        translated = typed(type_, translated, {column.name: column.type for column in columns})
     return Check(type_, translated, kwargs)
 
 

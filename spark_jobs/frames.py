@@ -3,6 +3,9 @@
 Great Expectations' Spark engine takes a dot in a column's name for a step into a struct, and loses the way in some
 expectations; so nested fields get ``__`` for the dots in the table (``key__window_start``), and dots again in what a
 person sees (``key.window_start``). Binary fields are hexadecimal text. Lists, maps and headers are left out.
+
+A frame says the same on pandas as on Spark: NaN is a missing value, floats are doubles, a time without a zone is one of
+UTC, and whole numbers and decimals are exact, beside missing ones too.
 """
 
 from __future__ import annotations
@@ -95,7 +98,8 @@ class SparkFrame:
             for name, value in place.items():
                 same &= f.col(name).eqNullSafe(f.lit(value))
             wanted |= same
-        return [row.asDict() for row in self.data.filter(wanted).collect()]
+        found = _in_pandas(self.data.filter(wanted).toArrow())
+        return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
 
 Frame = PandasFrame | SparkFrame
@@ -231,12 +235,37 @@ def open_staged(
 
 def pandas_frame(flat: Iterable[pa.Table], schema: pa.Schema) -> PandasFrame:
     """Flat tables of a topic with this schema, one after the other, in this process."""
-    table = pa.concat_tables([flat_schema(schema).empty_table(), *flat], promote_options="permissive")
-    frame = table.to_pandas()
+    frame = _in_pandas(pa.concat_tables([flat_schema(schema).empty_table(), *flat], promote_options="permissive"))
     for column in flat_columns(schema):
         if is_hex(column.type):
             frame[column.name] = frame[column.name].map(lambda value: None if value is None else value.hex().upper())
     return PandasFrame(frame)
+
+
+def _in_pandas(table: pa.Table) -> pd.DataFrame:
+    """With types that say of each value whether it is missing, and hold all others as they are."""
+    import pandas as pd  # noqa: PLC0415  (for those who have no frame to make)
+
+    nullable = {
+        pa.bool_(): pd.BooleanDtype(),
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+    }
+    frame: pd.DataFrame = table.cast(_compared(table.schema)).to_pandas(types_mapper=nullable.get)
+    return frame
+
+
+def _compared(schema: pa.Schema) -> pa.Schema:
+    """With the types in which a frame holds values: floats as doubles, and times without a zone as times of UTC."""
+
+    def compared(of: pa.DataType) -> pa.DataType:
+        if pa.types.is_floating(of):
+            return pa.float64()
+        return pa.timestamp(of.unit, "UTC") if pa.types.is_timestamp(of) else of
+
+    return pa.schema([field.with_type(compared(field.type)) for field in schema])
 
 
 def _leaf(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
@@ -268,6 +297,11 @@ def spark_frame(
 def _spark_column(column: Any, of: Column, f: Any) -> Any:
     if is_hex(of.type):
         column = f.hex(column)
+    elif pa.types.is_floating(of.type):
+        column = column.cast("double") + f.lit(0.0)  # some comparisons tell -0.0 from 0.0
+        column = f.when(~f.isnan(column), column)
+    elif pa.types.is_timestamp(of.type):
+        column = column.cast("timestamp")
     return column.alias(of.name)
 
 

@@ -64,6 +64,7 @@ def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., P
         reset_stores=settings.reset_stores,
         migrate_stores=settings.migrate_stores,
         changelogs=settings.changelogs,
+        recreated_sources=settings.recreated_sources,
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from spark_jobs.frames import PARTITION, is_hex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from spark_jobs.checks import Check
 
@@ -86,13 +86,13 @@ def screen_of(checks: Iterable[Check], schema: pa.Schema) -> tuple[Screen, list[
     Returns:
         The screen, the checks that it is for, and those that need the whole table.
     """
-    empty = schema.empty_table()
+    nothing = pa.table([pa.nulls(1, of) for of in schema.types], schema)
     failing: list[Condition] = []
     unique: list[Unique] = []
     screened: list[Check] = []
     whole: list[Check] = []
     for check in checks:
-        looks_for = _looks_for(check, empty)
+        looks_for = _looks_for(check, nothing)
         if looks_for is None:
             whole.append(check)
             continue
@@ -105,22 +105,39 @@ def screen_of(checks: Iterable[Check], schema: pa.Schema) -> tuple[Screen, list[
     return Screen(tuple(failing), tuple(dict.fromkeys(unique))), screened, whole
 
 
-def _looks_for(check: Check, empty: pa.Table) -> list[pc.Expression] | Unique | None:
+def _looks_for(check: Check, nothing: pa.Table) -> list[pc.Expression] | Unique | None:
     """Conditions of which a failing row meets one, or columns that must not agree; None: only the whole table tells."""
     kind = _KINDS.get(check.type)
     if kind is None:
         return None
     kwargs = {name: value for name, value in check.kwargs.items() if name != "mostly" or value != 1}
     try:
-        looks_for = kind(**kwargs)
-        types = [empty.schema.field(column).type for column in _columns_of(check)]
+        looks_for = kind(**_with_types(kwargs, nothing.schema))
+        types = [nothing.schema.field(column).type for column in _columns_of(check)]
+        if kind in _PAIRS and len(set(types)) > 1:
+            looks_for = kind(**kwargs, compared=_common(types))
         for condition in () if isinstance(looks_for, Unique) else looks_for:
-            empty.filter(condition)
-    except (TypeError, ValueError, KeyError, pa.ArrowException):  # a parameter, a type or a column that it cannot take
+            nothing.filter(condition)
+    except (TypeError, ValueError, KeyError, OverflowError, pa.ArrowException):
+        # A parameter, a type or a column that it cannot take.
         return None
     if kind in _COMPARING and any(is_hex(column_type) for column_type in types):
         return None  # Great Expectations sees hexadecimal text there
     return looks_for
+
+
+def _with_types(kwargs: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """Parameters that are compared with a column's values as values of its type, which Arrow compares as they are."""
+    result = dict(kwargs)
+    for name in kwargs.keys() & {"min_value", "max_value"}:
+        if kwargs[name] is not None:
+            result[name] = pa.scalar(kwargs[name], schema.field(kwargs["column"]).type)
+    if kwargs.get("value_set") is not None:
+        of, values = schema.field(kwargs["column"]).type, list(kwargs["value_set"])
+        if pa.types.is_floating(of) and 0.0 in values:
+            values += [0.0, -0.0]  # Arrow's sets tell one from the other
+        result["value_set"] = pa.array(values, of)
+    return result
 
 
 def _columns_of(check: Check) -> list[str]:
@@ -147,11 +164,11 @@ def _null(column: str) -> list[pc.Expression]:
 
 
 def _in_set(column: str, value_set: Any) -> list[pc.Expression]:
-    return [~_missing(column) & ~pc.field(column).isin(list(value_set))]
+    return [~_missing(column) & ~pc.field(column).isin(value_set)]
 
 
 def _not_in_set(column: str, value_set: Any) -> list[pc.Expression]:
-    return [pc.field(column).isin(list(value_set))]
+    return [pc.field(column).isin(value_set)]
 
 
 def _between(
@@ -171,8 +188,9 @@ def _pair_equal(
     column_A: str,  # noqa: N803 - Great Expectations' names
     column_B: str,  # noqa: N803
     ignore_row_if: str = "both_values_are_missing",
+    compared: pa.DataType | None = None,
 ) -> list[pc.Expression]:
-    return [pc.field(column_A) != pc.field(column_B), *_missing_in_pair(column_A, column_B, ignore_row_if)]
+    return [_as(column_A, compared) != _as(column_B, compared), *_missing_in_pair(column_A, column_B, ignore_row_if)]
 
 
 def _pair_greater(
@@ -180,9 +198,24 @@ def _pair_greater(
     column_B: str,  # noqa: N803
     or_equal: bool = False,  # noqa: FBT001, FBT002
     ignore_row_if: str = "both_values_are_missing",
+    compared: pa.DataType | None = None,
 ) -> list[pc.Expression]:
-    a, b = pc.field(column_A), pc.field(column_B)
+    a, b = _as(column_A, compared), _as(column_B, compared)
     return [a < b if or_equal else a <= b, *_missing_in_pair(column_A, column_B, ignore_row_if)]
+
+
+def _as(column: str, compared: pa.DataType | None) -> pc.Expression:
+    """A column in the type in which it is compared with another; Arrow's own choice refuses whole numbers over 2**53."""
+    return pc.field(column) if compared is None else pc.field(column).cast(compared, safe=False)
+
+
+def _common(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The type in which different columns of a pair are compared; None: Arrow finds it."""
+    if any(map(pa.types.is_floating, types)):
+        return pa.float64()
+    if any(map(pa.types.is_decimal, types)):
+        return pa.decimal256(76, max(getattr(of, "scale", 0) for of in types))
+    return pa.timestamp("us", "UTC") if all(map(pa.types.is_timestamp, types)) else None
 
 
 def _missing_in_pair(a: str, b: str, ignore_row_if: str) -> list[pc.Expression]:
@@ -219,4 +252,5 @@ _KINDS: dict[str, Callable[..., list[pc.Expression] | Unique]] = {
 }
 _OF_PRESENCE = (_not_null, _null)
 _BOUNDED = (*_OF_PRESENCE, _between)
+_PAIRS = (_pair_equal, _pair_greater)
 _COMPARING = (_in_set, _not_in_set, _between, _pair_equal, _pair_greater)

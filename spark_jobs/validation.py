@@ -7,6 +7,7 @@ import math
 import os
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -27,6 +28,8 @@ with importing():
         InMemoryStoreBackendDefaults,
         ProgressBarsConfig,
     )
+
+    import spark_jobs.exact  # noqa: F401  (registers what it replaces)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,8 +84,9 @@ class Validator:
 
     def validate(self, suite: Suite, frame: Frame, *, run: str) -> Validated:
         """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs."""
+        exact: dict[str, Any] = {}
         checks = [
-            {"type": check.type, "kwargs": dict(check.kwargs), "meta": {"check": n}}
+            {"type": check.type, "kwargs": _without_loss(check.kwargs, f"of_check_{n}", exact), "meta": {"check": n}}
             for n, check in enumerate(suite.checks)
         ]
         stored = self._context.suites.add_or_update(
@@ -104,7 +108,11 @@ class Validator:
                 },
             )
         )
-        outcome = checkpoint.run(batch_parameters={"dataframe": frame.data}, run_id=gx.RunIdentifier(run_name=run))
+        outcome = checkpoint.run(
+            batch_parameters={"dataframe": frame.data},
+            expectation_parameters=exact,
+            run_id=gx.RunIdentifier(run_name=run),
+        )
         ((identifier, result),) = outcome.run_results.items()
         return Validated(_audit_checks(suite, frame, result), identifier)
 
@@ -127,6 +135,17 @@ class Validator:
         else:
             source = sources.add_or_update_pandas(source_name)
         return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("staged")  # type: ignore[no-any-return]
+
+
+def _without_loss(kwargs: Mapping[str, Any], name: str, exact: dict[str, Any]) -> dict[str, Any]:
+    """Parameters for a suite, which is kept as JSON: what that cannot hold goes to ``exact``, and is named instead."""
+    result = dict(kwargs)
+    for parameter, value in kwargs.items():
+        values = value if isinstance(value, (list, tuple, set)) else [value]
+        if any(isinstance(inner, (Decimal, datetime, date)) for inner in values):
+            exact[f"{parameter}_{name}"] = value
+            result[parameter] = {"$PARAMETER": f"{parameter}_{name}"}
+    return result
 
 
 def _audit_checks(suite: Suite, frame: Frame, result: ExpectationSuiteValidationResult) -> tuple[AuditCheck, ...]:
@@ -181,4 +200,6 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
         return value if math.isfinite(value) else str(value)
     if isinstance(value, (datetime, date)):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value.as_tuple().exponent == 0 else str(value)
     return plain(value.item()) if isinstance(value, np.generic) else str(value)

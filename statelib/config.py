@@ -140,6 +140,10 @@ class Settings(BaseSettings):
         description="stores of tables that may be made anew where only their kind or retention has changed; FORMER="
         "NAME for any store that has got another name",
     )
+    recreated_sources: Names = Field(
+        default=(),
+        description="sources whose archives were made anew with the same records at the same offsets: the job goes on",
+    )
     parallel_transfers: int = Field(
         default=4, ge=1, le=64, description="state files that a task fetches or stores at a time; each takes some MB"
     )

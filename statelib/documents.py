@@ -10,7 +10,8 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
 * 4: ``semantics`` and ``evolution``, and the description of a topology; state files named by their run (``run_id``);
   rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``;
 * 5: ``taken_over``;
-* 6: placement: its documents, and ``process_id``, ``fetched_bytes`` and ``began_at_ms`` of staged results.
+* 6: placement: its documents, and ``process_id``, ``fetched_bytes`` and ``began_at_ms`` of staged results;
+* 7: ``table_id`` of sources.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 _CHECKSUM_FROM_VERSION = 3
 _CHECKSUM = "checksum"
 

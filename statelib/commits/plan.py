@@ -14,7 +14,6 @@ A superseded driver that is still alive does no harm: both tries want the same c
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -26,11 +25,12 @@ from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.source_rollbacks import check_rollbacks
+from statelib.commits.sources import check_sources, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import Plan, PlannedTask, SourceRange, SourceTopic
+from statelib.manifests import Plan, PlannedTask, SourceRange
 from statelib.steps import step
 from statelib.topics.slices import plan_slice
 from statelib.upkeep import ROLLBACKS
@@ -86,6 +86,7 @@ def plan(
     reset_stores: Collection[str] = (),
     migrate_stores: Collection[str] = (),
     changelogs: Collection[str] = (),
+    recreated_sources: Collection[str] = (),
     holder: str | None = None,
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
@@ -106,6 +107,8 @@ def plan(
         migrate_stores: Names of tables' stores that may be made anew of what they hold if only their kind or retention
             has changed.
         changelogs: Names of stores that keep a changelog, from the store's first run on. One that does goes on to.
+        recreated_sources: Sources whose archives are other tables than those that the job has read, with the same
+            records at the same offsets: who says so answers for it.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
 
     Returns:
@@ -113,8 +116,9 @@ def plan(
 
     Raises:
         ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
-            semantics; a source's schema or number of partitions has changed since the head commit; a sink's archive is
-            somebody else's; the job has been sealed or is held; the head is a rollback that has not been published.
+            semantics; a source's archive is another table, or its schema or number of partitions has changed since the
+            head commit; a sink's archive is somebody else's; the job has been sealed or is held; the head is a rollback
+            that has not been published.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
         FencedError: One of these, and another driver has made the commit meanwhile.
     """
@@ -133,7 +137,7 @@ def plan(
         archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
         sources = source_topics(archives)
         if head is not None:
-            _check_sources(job, head, sources)
+            check_sources(job.name, head, sources, recreated_sources)
             check_rollbacks(warehouse, head, sources)
         tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
         evolution = settle_topology(
@@ -221,69 +225,6 @@ def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | No
     )
 
 
-def source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ...]:
-    """What the archives of a job's sources are, by topic."""
-    return tuple(
-        SourceTopic(
-            topic=topic,
-            delta_version=archive.version,
-            partitions=archive.partitions,
-            rollback=archive.last_transaction(ROLLBACKS) or 0,
-            delta_schema=json.dumps(json.loads(archive.schema_json), sort_keys=True),  # else its maps come in any order
-        )
-        for topic, archive in archives.items()
-    )
-
-
-def _check_sources(job: JobDefinition, head: Commit, sources: Sequence[SourceTopic]) -> None:
-    """The state rests on each source's partitions and schema: neither may change under it."""
-    before = {source.topic: source for source in head.sources}
-    for source in sources:
-        known = before.get(source.topic)
-        if known is None:
-            continue  # of another topology: see `settle_topology`
-        if source.partitions != known.partitions:
-            raise ConfigurationError(
-                f"the topic has {counted(source.partitions, 'partition')}, and had {known.partitions} at commit"
-                f" {head.commit}: its keys no longer meet their state",
-                job=job.name,
-                topic=source.topic,
-                next_step=f"restore the archive with {counted(known.partitions, 'partition')},"
-                " or give the job a new name: it then replays from the beginning",
-            )
-        if source.delta_schema != known.delta_schema:
-            raise ConfigurationError(
-                f"the topic's schema is no longer that of commit {head.commit}: {_schema_change(known, source)}",
-                job=job.name,
-                topic=source.topic,
-                next_step="archive the topic with the former schema,"
-                " or give the job a new name: it then replays from the beginning",
-            )
-
-
-def _schema_change(before: SourceTopic, now: SourceTopic) -> str:
-    """The first difference of two Delta schemas, in words."""
-
-    def flat(fields: list[dict[str, object]], prefix: str = "") -> dict[str, object]:
-        types: dict[str, object] = {}
-        for field in fields:
-            name, kind = f"{prefix}{field['name']}", field["type"]
-            if isinstance(kind, dict) and isinstance(kind.get("fields"), list):
-                types |= flat(kind["fields"], f"{name}.")
-            else:
-                types[name] = kind if isinstance(kind, str) else json.dumps(kind, sort_keys=True)
-        return types
-
-    old, new = (flat(json.loads(topic.delta_schema)["fields"]) for topic in (before, now))
-    for name in old:
-        if name not in new:
-            return f"{name} is gone"
-        if old[name] != new[name]:
-            return f"{name} was {old[name]} and is {new[name]}"
-    added = [name for name in new if name not in old]
-    return f"{added[0]} is new" if added else "its fields are nullable or ordered otherwise"
-
-
 def _cut(
     archives: Mapping[str, TopicArchive],
     head: Commit | None,
@@ -363,7 +304,9 @@ def _is_same(last: Plan, wanted: Plan) -> bool:
                 "run_id": "",
                 "begun_anew": None,
                 "created_at_ms": 0,
-                "sources": tuple(source.model_copy(update={"delta_version": 0}) for source in plan.sources),
+                "sources": tuple(
+                    source.model_copy(update={"delta_version": 0, "table_id": None}) for source in plan.sources
+                ),
             }
         )
         for plan in (last, wanted)

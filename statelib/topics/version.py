@@ -52,6 +52,7 @@ class TopicVersion:
         partitions: Number of Kafka partitions.
         schema: The columns of its files, as `topic_schema` gives them.
         schema_json: The table's Delta schema.
+        table_id: The table's id in Delta: a table that is deleted and made anew has another.
         storage: Rooted at the table.
     """
 
@@ -65,6 +66,7 @@ class TopicVersion:
         self.partitions = int(schema.field("partition").metadata[PARTITIONS_KEY.encode()])
         self.schema = topic_schema(schema.field("key").type, schema.field("value").type)
         self.schema_json = table.schema().to_json()
+        self.table_id = str(table.metadata().id)
         self.storage = Storage(uri, options)
         self._loaded = loaded
         self._options = dict(options or {})

@@ -1,0 +1,282 @@
+"""Great Expectations' own expectations and metrics, where their answer depends on the engine that gives it.
+
+What is replaced here, and under Great Expectations' own names:
+
+* Bounds keep their type. The library's make a double of each, which is another number above 2**53 and for decimals.
+* A pair of columns of which one value is missing is neither equal nor greater, on Spark as on pandas.
+* Sums of integers and decimals are exact; on pandas means and sums leave the decimals of the frame as they are.
+* Regular expressions are Python's on Spark too.
+* The extremes of times are times of UTC on Spark too.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from datetime import UTC, datetime
+from decimal import localcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from great_expectations.execution_engine import PandasExecutionEngine, SparkDFExecutionEngine
+from great_expectations.expectations import core
+from great_expectations.expectations.metrics.column_aggregate_metric_provider import (
+    ColumnAggregateMetricProvider,
+    column_aggregate_partial,
+    column_aggregate_value,
+)
+from great_expectations.expectations.metrics.map_metric_provider import (
+    ColumnMapMetricProvider,
+    ColumnPairMapMetricProvider,
+    column_condition_partial,
+    column_pair_condition_partial,
+)
+from pyspark.sql import functions as f
+from pyspark.sql import types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+_PAIR = ("batch_id", "table", "column_A", "column_B", "row_condition", "condition_parser", "ignore_row_if")
+
+
+class ExpectColumnValuesToBeBetween(core.ExpectColumnValuesToBeBetween):
+    """With bounds of any type."""
+
+    min_value: Any = None
+    max_value: Any = None
+
+
+class _OfTimesToo:
+    def _validate(self, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        in_utc = {name: _in_utc(value) for name, value in metrics.items()}
+        return super()._validate(in_utc, *args, **kwargs)  # type: ignore[misc]
+
+
+def _in_utc(value: Any) -> Any:
+    """A time that Spark gives is of this machine's zone, and does not say so."""
+    is_naive = isinstance(value, datetime) and not pd.isna(value) and value.tzinfo is None
+    return value.astimezone(UTC) if is_naive else value
+
+
+class ExpectColumnMaxToBeBetween(_OfTimesToo, core.ExpectColumnMaxToBeBetween):
+    """With bounds of any type."""
+
+    min_value: Any = None
+    max_value: Any = None
+
+
+class ExpectColumnMinToBeBetween(_OfTimesToo, core.ExpectColumnMinToBeBetween):
+    """With bounds of any type."""
+
+    min_value: Any = None
+    max_value: Any = None
+
+
+class ExpectColumnSumToBeBetween(core.ExpectColumnSumToBeBetween):
+    """With bounds of any type."""
+
+    min_value: Any = None
+    max_value: Any = None
+
+
+class ColumnPairValuesEqual(ColumnPairMapMetricProvider):
+    """A missing value equals nothing."""
+
+    condition_metric_name = "column_pair_values.equal"
+    condition_domain_keys = _PAIR
+    condition_value_keys = ()
+
+    @column_pair_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column_A: pd.Series, column_B: pd.Series, **_: Any) -> pd.Series:  # noqa: N803, N805
+        return _where_both(operator.eq, column_A, column_B)
+
+    @column_pair_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column_A: Column, column_B: Column, **_: Any) -> Column:  # noqa: N803, N805
+        return f.coalesce(column_A == column_B, f.lit(False))
+
+
+class ColumnPairValuesAGreaterThanB(ColumnPairMapMetricProvider):
+    """A missing value is not greater than any, and none is greater."""
+
+    condition_metric_name = "column_pair_values.a_greater_than_b"
+    condition_domain_keys = _PAIR
+    condition_value_keys = ("or_equal",)
+
+    @column_pair_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column_A: pd.Series, column_B: pd.Series, **kwargs: Any) -> pd.Series:  # noqa: N803, N805
+        return _where_both(operator.ge if kwargs.get("or_equal") else operator.gt, column_A, column_B)
+
+    @column_pair_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column_A: Column, column_B: Column, **kwargs: Any) -> Column:  # noqa: N803, N805
+        is_greater = column_A >= column_B if kwargs.get("or_equal") else column_A > column_B
+        return f.coalesce(is_greater, f.lit(False))
+
+
+def _where_both(compare: Callable[[Any, Any], Any], a: pd.Series, b: pd.Series) -> pd.Series:
+    """Whether values compare so, false where one is missing."""
+    both = (a.notna() & b.notna()).to_numpy(bool)
+    found = np.zeros(len(a), np.bool_)
+    if pd.api.types.is_object_dtype(a) or pd.api.types.is_object_dtype(b):
+        found[both] = [bool(compare(x, y)) for x, y in zip(a[both].tolist(), b[both].tolist(), strict=True)]
+    else:
+        found[both] = compare(a[both], b[both]).to_numpy(bool)
+    return pd.Series(found, index=a.index)
+
+
+class ColumnSum(ColumnAggregateMetricProvider):
+    """Exact for all but floating-point numbers."""
+
+    metric_name = "column.sum"
+
+    @column_aggregate_value(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, **_: Any) -> Any:  # noqa: N805
+        present = column.dropna()
+        if not len(present):
+            return None
+        return float(present.sum()) if pd.api.types.is_float_dtype(column) else _sum(present)
+
+    @column_aggregate_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
+        is_whole = isinstance(_table.schema[_column_name].dataType, types.IntegralType)
+        return f.sum(column.cast(types.DecimalType(38, 0)) if is_whole else column)
+
+
+def _sum(numbers: pd.Series) -> Any:
+    """Of Python's numbers, which do not overflow; decimals keep all of their places."""
+    with localcontext(prec=100):
+        return sum(numbers.tolist())
+
+
+class ColumnMean(ColumnAggregateMetricProvider):
+    """A double."""
+
+    metric_name = "column.mean"
+
+    @column_aggregate_value(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, **_: Any) -> Any:  # noqa: N805
+        present = column.dropna()
+        if not len(present):
+            return None
+        return float(present.mean()) if pd.api.types.is_float_dtype(column) else float(_sum(present)) / len(present)
+
+    @column_aggregate_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
+        if isinstance(_table.schema[_column_name].dataType, types.FractionalType):
+            exact = not isinstance(_table.schema[_column_name].dataType, types.DecimalType)
+            return f.avg(column) if exact else f.sum(column).cast("double") / f.count(column)
+        return f.sum(column.cast(types.DecimalType(38, 0))).cast("double") / f.count(column)
+
+
+class ColumnMax(ColumnAggregateMetricProvider):
+    """None where there is no value."""
+
+    metric_name = "column.max"
+    value_keys = ()
+
+    @column_aggregate_value(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, **_: Any) -> Any:  # noqa: N805
+        present = column.dropna()
+        return present.max() if len(present) else None
+
+    @column_aggregate_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, **_: Any) -> Column:  # noqa: N805
+        return f.max(column)
+
+
+class ColumnMin(ColumnAggregateMetricProvider):
+    """None where there is no value."""
+
+    metric_name = "column.min"
+    value_keys = ()
+
+    @column_aggregate_value(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, **_: Any) -> Any:  # noqa: N805
+        present = column.dropna()
+        return present.min() if len(present) else None
+
+    @column_aggregate_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, **_: Any) -> Column:  # noqa: N805
+        return f.min(column)
+
+
+class ColumnValuesMatchRegex(ColumnMapMetricProvider):
+    """Whether Python finds the expression somewhere in the text."""
+
+    condition_metric_name = "column_values.match_regex"
+    condition_value_keys = ("regex",)
+
+    @column_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, regex: str, **_: Any) -> pd.Series:  # noqa: N805
+        return _in_pandas(column, _finds([regex], any))
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, regex: str, **_: Any) -> Column:  # noqa: N805
+        return _on_spark(column, _finds([regex], any))
+
+
+class ColumnValuesNotMatchRegex(ColumnMapMetricProvider):
+    """Whether Python does not find the expression anywhere in the text."""
+
+    condition_metric_name = "column_values.not_match_regex"
+    condition_value_keys = ("regex",)
+
+    @column_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, regex: str, **_: Any) -> pd.Series:  # noqa: N805
+        return ~_in_pandas(column, _finds([regex], any))
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, regex: str, **_: Any) -> Column:  # noqa: N805
+        return ~_on_spark(column, _finds([regex], any))
+
+
+class ColumnValuesMatchRegexList(ColumnMapMetricProvider):
+    """Whether Python finds one of the expressions, or each."""
+
+    condition_metric_name = "column_values.match_regex_list"
+    condition_value_keys = ("regex_list", "match_on")
+
+    @column_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, regex_list: Sequence[str], match_on: str | None, **_: Any) -> pd.Series:  # noqa: N805
+        return _in_pandas(column, _finds(regex_list, all if match_on == "all" else any))
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, regex_list: Sequence[str], match_on: str | None, **_: Any) -> Column:  # noqa: N805
+        return _on_spark(column, _finds(regex_list, all if match_on == "all" else any))
+
+
+class ColumnValuesNotMatchRegexList(ColumnMapMetricProvider):
+    """Whether Python finds none of the expressions."""
+
+    condition_metric_name = "column_values.not_match_regex_list"
+    condition_value_keys = ("regex_list",)
+
+    @column_condition_partial(engine=PandasExecutionEngine)
+    def _pandas(cls, column: pd.Series, regex_list: Sequence[str], **_: Any) -> pd.Series:  # noqa: N805
+        return ~_in_pandas(column, _finds(regex_list, any))
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column: Column, regex_list: Sequence[str], **_: Any) -> Column:  # noqa: N805
+        return ~_on_spark(column, _finds(regex_list, any))
+
+
+def _finds(expressions: Sequence[str], of: Callable[[Iterable[bool]], bool]) -> Callable[[str], bool]:
+    """Whether ``any`` or ``all`` of the expressions are found in a text."""
+    for expression in expressions:
+        re.compile(expression)  # here, where the error is the check's
+
+    def finds(text: str) -> bool:
+        return of(re.search(expression, text) is not None for expression in expressions)
+
+    return finds
+
+
+def _in_pandas(column: pd.Series, finds: Callable[[str], bool]) -> pd.Series:
+    return pd.Series(np.fromiter(map(finds, column), np.bool_, len(column)), index=column.index)
+
+
+def _on_spark(column: Column, finds: Callable[[str], bool]) -> Column:
+    return f.udf(lambda text: None if text is None else finds(text), types.BooleanType())(column)

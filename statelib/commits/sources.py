@@ -1,0 +1,106 @@
+"""What a job's sources are, and whether they are still what the job's state rests on.
+
+A plan writes down of each archive its table's id, its number of partitions and its schema. An archive that was deleted
+and made anew under the same name has another id: its offsets count other records, so the job does not go on in it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError
+from statelib.manifests import SourceTopic
+from statelib.upkeep import ROLLBACKS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from statelib.manifests import Commit
+    from statelib.topics.archive import TopicArchive
+
+
+def source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ...]:
+    """What the archives of a job's sources are, by topic."""
+    return tuple(
+        SourceTopic(
+            topic=topic,
+            delta_version=archive.version,
+            table_id=archive.table_id,
+            partitions=archive.partitions,
+            rollback=archive.last_transaction(ROLLBACKS) or 0,
+            delta_schema=json.dumps(json.loads(archive.schema_json), sort_keys=True),  # else its maps come in any order
+        )
+        for topic, archive in archives.items()
+    )
+
+
+def check_sources(
+    job: str, head: Commit, sources: Sequence[SourceTopic], recreated: Collection[str] = ()
+) -> None:
+    """The state rests on each source's records, partitions and schema: none may change under it.
+
+    Args:
+        job: The job's name.
+        head: Its newest commit.
+        sources: The sources as they are now.
+        recreated: Sources that may be other tables, with the same records at the same offsets.
+
+    Raises:
+        ConfigurationError: A source is another table, or has other partitions or another schema.
+    """
+    before = {source.topic: source for source in head.sources}
+    for source in sources:
+        known = before.get(source.topic)
+        if known is None:
+            continue  # of another topology: see `settle_topology`
+        if known.table_id not in {None, source.table_id} and source.topic not in recreated:
+            raise ConfigurationError(
+                "the topic's archive has been deleted since and made anew: it is another table than that of commit"
+                f" {head.commit}, whose offsets say nothing of it",
+                job=job,
+                topic=source.topic,
+                next_step="restore the former archive from a copy; if the new one has the same records at the same"
+                f" offsets, say so: --set recreated_sources={source.topic}; or give the job a new name: it then"
+                " replays from the beginning (docs/runbooks/damaged-data.md)",
+            )
+        if source.partitions != known.partitions:
+            raise ConfigurationError(
+                f"the topic has {source.partitions} partitions, and had {known.partitions} at commit {head.commit}:"
+                " its keys no longer meet their state",
+                job=job,
+                topic=source.topic,
+                next_step=f"restore the archive with {known.partitions} partitions,"
+                " or give the job a new name: it then replays from the beginning",
+            )
+        if source.delta_schema != known.delta_schema:
+            raise ConfigurationError(
+                f"the topic's schema is no longer that of commit {head.commit}: {_schema_change(known, source)}",
+                job=job,
+                topic=source.topic,
+                next_step="archive the topic with the former schema,"
+                " or give the job a new name: it then replays from the beginning",
+            )
+
+
+def _schema_change(before: SourceTopic, now: SourceTopic) -> str:
+    """The first difference of two Delta schemas, in words."""
+
+    def flat(fields: list[dict[str, object]], prefix: str = "") -> dict[str, object]:
+        types: dict[str, object] = {}
+        for field in fields:
+            name, kind = f"{prefix}{field['name']}", field["type"]
+            if isinstance(kind, dict) and isinstance(kind.get("fields"), list):
+                types |= flat(kind["fields"], f"{name}.")
+            else:
+                types[name] = kind if isinstance(kind, str) else json.dumps(kind, sort_keys=True)
+        return types
+
+    old, new = (flat(json.loads(topic.delta_schema)["fields"]) for topic in (before, now))
+    for name in old:
+        if name not in new:
+            return f"{name} is gone"
+        if old[name] != new[name]:
+            return f"{name} was {old[name]} and is {new[name]}"
+    added = [name for name in new if name not in old]
+    return f"{added[0]} is new" if added else "its fields are nullable or ordered otherwise"
