@@ -27,6 +27,7 @@ from hindstream.arguments import (
 )
 from hindstream.migrate_commands import migrate
 from hindstream.state_commands import state
+from hindstream.topic_commands import topic
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.exhausted import exhaustion_told
 
@@ -47,6 +48,7 @@ _FEW_ROWS = 20
 
 app.add_typer(state)
 app.add_typer(migrate)
+app.add_typer(topic)
 
 
 @app.callback()

@@ -16,6 +16,7 @@ from spark_jobs.hosts import clean_hosts
 from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
+from statelib.commits.republish import republish
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 
@@ -124,6 +125,27 @@ def roll_back(job: str, settings: Settings, to: int, *, yes: bool, dry_run: bool
             raise typer.Exit(1)
     made = rollback(warehouse, job, to, now_ms=now_ms(), supersede=supersede)
     typer.echo(f"{job}: commit {made.commit} is the head, a rollback to commit {to}; the next plan goes on from there.")
+
+
+def publish_anew(job: str, settings: Settings, topic: str, *, yes: bool, dry_run: bool) -> None:
+    """Prints how a topic's archive differs from what the commits have written, asks, and publishes that anew.
+
+    Raises:
+        HindstreamError: See `statelib.commits.republish`.
+    """
+    warehouse = open_warehouse(settings)
+    found = republish(warehouse, job, topic, now_ms=now_ms(), dry_run=True)
+    if not found.added and not found.removed:
+        typer.echo(f"{topic}: the archive has all that {job} has written to it, {count_text(found.rows)} records.")
+        return
+    typer.echo(f"{topic}: {count_text(found.added)} files come, {count_text(found.removed)} of others go.")
+    if dry_run:
+        typer.echo("Nothing was changed.")
+        return
+    if not yes and not typer.confirm("Publish anew?", err=True):
+        raise typer.Exit(1)
+    done = republish(warehouse, job, topic, now_ms=now_ms())
+    typer.echo(f"{topic}: published anew, {count_text(done.rows)} records.")
 
 
 def _print_preview(preview: RollbackPreview, *, supersede: bool) -> None:

@@ -25,7 +25,7 @@ state = typer.Typer(
     name="state",
     cls=_StateGroup,
     help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, go back to one, rebuild"
-    " the newest, or let changelogs keep more.\n\n"
+    " the newest, publish a topic anew, or let changelogs keep more.\n\n"
     "Example: hindstream state flight-delays --warehouse demo-warehouse",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -105,6 +105,27 @@ def state_rebuild(
 
     given = given_settings(settings, warehouse=warehouse)
     rebuild_state(job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede)
+
+
+@state.command("republish")
+def state_republish(
+    job: JobName,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The sink's topic, or a changelog.")],
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")] = False,
+) -> None:
+    """Publish a topic anew: its archive then has what the job's commits have written to it, and nothing else.
+
+    For an archive that has lost its log, or that another program has changed. Nothing is replayed.
+
+    Example: hindstream state republish flight-delays delays-by-hour --dry-run
+    """
+    from hindstream.state import publish_anew  # noqa: PLC0415
+
+    publish_anew(job_name(job), given_settings(settings, warehouse=warehouse), topic, yes=yes, dry_run=dry_run)
 
 
 @state.command("lag")

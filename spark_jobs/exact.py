@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import operator
 import re
-from datetime import UTC, datetime
-from decimal import localcontext
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+_DECIMAL, _TIME = "\0decimal:", "\0time:"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PAIR = ("batch_id", "table", "column_A", "column_B", "row_condition", "condition_parser", "ignore_row_if")
 
 
@@ -50,33 +52,41 @@ class ExpectColumnValuesToBeBetween(core.ExpectColumnValuesToBeBetween):
     max_value: Any = None
 
 
-class _OfTimesToo:
+class _Exact:
     def _validate(self, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        in_utc = {name: _in_utc(value) for name, value in metrics.items()}
-        return super()._validate(in_utc, *args, **kwargs)  # type: ignore[misc]
+        return super()._validate({name: _decoded(value) for name, value in metrics.items()}, *args, **kwargs)  # type: ignore[misc]
 
 
-def _in_utc(value: Any) -> Any:
-    """A time that Spark gives is of this machine's zone, and does not say so."""
-    is_naive = isinstance(value, datetime) and not pd.isna(value) and value.tzinfo is None
-    return value.astimezone(UTC) if is_naive else value
+def _encoded(value: Column, of: types.DataType) -> Column:
+    """An aggregate as text where Great Expectations would make a double of it, or a time of the machine's zone."""
+    if isinstance(of, types.DecimalType):
+        return f.concat(f.lit(_DECIMAL), value.cast("string"))
+    return f.concat(f.lit(_TIME), f.unix_micros(value).cast("string")) if isinstance(of, types.TimestampType) else value
 
 
-class ExpectColumnMaxToBeBetween(_OfTimesToo, core.ExpectColumnMaxToBeBetween):
+def _decoded(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_DECIMAL):
+        return Decimal(value.removeprefix(_DECIMAL))
+    if isinstance(value, str) and value.startswith(_TIME):
+        return _EPOCH + timedelta(microseconds=int(value.removeprefix(_TIME)))
+    return value
+
+
+class ExpectColumnMaxToBeBetween(_Exact, core.ExpectColumnMaxToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
     max_value: Any = None
 
 
-class ExpectColumnMinToBeBetween(_OfTimesToo, core.ExpectColumnMinToBeBetween):
+class ExpectColumnMinToBeBetween(_Exact, core.ExpectColumnMinToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
     max_value: Any = None
 
 
-class ExpectColumnSumToBeBetween(core.ExpectColumnSumToBeBetween):
+class ExpectColumnSumToBeBetween(_Exact, core.ExpectColumnSumToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
@@ -141,8 +151,11 @@ class ColumnSum(ColumnAggregateMetricProvider):
 
     @column_aggregate_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
-        is_whole = isinstance(_table.schema[_column_name].dataType, types.IntegralType)
-        return f.sum(column.cast(types.DecimalType(38, 0)) if is_whole else column)
+        of = _table.schema[_column_name].dataType
+        if isinstance(of, types.IntegralType):
+            of = types.DecimalType(38, 0)
+            column = column.cast(of)
+        return _encoded(f.sum(column), of)
 
 
 def _sum(numbers: pd.Series) -> Any:
@@ -183,8 +196,8 @@ class ColumnMax(ColumnAggregateMetricProvider):
         return present.max() if len(present) else None
 
     @column_aggregate_partial(engine=SparkDFExecutionEngine)
-    def _spark(cls, column: Column, **_: Any) -> Column:  # noqa: N805
-        return f.max(column)
+    def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
+        return _encoded(f.max(column), _table.schema[_column_name].dataType)
 
 
 class ColumnMin(ColumnAggregateMetricProvider):
@@ -199,8 +212,8 @@ class ColumnMin(ColumnAggregateMetricProvider):
         return present.min() if len(present) else None
 
     @column_aggregate_partial(engine=SparkDFExecutionEngine)
-    def _spark(cls, column: Column, **_: Any) -> Column:  # noqa: N805
-        return f.min(column)
+    def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
+        return _encoded(f.min(column), _table.schema[_column_name].dataType)
 
 
 class ColumnValuesMatchRegex(ColumnMapMetricProvider):

@@ -4,8 +4,8 @@ Great Expectations' Spark engine takes a dot in a column's name for a step into 
 expectations; so nested fields get ``__`` for the dots in the table (``key__window_start``), and dots again in what a
 person sees (``key.window_start``). Binary fields are hexadecimal text. Lists, maps and headers are left out.
 
-A frame says the same on pandas as on Spark: NaN is a missing value, floats are doubles, a time without a zone is one of
-UTC, and whole numbers and decimals are exact, beside missing ones too.
+A frame says the same on pandas as on Spark: NaN is a missing value, -0.0 is 0.0, floats are doubles, a time without a
+zone is one of UTC, and whole numbers and decimals are exact, beside missing ones too.
 """
 
 from __future__ import annotations
@@ -254,6 +254,8 @@ def _in_pandas(table: pa.Table) -> pd.DataFrame:
         pa.int64(): pd.Int64Dtype(),
     }
     frame: pd.DataFrame = table.cast(_compared(table.schema)).to_pandas(types_mapper=nullable.get)
+    doubles = frame.select_dtypes("float64").columns
+    frame[doubles] += 0.0  # -0.0 becomes 0.0
     return frame
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
 from spark_jobs.runs import now_ms, open_warehouse
-from statelib.commits import NothingToDo, publish
+from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
+from statelib.commits.changed_archives import changed_by_others
 from statelib.counted import counted
 from statelib.task import describe_topology
 
@@ -40,7 +41,10 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
+    head = CommitLog(warehouse, job.name).head()
     planned = planner(job, settings, warehouse)(until_ms=settings.until_ms, end_of_input=settings.end_of_input)
+    for note in changed_by_others(warehouse, head) if head else ():
+        _log.warning("%s: %s", job.name, note)
     if isinstance(planned, NothingToDo):
         _log.info("%s", planned)
     else:

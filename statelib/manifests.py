@@ -69,7 +69,7 @@ class SourceTopic(Data):
     delta_schema: str = Field(description="the archive's Delta schema, to notice when it changes")
     rollback: int = Field(default=0, description="commit number of its writer's last rollback that it shows; 0: none")
     table_id: str | None = Field(
-        default=None, description="the archive's Delta table id, which another table has not; None: not known (version 6)"
+        default=None, description="the archive's Delta table id, its own; None: not known (before version 7)"
     )
 
 

@@ -21,6 +21,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
+from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
@@ -33,7 +34,6 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import Plan, PlannedTask, SourceRange
 from statelib.steps import step
 from statelib.topics.slices import plan_slice
-from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -130,6 +130,7 @@ def plan(
     number = head.commit if head else 0
     if head is not None:
         check_published(warehouse, head)
+        ensure_plan(warehouse, head)
         _check_semantics(job, head, semantics)
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number)

@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
+from statelib.commits.lost_plans import ensure_plan
 from statelib.errors import CorruptedDataError
 from statelib.steps import step
+from statelib.storage import ObjectNotFoundError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import read_footer
 from statelib.topics.schema import topic_schema
@@ -82,7 +84,7 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
                 continue
             if archive is not None and commit.rolled_back_to is not None:
                 target, files = archive, retracted.get(topic, [])
-                _tell_readers(warehouse, commit, archive)
+                tell_readers(warehouse, commit, archive)
                 step("publish.before-commit")
                 archive.retract(
                     files,
@@ -93,7 +95,7 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
                 )
                 published.append(Published(topic, n, -len(files), -sum(file.rows for file in files)))
             else:
-                target = archive or _create(warehouse, commit, topic, files[0])
+                target = archive or create_archive(warehouse, commit, topic, files[0])
                 step("publish.before-commit")
                 _add(target, commit, files)
                 published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
@@ -143,7 +145,7 @@ def _retracted(log: CommitLog, commit: Commit) -> dict[str, list[ArchiveFile]]:
     return files
 
 
-def _tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> None:
+def tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> None:
     """Leaves the notice of a rollback with the topic, before its records go."""
     offsets = {place: offset for task in commit.tasks.values() for place, offset in task.position.sink_offsets.items()}
     notice = Rollback(
@@ -157,14 +159,29 @@ def _tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> 
     warehouse.put_if_absent(rollback_path(archive.topic, commit.commit), notice.encode())
 
 
-def _create(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -> TopicArchive:
-    """Makes a sink's archive: columns as in its first file, partitions as planned."""
+def create_archive(warehouse: Storage, commit: Commit, topic: str, file: ArchiveFile) -> TopicArchive:
+    """Makes a sink's archive: columns as in its first file, partitions as planned.
+
+    Raises:
+        CorruptedDataError: That file is missing or damaged, or the commit's plan.
+    """
+    ensure_plan(warehouse, commit)
     plan = Runs(warehouse, commit.job).plan_of(commit)
     root = topic_path(topic)
     path = f"{root}/{file.path}"
     try:
         with warehouse.open_input(path, size_bytes=file.size_bytes) as opened:
             columns = read_footer(opened).schema.to_arrow_schema()
+    except ObjectNotFoundError:
+        raise CorruptedDataError(
+            f"the topic's archive is gone, and with it the files that commit {commit.commit} has written",
+            job=commit.job,
+            topic=topic,
+            partition=file.partition,
+            file=warehouse.uri(path),
+            next_step="restore the topic's folder from a copy of the warehouse, or give the job a new name: it then"
+            " replays from the beginning (docs/runbooks/damaged-data.md)",
+        ) from None
     except pa.ArrowException as error:
         next_step = "restore the file from a copy of the warehouse"
         raise CorruptedDataError(
@@ -197,6 +214,7 @@ def _check_no_gap(archive: TopicArchive, commit: Commit, files: list[ArchiveFile
                 topic=archive.topic,
                 partition=file.partition,
                 file=archive.uri,
-                next_step="restore the archive's former version (Delta time travel), then publish again",
+                next_step=f"publish the topic anew: hindstream state republish {commit.job} {archive.topic}"
+                " (docs/runbooks/damaged-data.md)",
             )
         ends[file.partition] = file.last_offset + 1

@@ -115,17 +115,22 @@ class RewriteLog:
         return archive.refresh()
 
 
-def standing_files(warehouse: Storage, topic: str, files: Sequence[ArchiveFile]) -> list[ArchiveFile]:
+def standing_files(
+    warehouse: Storage, topic: str, files: Sequence[ArchiveFile], *, through: int | None = None
+) -> list[ArchiveFile]:
     """The files that hold the records of ``files`` now: these, or what rewrites have put in their place.
 
     Args:
         warehouse: Root of all durable data.
         topic: A topic that has been published.
         files: Files that were published to it, as their commits describe them.
+        through: The last rewrite that counts; None: that which the topic's table has followed.
     """
     log = RewriteLog(warehouse, topic)
     last = log.last()
-    done = (open_archive(warehouse, topic).last_transaction(REWRITES) or 0) if last else 0
+    done = through
+    if done is None:
+        done = (open_archive(warehouse, topic).last_transaction(REWRITES) or 0) if last else 0
     standing = {file.path: file for file in files}
     for n in range(1, min(last, done) + 1):
         rewrite = log.read(n)

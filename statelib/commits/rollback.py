@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.expiry import check_restorable
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, JobLayout, Runs, rolled_back, run_id
+from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
@@ -123,10 +124,39 @@ def rollback(
     number = head.commit if head else 0
     _check_target(warehouse, log, to, number)
     check_no_replay_open(warehouse, job, number, supersede=supersede)
+    _check_sinks(warehouse, log, to, number)
     target = log.read(to)
     plan = plan_again(warehouse, target, number + 1, now_ms)
     _check_target(warehouse, log, to, number)  # now that the plan is there: see the module's docstring
     return commit_again(warehouse, target, plan, target.tasks, now_ms=now_ms)
+
+
+def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
+    """Makes sure that what is to be taken back is in files of its own: nobody else may have merged these.
+
+    Raises:
+        ConfigurationError: Somebody has.
+    """
+    commits = [log.read(n) for n in range(to + 1, head + 1)]
+    gone = rolled_back([*commits])
+    files: dict[str, list[ArchiveFile]] = {}
+    for made in commits:
+        for sink in made.sinks if made.commit not in gone else ():
+            archive_files = files.setdefault(sink.topic, [])
+            archive_files.append(sink.file)
+    for topic, written in sorted(files.items()):
+        archive = open_archive_if_present(warehouse, topic)
+        if archive is None or not archive.has_committed(log.job, head):
+            continue
+        lost = len(written) - len(archive.present(written))
+        if lost:
+            raise ConfigurationError(
+                f"{lost} of the {len(written)} files that the rollback would take back are not in the topic's archive any"
+                " more: another program has merged or changed them",
+                job=log.job,
+                topic=topic,
+                next_step=f"publish the topic anew, then roll back: hindstream state republish {log.job} {topic}",
+            )
 
 
 def check_no_replay_open(warehouse: Storage, job: str, head: int, *, supersede: bool) -> None:
@@ -232,6 +262,7 @@ def open_replay(warehouse: Storage, job: str, head: int) -> str | None:
 def plan_again(warehouse: Storage, target: Commit, number: int, now_ms: int) -> Plan:
     """The stored plan of the rollback: that of an interrupted one, if it was the last try, or a new one."""
     runs = Runs(warehouse, target.job)
+    ensure_plan(warehouse, target)
     before = runs.plan_of(target)
     while True:
         tries = list(runs.attempts(number))

@@ -35,9 +35,7 @@ def source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ..
     )
 
 
-def check_sources(
-    job: str, head: Commit, sources: Sequence[SourceTopic], recreated: Collection[str] = ()
-) -> None:
+def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recreated: Collection[str] = ()) -> None:
     """The state rests on each source's records, partitions and schema: none may change under it.
 
     Args:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from statelib.batch import NO_TIMESTAMP
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, Runs, run_id
-from statelib.commits.sources import source_topics
 from statelib.commits.sink_partitions import sink_partitions
+from statelib.commits.sources import source_topics
 from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError

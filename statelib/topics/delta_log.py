@@ -49,12 +49,14 @@ STATISTICS = {_COLUMNS_WITH_STATISTICS: "2"}
 DIGEST = "hindstream.digest.1"
 _CHECK = "hindstream.check.1/"
 
+_DELETION_VECTORS = "deletionVectors"
+
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint.*\.parquet")
 _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
 _STORE_FAULT = re.compile(
     r"object.store|Generic (S3|GCS|MicrosoftAzure|HTTP|LocalFileSystem)|os error|onnection|timed out"
 )
-_NEXT_STEP = "restore the file from a copy of the warehouse, or the archive's former version (Delta time travel)"
+_NEXT_STEP = "restore the file from a copy of the warehouse, or the archive's former version (hindstream topic TOPIC)"
 
 
 class ArchiveNotFoundError(ConfigurationError):
@@ -183,6 +185,7 @@ class DeltaLog:
         """What the log says of a version, and whether that is not what was written."""
         topic = table.metadata().name or self.uri
         try:
+            self._check_features(table, topic)
             files: FileIndex | InputError = FileIndex(
                 pa.table(table.get_add_actions(flatten=True)), topic=topic, uri=self.uri
             )
@@ -195,6 +198,27 @@ class DeltaLog:
         return loaded, isinstance(files, InputError) or recorded != _table_digest(
             table, table.version(), files.digest()
         )
+
+    def _check_features(self, table: DeltaTable, topic: str) -> None:
+        """Checks that files hold what the table holds: records that are only marked as deleted would come back.
+
+        Raises:
+            InputError: Another program has marked some.
+        """
+        if _DELETION_VECTORS not in (table.protocol().reader_features or ()):
+            return
+        try:
+            marked = pa.table(table.deletion_vectors()).num_rows
+        except DeltaError:  # it understands that there are some
+            marked = 1
+        if marked:
+            raise InputError(
+                "another program has deleted records of the topic by deletion vectors, which leave them in the files",
+                topic=topic,
+                file=self.uri,
+                next_step=f"take them out of the files, in Spark: REORG TABLE delta.`{self.uri}` APPLY (PURGE); or restore"
+                f" the archive's former version: hindstream topic {topic} (docs/runbooks/damaged-data.md)",
+            )
 
     def _has_lost_its_digest(self, version: int) -> bool:
         """Whether an entry that has none is one of Hindstream's that had, and not an older or another program's."""

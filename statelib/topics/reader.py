@@ -2,10 +2,11 @@
 
 Only the files and the row groups that the wanted offsets need are opened. Nothing is taken on trust: a file that is
 missing, cut off or damaged (pages carry checksums, the footer is sealed), that has other columns than the topic, other
-offsets and times than the log says, or offsets that do not ascend, is an `InputError` with topic, partition and file,
-whoever wrote it: to whoever reads a topic it is input. Holes in the offsets are in order; compaction and transaction
-markers leave them. Where a sealed footer says that there are none, offsets are not read: see
-`statelib.topics.sealed_statistics`.
+offsets and times than the log says, or an offset twice, is an `InputError` with topic, partition and file, whoever
+wrote it: to whoever reads a topic it is input. Holes in the offsets are in order; compaction and transaction markers
+leave them. Where a sealed footer says that there are none, offsets are not read: see
+`statelib.topics.sealed_statistics`. Files that other programs have merged are put in order: see
+`statelib.topics.interleaved`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from statelib.errors import InputError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_sealed_footer
+from statelib.topics.interleaved import groups_in_order, has_room, in_order, repeated_offset
 from statelib.topics.repeated import values_in, values_in_footer
 from statelib.topics.schema import HEADERS, HEADERS_COLUMN, TIMESTAMP, project
 from statelib.topics.sealed_statistics import first_of_dense_offsets, timestamp_bounds
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
 class PartitionReader:
     """The records of one partition from ``start_offset`` (inclusive) to ``end_offset`` (exclusive).
 
-    Iterating gives record batches; it can be done again. Memory is bounded by a row group and a batch.
+    Iterating gives record batches; it can be done again. Memory is bounded by a row group and a batch, but for files
+    that have to be put in order.
 
     Args:
         storage: Where the files' paths begin: the archive's root.
@@ -85,10 +88,13 @@ class PartitionReader:
         self._end = end_offset
         # Offsets are always there: they say which records are wanted, and that the file is in order.
         self._columns = None if columns is None else sorted({*columns, "offset"})
+        self._with_offsets = schema if self._columns is None else project(schema, self._columns)
         self._batch_rows = batch_rows
         self._encoded_keys = encoded_keys
-        for before, after in zip(self._files, self._files[1:], strict=False):
-            if after.first_offset <= before.last_offset:
+        self._groups = groups_in_order(self._files)
+        for group in self._groups:
+            if not has_room(group) and len(group) > 1:
+                before, after = group[:2]
                 self._fail(f"holds offsets that are in {before.path} as well", after, offset=after.first_offset)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -97,8 +103,11 @@ class PartitionReader:
         Raises:
             InputError: See the module's docstring.
         """
-        for file in self._files:
-            yield from self._read_file(file)
+        for group in self._groups:
+            if len(group) > 1 or not self._is_in_order(group[0]):
+                yield from self._put_in_order(group)
+            else:
+                yield from self._read_file(group[0])
 
     def read_all(self) -> pa.Table:
         """All records at once."""
@@ -116,18 +125,37 @@ class PartitionReader:
                     return True
         return False
 
-    def _read_file(self, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+    def _is_in_order(self, file: ArchiveFile) -> bool:
+        """Whether offsets ascend in a file: Hindstream's own writer sees to it, others may not."""
+        with self._opened(file) as (source, metadata, is_sealed):
+            if is_sealed:
+                return True
+            with pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True) as parquet:
+                offsets = parquet.read(columns=["offset"], use_threads=False).column(0)
+        return bool(offsets.null_count or np.all(np.diff(offsets.to_numpy()) > 0))
+
+    def _put_in_order(self, files: Sequence[ArchiveFile]) -> Iterator[pa.RecordBatch]:
+        """The records of files whose offsets interleave, or do not ascend."""
+        batches = [batch for file in files for batch in self._read_file(file, ascends=False)]
+        if not batches:
+            return
+        again = repeated_offset(batches)
+        if again is not None:
+            self._fail("has offsets that do not ascend, and one that is there twice", files[-1], offset=again)
+        yield from map(self._conformed, in_order(batches, self._batch_rows))
+
+    def _read_file(self, file: ArchiveFile, *, ascends: bool = True) -> Iterator[pa.RecordBatch]:
         with (
             self._opened(file) as (source, metadata, is_sealed),
             pq.ParquetFile(
                 source,
                 metadata=metadata,
-                read_dictionary=["key"] if self._encoded_keys and is_encoded(metadata, "key") else None,
+                read_dictionary=["key"] if ascends and self._encoded_keys and is_encoded(metadata, "key") else None,
                 page_checksum_verification=True,
                 pre_buffer=not self._storage.is_local,
             ) as parquet,
         ):
-            yield from self._read_parquet(parquet, file, is_sealed=is_sealed)
+            yield from self._read_parquet(parquet, file, is_sealed=is_sealed, ascends=ascends)
 
     @contextmanager
     def _opened(self, file: ArchiveFile) -> Iterator[tuple[pa.NativeFile, pq.FileMetaData, bool]]:
@@ -144,29 +172,31 @@ class PartitionReader:
         except (pa.ArrowException, OSError) as error:
             self._fail(f"cannot be read: {error}", file, cause=error)
 
-    def _read_parquet(self, parquet: pq.ParquetFile, file: ArchiveFile, *, is_sealed: bool) -> Iterator[pa.RecordBatch]:
+    def _read_parquet(
+        self, parquet: pq.ParquetFile, file: ArchiveFile, *, is_sealed: bool, ascends: bool
+    ) -> Iterator[pa.RecordBatch]:
         groups = self._row_groups(parquet.metadata)
         has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
         unread = sum(parquet.metadata.row_group(group).num_rows for group in groups)
         unread_values = values_in_footer(parquet.metadata, groups, self._columns)
         has_lists = unread_values > 0
         last_offset = file.first_offset - 1
-        for batch in self._checked(parquet, groups, file, is_sealed=is_sealed):
+        for batch in self._checked(parquet, groups, file, is_sealed=is_sealed, ascends=ascends):
             unread -= batch.num_rows
             unread_values -= values_in(batch) if has_lists else 0
-            last_offset = batch.column("offset")[-1].as_py()
-            wanted = self._wanted(batch)
+            last_offset = batch.column("offset")[-1].as_py() if ascends else file.last_offset
+            wanted = self._wanted(batch, ascends=ascends)
             if wanted.num_rows:
                 if not has_headers:
                     wanted = wanted.append_column(HEADERS_COLUMN, pa.nulls(wanted.num_rows, HEADERS))
-                yield self._conformed(wanted)
+                yield self._conformed(wanted, None if ascends else self._with_offsets)
         # A page whose header is damaged may be left out without a word, and with it the end of the row group.
         is_to_end = parquet.num_row_groups - 1 in groups
         if unread or unread_values or (is_to_end and last_offset != file.last_offset):
             self._fail(f"is damaged: of its pages something was left out up to offset {last_offset}", file)
 
     def _checked(
-        self, parquet: pq.ParquetFile, groups: Sequence[int], file: ArchiveFile, *, is_sealed: bool
+        self, parquet: pq.ParquetFile, groups: Sequence[int], file: ArchiveFile, *, is_sealed: bool, ascends: bool
     ) -> Iterator[pa.RecordBatch]:
         """Batches whose offsets and timestamps are as they should be, by the footer if that can be believed."""
         columns = self._columns or parquet.schema_arrow.names
@@ -181,21 +211,25 @@ class PartitionReader:
         for read in parquet.iter_batches(self._batch_rows, row_groups=groups, columns=columns, use_threads=False):
             batch = read
             if next_offset is None:
-                self._check_ascent(batch.column("offset"), last_offset, file)
+                self._check_ascent(batch.column("offset"), last_offset, file, ascends=ascends)
             else:
                 offsets = np.arange(next_offset, next_offset + len(read))
                 batch = read.append_column("offset", pa.array(offsets))
                 next_offset += len(read)
-            last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
+            if ascends:
+                last_offset = self._check_offsets(batch.column("offset"), last_offset, file)
+            else:
+                self._check_offsets(batch.column("offset").sort(), last_offset, file)
             if times is None and "timestamp" in batch.schema.names:
                 found = pc.min_max(batch.column("timestamp"))
                 first, last = (found[end].cast(TIMESTAMP, safe=False).value for end in ("min", "max"))
                 self._check_times(first, last, file)
             yield batch
 
-    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the columns of `schema`, except that keys may be encoded."""
-        types = dict(zip(self.schema.names, self.schema.types, strict=True))
+    def _conformed(self, batch: pa.RecordBatch, schema: pa.Schema | None = None) -> pa.RecordBatch:
+        """The batch with the columns of ``schema`` (None: that of the batches), except that keys may be encoded."""
+        schema = self.schema if schema is None else schema
+        types = dict(zip(schema.names, schema.types, strict=True))
         encoded = pa.dictionary(pa.int32(), types.get("key", pa.null()))
         if self._encoded_keys and "key" in types and batch.column("key").type == encoded:
             types["key"] = encoded
@@ -215,8 +249,10 @@ class PartitionReader:
             chosen.append(group)
         return chosen
 
-    def _wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _wanted(self, batch: pa.RecordBatch, *, ascends: bool) -> pa.RecordBatch:
         offsets = batch.column("offset").to_numpy()
+        if not ascends:
+            return batch.filter(pa.array((offsets >= self._start) & (self._end is None or offsets < self._end)))
         first = int(np.searchsorted(offsets, self._start))
         end = len(offsets) if self._end is None else int(np.searchsorted(offsets, self._end))
         return batch.slice(first, max(end - first, 0))
@@ -239,13 +275,13 @@ class PartitionReader:
             of_file = ", ".join(f"{field.name}: {field.type}" for field in found)
             self._fail(f"has other columns than the topic ({of_file} instead of {of_topic})", file)
 
-    def _check_ascent(self, column: pa.Array, last_offset: int, file: ArchiveFile) -> None:
-        """Checks that no offset is missing, and that they ascend."""
+    def _check_ascent(self, column: pa.Array, last_offset: int, file: ArchiveFile, *, ascends: bool) -> None:
+        """Checks that no offset is missing, and that they ascend where they are to."""
         if column.null_count:
             self._fail("has a record without an offset", file, offset=last_offset)
         offsets = column.to_numpy()
         ascend = offsets[1:] > offsets[:-1]
-        if not ascend.all():
+        if ascends and not ascend.all():
             wrong = int(offsets[int(np.argmin(ascend)) + 1])
             self._fail(f"has offsets that do not ascend from {last_offset}", file, offset=wrong)
 

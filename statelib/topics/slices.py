@@ -20,6 +20,7 @@ import pyarrow as pa
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage.transfers import in_parallel
+from statelib.topics.interleaved import groups_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,7 +135,10 @@ def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnL
     for partition, start in sorted(given.items()):
         if start > end[partition]:
             what = f"the topic archive ends at offset {end[partition]}, but the job has replayed up to {start}"
-            step = "restore the archive, or replay what it holds with a new job"
+            step = (
+                f"restore the archive's former version: hindstream topic {archive.topic}; or replay what it holds with a"
+                " new job (docs/runbooks/damaged-data.md)"
+            )
             raise InputError(what, topic=archive.topic, partition=partition, file=archive.uri, next_step=step)
         is_lost = start < first[partition] and first[partition] > archive.cleaned_offset(partition)
         if is_lost and on_lost == "refuse":
@@ -164,7 +168,10 @@ def _count(archive: TopicArchive, partition: int, start: int, end: int) -> int:
     if start >= end:
         return 0
     records = 0
-    for file in archive.files(partition, start, end):
+    files = archive.files(partition, start, end)
+    if len(groups_in_order(files)) < len(files):
+        return sum(batch.num_rows for batch in archive.reader(partition, start, end, columns=["offset"]))
+    for file in files:
         first, last = max(file.first_offset, start), min(file.last_offset, end - 1)
         if (first, last) == (file.first_offset, file.last_offset):
             records += file.rows

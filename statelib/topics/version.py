@@ -231,9 +231,18 @@ def _check_format(schema: pa.Schema, uri: str) -> None:
     """Checks that a table is a topic archive that this version reads."""
     names = [*topic_schema(pa.string(), pa.string()).names, "partition"]
     metadata = (schema.field("partition").metadata or {}) if "partition" in schema.names else {}
-    if sorted(schema.names) != sorted(names) or PARTITIONS_KEY.encode() not in metadata:
+    if PARTITIONS_KEY.encode() not in metadata:
         step = "archive the topic into a new table"
         raise ConfigurationError("the table is not a topic archive", file=uri, next_step=step)
+    if sorted(schema.names) != sorted(names):
+        more, less = (
+            [n for n in one if n not in other] for one, other in ((schema.names, names), (names, schema.names))
+        )
+        changes = [f"{verb} {', '.join(changed)}" for verb, changed in (("added", more), ("removed", less)) if changed]
+        what = f"another program has changed the columns of the topic archive: it has {' and '.join(changes)}"
+        topic = uri.rstrip("/").rsplit("/", 1)[-1]
+        step = f"restore the archive's former version: hindstream topic {topic} (docs/runbooks/damaged-data.md)"
+        raise ConfigurationError(what, topic=topic, file=uri, next_step=step)
     version = int(metadata.get(FORMAT_KEY.encode(), b"0"))
     if version > FORMAT_VERSION:
         what = f"the topic archive has format {version}, this Hindstream knows up to {FORMAT_VERSION}"

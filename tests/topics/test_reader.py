@@ -194,12 +194,33 @@ def test_offsets_without_holes_are_not_read(offsets):
         assert reader(storage, [file]).read_all().equals(records)
 
 
-@pytest.mark.parametrize("offsets", [[1, 3, 2], [1, 1, 2], [2, 1]])
-def test_offsets_that_do_not_ascend(offsets):
+@pytest.mark.parametrize("offsets", [[1, 1, 2], [2, 1, 2], [3, 1, 2, 1]])
+def test_an_offset_that_is_there_twice(offsets):
     storage = Storage("memory://")
     file = foreign_file(storage, topic_records(offsets))
     with pytest.raises(InputError, match="do not ascend"):
         reader(storage, [file]).read_all()
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=40, unique=True),
+    st.integers(1, 4),
+    st.integers(0, 60),
+    st.none() | st.integers(0, 60),
+    st.integers(1, 20),
+    st.booleans(),
+)
+def test_files_of_other_writers_are_read_in_the_order_of_offsets(offsets, files, start, end, batch_rows, by_offset):
+    """Whatever an OPTIMIZE or ZORDER of another program has merged, and in which order it has put it."""
+    storage = Storage("memory://")
+    parts = [part for n in range(files) if (part := offsets[n::files])]
+    written = [foreign_file(storage, topic_records(part), f"{n}.parquet") for n, part in enumerate(parts)]
+    columns = ["key"] if by_offset else None
+    some = reader(storage, written, start_offset=start, end_offset=end, batch_rows=batch_rows, columns=columns)
+    wanted = [offset for offset in sorted(offsets) if start <= offset and (end is None or offset < end)]
+    expected = topic_records(wanted)
+    assert some.read_all().equals(expected.select(["key"]) if by_offset else expected)
+    assert all(batch.num_rows <= batch_rows for batch in some)
 
 
 def test_a_log_that_says_other_things_than_the_file():

@@ -1,0 +1,61 @@
+"""What other programs have done to the archives that a job reads and writes, in words for a person.
+
+Delta tables are open to all. What only adds records is ordinary; what takes records away or changes them is told, as a
+job's state and its sinks rest on what was there before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive_if_present
+from statelib.topics.other_writers import changes_by_others
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
+
+_REARRANGES = frozenset({"OPTIMIZE", "REORG"})
+
+
+def changed_by_others(warehouse: Storage, head: Commit) -> Iterator[str]:
+    """A sentence for each thing that has happened to a source since a commit, or to a sink."""
+    yield from _sources(warehouse, head)
+    yield from _sinks(warehouse, head)
+
+
+def _sources(warehouse: Storage, head: Commit) -> Iterator[str]:
+    for source in head.sources:
+        archive = open_archive_if_present(warehouse, source.topic)
+        if archive is None or source.table_id not in {None, archive.table_id}:
+            continue  # the plan says so
+        for change in changes_by_others(archive, source.delta_version):
+            what = f"{change.operation} by {change.by}, version {change.version} of the archive of topic {source.topic}"
+            if change.operation in _REARRANGES:
+                yield f"{what}: its files are read in the order of offsets, and whole"
+            else:
+                yield (
+                    f"{what}: the state rests on what was there before; hindstream topic restore {source.topic}"
+                    f" --to {change.version - 1} brings it back"
+                )
+
+
+def _sinks(warehouse: Storage, head: Commit) -> Iterator[str]:
+    written: dict[str, int] = {}
+    for task in head.tasks.values():
+        for place, offset in task.position.sink_offsets.items():
+            topic = place.rpartition("/")[0]
+            written[topic] = written.get(topic, 0) + offset
+    for topic, records in sorted(written.items()):
+        archive = open_archive_if_present(warehouse, topic)
+        if archive is None or any(archive.cleaned_offset(p) for p in range(archive.partitions)):
+            continue  # never written, or compacted
+        is_shown = archive.has_committed(head.job, head.commit)
+        missing = (records if is_shown else sum(archive.end_offsets().values())) - archive.rows
+        if missing > 0:
+            yield (
+                f"{missing} records that the job has written to topic {topic} are not in its archive any more: another"
+                f" program has deleted them; hindstream state republish {head.job} {topic} brings them back"
+            )

@@ -1,0 +1,96 @@
+"""The plan of a commit whose run's folder is gone, made anew of what other documents say.
+
+A run's folder has three documents. The plan is what later runs need, and a commit, the one before it and the archives
+say all that was in it, but for one thing: how many records there were where offsets have holes. What the run has
+staged and what the audit said are nowhere else; of these a report goes without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.layout import CommitLog, Runs
+from statelib.manifests import Plan, PlannedTask, SourceRange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from statelib.manifests import Commit, CommittedTask
+    from statelib.storage import Storage
+
+
+def ensure_plan(warehouse: Storage, commit: Commit) -> bool:
+    """Makes the plan of a commit anew if it is missing; says whether it was.
+
+    Raises:
+        CorruptedDataError: The commit before it is missing or damaged, or the plan that is there.
+    """
+    runs = Runs(warehouse, commit.job)
+    if runs.plan(commit.run_id) is not None:
+        return False
+    warehouse.put_if_absent(runs.layout.plan(commit.run_id), _plan_of(warehouse, commit).encode())
+    return True
+
+
+def _plan_of(warehouse: Storage, commit: Commit) -> Plan:
+    log = CommitLog(warehouse, commit.job)
+    before = log.read(commit.commit - 1).tasks if commit.commit > 1 else {}
+    return Plan(
+        job=commit.job,
+        run_id=commit.run_id,
+        commit=commit.commit,
+        fingerprint=commit.fingerprint,
+        until_ms=commit.until_ms,
+        end_of_input=commit.end_of_input,
+        semantics=commit.semantics,
+        evolution=commit.evolution,
+        sources=commit.sources,
+        tasks=tuple(
+            PlannedTask(
+                task_id=task_id,
+                sub_topology=int(task_id.partition("_")[0]),
+                partition=int(task_id.partition("_")[2]),
+                sources=_ranges(commit, task, before.get(task_id)),
+            )
+            for task_id, task in sorted(commit.tasks.items(), key=lambda item: tuple(map(int, item[0].split("_"))))
+        ),
+        sink_partitions=_sink_partitions(warehouse, commit),
+        created_at_ms=commit.created_at_ms,
+        rolled_back_to=commit.rolled_back_to,
+        taken_over=commit.taken_over,
+    )
+
+
+def _ranges(commit: Commit, task: CommittedTask, before: CommittedTask | None) -> tuple[SourceRange, ...]:
+    """What a task took up: from where it stood to where it stands, without a look for holes."""
+    topics = [source.topic for source in commit.sources]
+    ranges = []
+    for place, end in task.position.source_offsets.items():
+        topic, _, partition = place.rpartition("/")
+        if topic not in topics:
+            continue  # a repartition topic
+        start = min(end, before.position.source_offsets.get(place, 0)) if before is not None else 0
+        ranges.append(
+            SourceRange(topic=topic, partition=int(partition), start_offset=start, end_offset=end, records=end - start)
+        )
+    return tuple(sorted(ranges, key=lambda part: (topics.index(part.topic), part.partition)))
+
+
+def _sink_partitions(warehouse: Storage, commit: Commit) -> dict[str, int]:
+    """Partitions of all topics that the job has written to, by their archives, else by what it has written."""
+    partitions: dict[str, int] = {}
+    for topic, at_least in sorted(_written_partitions(commit.tasks).items()):
+        archive = open_archive_if_present(warehouse, topic)
+        partitions[topic] = archive.partitions if archive is not None else at_least
+    return partitions
+
+
+def _written_partitions(tasks: Mapping[str, CommittedTask]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for task in tasks.values():
+        for place, offset in task.position.sink_offsets.items():
+            topic, _, partition = place.rpartition("/")
+            if offset > 0:
+                found[topic] = max(found.get(topic, 0), int(partition) + 1)
+    return found

@@ -1,0 +1,129 @@
+"""Publishes a sink's archive anew from the commits: after it was deleted, or changed by another program.
+
+Commits name the files that they have written, and the documents of rewrites those that have taken their places; these
+are what the topic holds. One Delta commit puts them there again, in the place of whatever else is there, so a reader
+sees the archive before or after it. Nothing is computed: files that are gone are not made anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from statelib.commits.archives import open_archive_if_present
+from statelib.commits.layout import CommitLog, rolled_back, topic_path
+from statelib.commits.publish import create_archive, tell_readers
+from statelib.commits.rewrites import RewriteLog, standing_files
+from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.steps import step
+from statelib.storage.transfers import in_parallel
+from statelib.topics.version import CLEANED
+from statelib.upkeep import REWRITES, ROLLBACKS
+
+if TYPE_CHECKING:
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
+
+_REPUBLISHED = "hindstream.republished"
+"""The application whose transaction is the Delta version before the archive was last published anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Republished:
+    """What was done to a topic's archive.
+
+    Attributes:
+        topic: The topic.
+        added: How many files came.
+        removed: How many files left.
+        rows: How many records the archive has now.
+    """
+
+    topic: str
+    added: int
+    removed: int
+    rows: int
+
+
+def republish(warehouse: Storage, job: str, topic: str, *, now_ms: int, dry_run: bool = False) -> Republished:
+    """Lets a sink's archive hold what the job's commits have written to it, and nothing else.
+
+    Args:
+        warehouse: Root of all durable data.
+        job: The job's name.
+        topic: One that the job writes.
+        now_ms: The wall clock.
+        dry_run: Only says what would be done.
+
+    Raises:
+        ConfigurationError: The job has written nothing to the topic.
+        CorruptedDataError: A file that a commit has written is gone.
+    """
+    log = CommitLog(warehouse, job)
+    commits = [log.read(n) for n in range(1, log.head_number() + 1)]
+    taken_back = rolled_back(commits)
+    written = [sink.file for made in commits for sink in made.sinks if sink.topic == topic]
+    kept = [
+        sink.file for made in commits if made.commit not in taken_back for sink in made.sinks if sink.topic == topic
+    ]
+    if not written:
+        topics = sorted({sink.topic for made in commits for sink in made.sinks})
+        step_ = f"name one of: {', '.join(topics)}" if topics else "run the job first"
+        raise ConfigurationError("the job has written nothing to this topic", job=job, topic=topic, next_step=step_)
+    rewrites = RewriteLog(warehouse, topic)
+    last = rewrites.last()
+    files = standing_files(warehouse, topic, kept, through=last)
+    _check_there(warehouse, job, topic, files)
+    archive = open_archive_if_present(warehouse, topic)
+    present = [] if archive is None else [f for p in range(archive.partitions) for f in archive.files(p)]
+    wanted, there = {file.path for file in files}, {file.path for file in present}
+    gone = [file for file in present if file.path not in wanted]
+    more = [file for file in files if file.path not in there]
+    done = Republished(topic, len(more), len(gone), sum(file.rows for file in files))
+    if dry_run or (archive is not None and not gone and not more):
+        return done
+    if archive is None:
+        first = next(made for made in commits if any(sink.topic == topic for sink in made.sinks))
+        archive = create_archive(warehouse, first, topic, files[0] if files else written[0])
+    for made in commits:
+        if made.rolled_back_to is not None:
+            tell_readers(warehouse, made, archive)
+    transactions = [(_REPUBLISHED, archive.version + 1), (job, commits[-1].commit)]
+    transactions += _marks(rewrites, last, commits)
+    step("republish.before-commit")
+    archive.replace(gone, more, transactions, time_ms=now_ms, drops_records=True)
+    step("republish.committed")
+    return done
+
+
+def _marks(rewrites: RewriteLog, last: int, commits: list[Commit]) -> list[tuple[str, int]]:
+    """What the archive says of rewrites and rollbacks: the last ones."""
+    marks: list[tuple[str, int]] = []
+    cleaned: dict[int, int] = {}
+    for n in range(1, last + 1):
+        cleaned |= rewrites.read(n).cleaned
+    if last:
+        marks.append((REWRITES, last))
+        marks += [(f"{CLEANED}/{partition}", end) for partition, end in sorted(cleaned.items())]
+    rollbacks = [made.commit for made in commits if made.rolled_back_to is not None]
+    return [*marks, *((ROLLBACKS, n) for n in rollbacks[-1:])]
+
+
+def _check_there(warehouse: Storage, job: str, topic: str, files: list[ArchiveFile]) -> None:
+    """Makes sure that all files can be shown again."""
+    paths = [f"{topic_path(topic)}/{file.path}" for file in files]
+    sizes = in_parallel(warehouse.size_if_present, paths, warehouse.requests_at_once)
+    lost = [(path, file) for path, file, size in zip(paths, files, sizes, strict=True) if size != file.size_bytes]
+    if lost:
+        path, file = lost[0]
+        raise CorruptedDataError(
+            f"{len(lost)} of the {len(files)} files that the job has written to the topic are gone or have changed, so"
+            " it cannot be published anew",
+            job=job,
+            topic=topic,
+            partition=file.partition,
+            file=warehouse.uri(path),
+            next_step="restore them from a copy of the warehouse, or give the job a new name: it then replays from the"
+            " beginning (docs/runbooks/damaged-data.md)",
+        )
