@@ -42,7 +42,7 @@ def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool) ->
     """
     warehouse = open_warehouse(settings)
     uri = warehouse.uri(topic_path(topic))
-    later = [made for made in history(uri, version, options=warehouse.options)]
+    later = list(history(uri, version, options=warehouse.options))
     for made in reversed(later):
         by = "Hindstream" if made.is_ours else made.by
         typer.echo(f"Version {made.version}, {made.operation} by {by}, is taken back.")

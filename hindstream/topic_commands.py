@@ -1,4 +1,4 @@
-"""``hindstream topic ...``: the history of a topic's table, and the way back to a version of it; see `hindstream.topic`."""
+"""``hindstream topic ...``: the history of a topic's table, and the way back; see `hindstream.topic`."""
 
 from __future__ import annotations
 

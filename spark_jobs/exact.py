@@ -19,18 +19,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from great_expectations.execution_engine import PandasExecutionEngine, SparkDFExecutionEngine
-from great_expectations.expectations import core
+from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
+from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+from great_expectations.expectations.core.expect_column_max_to_be_between import (
+    ExpectColumnMaxToBeBetween as _MaxToBeBetween,
+)
+from great_expectations.expectations.core.expect_column_min_to_be_between import (
+    ExpectColumnMinToBeBetween as _MinToBeBetween,
+)
+from great_expectations.expectations.core.expect_column_sum_to_be_between import (
+    ExpectColumnSumToBeBetween as _SumToBeBetween,
+)
+from great_expectations.expectations.core.expect_column_values_to_be_between import (
+    ExpectColumnValuesToBeBetween as _ValuesToBeBetween,
+)
 from great_expectations.expectations.metrics.column_aggregate_metric_provider import (
     ColumnAggregateMetricProvider,
     column_aggregate_partial,
     column_aggregate_value,
 )
-from great_expectations.expectations.metrics.map_metric_provider import (
-    ColumnMapMetricProvider,
-    ColumnPairMapMetricProvider,
+from great_expectations.expectations.metrics.map_metric_provider.column_condition_partial import (
     column_condition_partial,
+)
+from great_expectations.expectations.metrics.map_metric_provider.column_map_metric_provider import (
+    ColumnMapMetricProvider,
+)
+from great_expectations.expectations.metrics.map_metric_provider.column_pair_condition_partial import (
     column_pair_condition_partial,
+)
+from great_expectations.expectations.metrics.map_metric_provider.column_pair_map_metric_provider import (
+    ColumnPairMapMetricProvider,
 )
 from pyspark.sql import functions as f
 from pyspark.sql import types
@@ -45,7 +63,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PAIR = ("batch_id", "table", "column_A", "column_B", "row_condition", "condition_parser", "ignore_row_if")
 
 
-class ExpectColumnValuesToBeBetween(core.ExpectColumnValuesToBeBetween):
+class ExpectColumnValuesToBeBetween(_ValuesToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
@@ -72,21 +90,21 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-class ExpectColumnMaxToBeBetween(_Exact, core.ExpectColumnMaxToBeBetween):
+class ExpectColumnMaxToBeBetween(_Exact, _MaxToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
     max_value: Any = None
 
 
-class ExpectColumnMinToBeBetween(_Exact, core.ExpectColumnMinToBeBetween):
+class ExpectColumnMinToBeBetween(_Exact, _MinToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
     max_value: Any = None
 
 
-class ExpectColumnSumToBeBetween(_Exact, core.ExpectColumnSumToBeBetween):
+class ExpectColumnSumToBeBetween(_Exact, _SumToBeBetween):
     """With bounds of any type."""
 
     min_value: Any = None
@@ -100,11 +118,11 @@ class ColumnPairValuesEqual(ColumnPairMapMetricProvider):
     condition_domain_keys = _PAIR
     condition_value_keys = ()
 
-    @column_pair_condition_partial(engine=PandasExecutionEngine)
+    @column_pair_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]
     def _pandas(cls, column_A: pd.Series, column_B: pd.Series, **_: Any) -> pd.Series:  # noqa: N803, N805
         return _where_both(operator.eq, column_A, column_B)
 
-    @column_pair_condition_partial(engine=SparkDFExecutionEngine)
+    @column_pair_condition_partial(engine=SparkDFExecutionEngine)  # type: ignore[untyped-decorator]
     def _spark(cls, column_A: Column, column_B: Column, **_: Any) -> Column:  # noqa: N803, N805
         return f.coalesce(column_A == column_B, f.lit(False))
 
@@ -116,11 +134,11 @@ class ColumnPairValuesAGreaterThanB(ColumnPairMapMetricProvider):
     condition_domain_keys = _PAIR
     condition_value_keys = ("or_equal",)
 
-    @column_pair_condition_partial(engine=PandasExecutionEngine)
+    @column_pair_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]
     def _pandas(cls, column_A: pd.Series, column_B: pd.Series, **kwargs: Any) -> pd.Series:  # noqa: N803, N805
         return _where_both(operator.ge if kwargs.get("or_equal") else operator.gt, column_A, column_B)
 
-    @column_pair_condition_partial(engine=SparkDFExecutionEngine)
+    @column_pair_condition_partial(engine=SparkDFExecutionEngine)  # type: ignore[untyped-decorator]
     def _spark(cls, column_A: Column, column_B: Column, **kwargs: Any) -> Column:  # noqa: N803, N805
         is_greater = column_A >= column_B if kwargs.get("or_equal") else column_A > column_B
         return f.coalesce(is_greater, f.lit(False))
@@ -147,7 +165,10 @@ class ColumnSum(ColumnAggregateMetricProvider):
         present = column.dropna()
         if not len(present):
             return None
-        return float(present.sum()) if pd.api.types.is_float_dtype(column) else _sum(present)
+        if pd.api.types.is_float_dtype(column):
+            with np.errstate(invalid="ignore"):  # inf - inf is NaN
+                return float(present.sum())
+        return _sum(present)
 
     @column_aggregate_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
@@ -174,14 +195,16 @@ class ColumnMean(ColumnAggregateMetricProvider):
         present = column.dropna()
         if not len(present):
             return None
-        return float(present.mean()) if pd.api.types.is_float_dtype(column) else float(_sum(present)) / len(present)
+        if pd.api.types.is_integer_dtype(column):
+            return float(_sum(present)) / len(present)
+        with np.errstate(invalid="ignore"):
+            return float(present.astype("float64").mean())
 
     @column_aggregate_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, _table: DataFrame, _column_name: str, **_: Any) -> Column:  # noqa: N805
-        if isinstance(_table.schema[_column_name].dataType, types.FractionalType):
-            exact = not isinstance(_table.schema[_column_name].dataType, types.DecimalType)
-            return f.avg(column) if exact else f.sum(column).cast("double") / f.count(column)
-        return f.sum(column.cast(types.DecimalType(38, 0))).cast("double") / f.count(column)
+        if isinstance(_table.schema[_column_name].dataType, types.IntegralType):
+            return f.sum(column.cast(types.DecimalType(38, 0))).cast("double") / f.count(column)
+        return f.avg(column.cast("double"))
 
 
 class ColumnMax(ColumnAggregateMetricProvider):

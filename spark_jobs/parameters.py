@@ -2,8 +2,8 @@
 
 Great Expectations hands a bound to pandas, Spark or Arrow, and each of them has its own rules for a number that is not
 of the column's type: doubles for integers, decimals beside doubles, text taken for a number. So a bound becomes a value
-that the column can have: the least, or the greatest, that passes just the same rows. A value of a set becomes one of the
-column's, and is left out where the column cannot have it.
+that the column can have: the least, or the greatest, that passes just the same rows. A value of a set becomes one of
+the column's, and is left out where the column cannot have it.
 
 ==================  ==========================================  =====================================
 column              a bound or a value may be                   and becomes
@@ -221,7 +221,8 @@ def _range(of: pa.DataType) -> tuple[int, int]:
         return -(1 << (_BITS[of] - 1)), (1 << (_BITS[of] - 1)) - 1
     if pt.is_decimal(of):
         return 1 - 10**of.precision, 10**of.precision - 1
-    ends = [(end.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) for end in (datetime.min, datetime.max)]
+    years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    ends = [(end - _EPOCH) // timedelta(microseconds=1) for end in years]
     unit = _unit(of)
     return -(-ends[0] // unit), ends[1] // unit
 

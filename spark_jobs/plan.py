@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_jobs.command import phase_main
+from spark_jobs.expectations import check_expectations
 from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
@@ -41,6 +42,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     warehouse = open_warehouse(settings)
     for made_good in publish(warehouse, job.name):
         _log.info("%s: published commit %d to %s, late", job.name, made_good.commit, made_good.topic)
+    check_expectations(job, warehouse, settings.semantics)
     head = CommitLog(warehouse, job.name).head()
     planned = planner(job, settings, warehouse)(until_ms=settings.until_ms, end_of_input=settings.end_of_input)
     for note in changed_by_others(warehouse, head) if head else ():

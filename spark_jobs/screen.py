@@ -205,7 +205,7 @@ def _pair_greater(
 
 
 def _as(column: str, compared: pa.DataType | None) -> pc.Expression:
-    """A column in the type in which it is compared with another; Arrow's own choice refuses whole numbers over 2**53."""
+    """A column in the type in which it is compared with another; Arrow's own choice refuses integers over 2**53."""
     return pc.field(column) if compared is None else pc.field(column).cast(compared, safe=False)
 
 

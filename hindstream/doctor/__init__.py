@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hindstream.console import standard_output
-from hindstream.doctor import airflow, host, warehouse
+from hindstream.doctor import airflow, expectations, host, warehouse
 from hindstream.doctor.finding import Finding, found
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def examine(
     if job is not None:
         name = job if isinstance(job, str) else job.name
         yield from found(f"job {name}", partial(warehouse.check_job, name, settings))
+        if not isinstance(job, str):
+            yield from found("expectations", partial(expectations.check_job_expectations, job, settings))
     if settings.kafka:
         from hindstream.doctor import kafka  # noqa: PLC0415  (an extra)
 

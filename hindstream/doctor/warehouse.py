@@ -9,6 +9,7 @@ from hindstream.doctor.finding import Finding
 from hindstream.numbers import time_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, oldest_restorable, published_through
+from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.hold import read_hold
 from statelib.commits.layout import JobLayout
 from statelib.commits.maintain import open_run_after
@@ -58,6 +59,8 @@ def check_job(job: str, settings: Settings) -> Iterator[Finding]:
     if shown < head.commit:
         step = f"hindstream publish {job}"
         yield Finding(f"job {job}", "look", f"its sinks show commits up to {shown}, not {head.commit}", step)
+    for note in changed_by_others(warehouse, head):
+        yield Finding(f"job {job}", "look", note, "docs/runbooks/damaged-data.md says what can be done")
     yield from _check_files(job, settings)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.commits.archives import open_archive_if_present
 from statelib.commits.expiry import check_restorable
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, JobLayout, Runs, rolled_back, run_id
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from statelib.manifests import Commit, CommittedTask, Plan
     from statelib.storage import Storage
+    from statelib.topics.files import ArchiveFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,11 @@ def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None
         ConfigurationError: Somebody has.
     """
     commits = [log.read(n) for n in range(to + 1, head + 1)]
-    gone = rolled_back([*commits])
+    gone = rolled_back(commits)
     files: dict[str, list[ArchiveFile]] = {}
     for made in commits:
         for sink in made.sinks if made.commit not in gone else ():
-            archive_files = files.setdefault(sink.topic, [])
-            archive_files.append(sink.file)
+            files.setdefault(sink.topic, []).append(sink.file)
     for topic, written in sorted(files.items()):
         archive = open_archive_if_present(warehouse, topic)
         if archive is None or not archive.has_committed(log.job, head):
@@ -151,8 +152,8 @@ def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None
         lost = len(written) - len(archive.present(written))
         if lost:
             raise ConfigurationError(
-                f"{lost} of the {len(written)} files that the rollback would take back are not in the topic's archive any"
-                " more: another program has merged or changed them",
+                f"{lost} of the {len(written)} files that the rollback would take back are not in the topic's archive"
+                " any more: another program has merged or changed them",
                 job=log.job,
                 topic=topic,
                 next_step=f"publish the topic anew, then roll back: hindstream state republish {log.job} {topic}",

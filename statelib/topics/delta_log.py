@@ -216,8 +216,8 @@ class DeltaLog:
                 "another program has deleted records of the topic by deletion vectors, which leave them in the files",
                 topic=topic,
                 file=self.uri,
-                next_step=f"take them out of the files, in Spark: REORG TABLE delta.`{self.uri}` APPLY (PURGE); or restore"
-                f" the archive's former version: hindstream topic {topic} (docs/runbooks/damaged-data.md)",
+                next_step=f"take them out of the files, in Spark: REORG TABLE delta.`{self.uri}` APPLY (PURGE); or"
+                f" restore the archive's former version: hindstream topic {topic} (docs/runbooks/damaged-data.md)",
             )
 
     def _has_lost_its_digest(self, version: int) -> bool:

@@ -1,7 +1,7 @@
 """The history of a topic's table: what Hindstream has committed to it, and what other programs have.
 
-Each commit says in its entry of the log which operation it was. Hindstream's carry a digest (`statelib.topics.delta_log`);
-the others' do not.
+Each commit says in its entry of the log which operation it was. Hindstream's carry a digest
+(`statelib.topics.delta_log`); the others' do not.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnL
         if start > end[partition]:
             what = f"the topic archive ends at offset {end[partition]}, but the job has replayed up to {start}"
             step = (
-                f"restore the archive's former version: hindstream topic {archive.topic}; or replay what it holds with a"
-                " new job (docs/runbooks/damaged-data.md)"
+                f"restore the archive's former version: hindstream topic {archive.topic}; or replay what it holds with"
+                " a new job (docs/runbooks/damaged-data.md)"
             )
             raise InputError(what, topic=archive.topic, partition=partition, file=archive.uri, next_step=step)
         is_lost = start < first[partition] and first[partition] > archive.cleaned_offset(partition)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from statelib.commits import CommitLog, take_hold
 from statelib.commits.audit import record_audit
@@ -15,6 +17,7 @@ from statelib.commits.stage import stage
 from statelib.job import load_job
 from statelib.manifests import Audit, Plan
 from statelib.storage import Storage
+from statelib.topics.archive import TopicArchive
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -171,6 +174,36 @@ def _nobody() -> None:
     _anew()
 
 
+def _recreated_source() -> None:
+    """With the same records at the same offsets, in another table."""
+    _two_commits()
+    archive = TopicArchive.open("warehouse/topics/rate")
+    records = [archive.reader(partition).read_all() for partition in range(archive.partitions)]
+    shutil.rmtree("warehouse/topics/rate")
+    anew = TopicArchive.create(str(Path("warehouse/topics/rate").absolute()), archive.schema, archive.partitions)
+    files = []
+    for partition, table in enumerate(records):
+        with anew.writer(partition, attempt="anew") as writer:
+            writer.write(table)
+            files += writer.close()
+    anew.commit(files, app_id="anew", app_version=1)
+
+
+def _delete_by_another_program(topic: str) -> None:
+    _two_commits()
+    DeltaTable(f"warehouse/topics/{topic}").delete()
+
+
+def _no_sink() -> None:
+    _two_commits()
+    shutil.rmtree("warehouse/topics/rates-seen")
+
+
+def _no_runs() -> None:
+    _two_commits()
+    shutil.rmtree("warehouse/jobs/rates/runs")
+
+
 _SITUATIONS: dict[str, Callable[[], None]] = {
     "two commits": _two_commits,
     "a job whose store is versioned now": _versioned,
@@ -183,6 +216,11 @@ _SITUATIONS: dict[str, Callable[[], None]] = {
     "a file of the source is damaged": _damaged_source,
     "a file of a sink is damaged": _damaged_sink,
     "the source's Delta log is damaged": _damaged_log,
+    "a source was deleted and made anew": _recreated_source,
+    "another program has deleted records of the source": partial(_delete_by_another_program, "rate"),
+    "another program has deleted records of the sink": partial(_delete_by_another_program, "rates-seen"),
+    "the sink's archive is gone": _no_sink,
+    "the folders of the runs are gone": _no_runs,
     "a store that nobody serves": _nobody,
     "another driver has committed first": _overtaken,
     "a driver that was killed after its replay": _killed,

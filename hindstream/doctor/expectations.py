@@ -1,0 +1,23 @@
+"""What a job expects of its sinks: whether it can be asked of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hindstream.doctor.finding import Finding
+from spark_jobs.expectations import check_expectations
+from spark_jobs.runs import open_warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.config import Settings
+    from statelib.job import Job
+
+
+def check_job_expectations(job: Job, settings: Settings) -> Iterator[Finding]:
+    """Whether there are such expectations, with such parameters, and such columns."""
+    count = check_expectations(job, open_warehouse(settings), settings.semantics)
+    yield Finding(
+        "expectations", "ok", f"{count} can be asked of the sinks" if count else "the job has none of its own"
+    )
