@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from statelib.commits import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.layout import parse_run_id, run_id
+from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import (
     Audit,
@@ -116,8 +117,8 @@ def test_damaged_documents_are_told_from_newer_ones():
     storage.put(path, b"[]")
     with pytest.raises(CorruptedDataError, match="not a JSON object"):
         log.read(1)
-    storage.put(path, a_commit(1).model_copy(update={"format_version": 7}).encode())
-    with pytest.raises(ConfigurationError, match=r"format version 7.*install the newer"):
+    storage.put(path, a_commit(1).model_copy(update={"format_version": FORMAT_VERSION + 1}).encode())
+    with pytest.raises(ConfigurationError, match=rf"format version {FORMAT_VERSION + 1}.*install the newer"):
         log.read(1)
 
 
