@@ -52,16 +52,6 @@ def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recrea
         known = before.get(source.topic)
         if known is None:
             continue  # of another topology: see `settle_topology`
-        if known.table_id not in {None, source.table_id} and source.topic not in recreated:
-            raise ConfigurationError(
-                "the topic's archive has been deleted since and made anew: it is another table than that of commit"
-                f" {head.commit}, whose offsets say nothing of it",
-                job=job,
-                topic=source.topic,
-                next_step="restore the former archive from a copy; if the new one has the same records at the same"
-                f" offsets, say so: --set recreated_sources={source.topic}; or give the job a new name: it then"
-                " replays from the beginning (docs/runbooks/damaged-data.md)",
-            )
         if source.partitions != known.partitions:
             raise ConfigurationError(
                 f"the topic has {source.partitions} partitions, and had {known.partitions} at commit {head.commit}:"
@@ -78,6 +68,16 @@ def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recrea
                 topic=source.topic,
                 next_step="archive the topic with the former schema,"
                 " or give the job a new name: it then replays from the beginning",
+            )
+        if known.table_id not in {None, source.table_id} and source.topic not in recreated:
+            raise ConfigurationError(
+                "the topic's archive has been deleted since and made anew: it is another table than that of commit"
+                f" {head.commit}, whose offsets say nothing of it",
+                job=job,
+                topic=source.topic,
+                next_step="restore the former archive from a copy; if the new one has the same records at the same"
+                f" offsets, say so: --set recreated_sources={source.topic}; or give the job a new name: it then"
+                " replays from the beginning (docs/runbooks/damaged-data.md)",
             )
 
 
