@@ -18,8 +18,9 @@ COMMANDS = (
     "plan", "replay", "audit", "commit", "publish", "maintain", "report", "release",
     "archive", "handover", "takeover", "doctor", "placement",
 )  # fmt: skip
-STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "lag", "clean")
+STATE_COMMANDS = ("list", "verify", "rollback", "rebuild", "republish", "lag", "clean")
 MIGRATE_COMMANDS = ("plan", "run", "verify", "rollback")
+TOPIC_COMMANDS = ("history", "restore")
 
 
 def test_help_names_every_command(tmp_path) -> None:
@@ -34,11 +35,12 @@ def test_help_of_every_command_has_an_example() -> None:
     from hindstream.cli import app  # noqa: PLC0415
     from hindstream.migrate_commands import migrate  # noqa: PLC0415
     from hindstream.state_commands import state  # noqa: PLC0415
+    from hindstream.topic_commands import topic  # noqa: PLC0415
 
     helps = {c.name or c.callback.__name__: c.help or c.callback.__doc__ or "" for c in app.registered_commands}
     assert sorted(helps) == sorted(COMMANDS)
     assert [name for name, text in helps.items() if f"hindstream {name}" not in text] == []
-    for group, of_group in ((state, STATE_COMMANDS), (migrate, MIGRATE_COMMANDS)):
+    for group, of_group in ((state, STATE_COMMANDS), (migrate, MIGRATE_COMMANDS), (topic, TOPIC_COMMANDS)):
         helps = {c.name: c.callback.__doc__ for c in group.registered_commands}
         assert sorted(helps) == sorted(of_group)
         example = f"Example: hindstream {group.info.name}"
