@@ -136,16 +136,18 @@ def publish_anew(job: str, settings: Settings, topic: str, *, yes: bool, dry_run
     warehouse = open_warehouse(settings)
     found = republish(warehouse, job, topic, now_ms=now_ms(), dry_run=True)
     if not found.added and not found.removed:
-        typer.echo(f"{topic}: the archive has all that {job} has written to it, {count_text(found.rows)} records.")
+        typer.echo(f"{topic}: the archive has all that {job} has written to it, {counted(found.rows, 'record')}.")
         return
-    typer.echo(f"{topic}: {count_text(found.added)} files come, {count_text(found.removed)} of others go.")
+    come = counted(found.added, "file comes", "files come")
+    go = counted(found.removed, "other goes", "others go")
+    typer.echo(f"{topic}: {come}, {go}.")
     if dry_run:
         typer.echo("Nothing was changed.")
         return
     if not yes and not typer.confirm("Publish anew?", err=True):
         raise typer.Exit(1)
     done = republish(warehouse, job, topic, now_ms=now_ms())
-    typer.echo(f"{topic}: published anew, {count_text(done.rows)} records.")
+    typer.echo(f"{topic}: published anew, {counted(done.rows, 'record')}.")
 
 
 def _print_preview(preview: RollbackPreview, *, supersede: bool) -> None:

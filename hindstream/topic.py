@@ -9,9 +9,10 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console import standard_output
-from hindstream.numbers import count_text, time_text
+from hindstream.numbers import time_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits.layout import topic_path
+from statelib.counted import counted
 from statelib.topics.other_writers import history, restore
 
 if TYPE_CHECKING:
@@ -50,5 +51,5 @@ def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool) ->
         raise typer.Exit(1)
     restored = restore(uri, version, options=warehouse.options)
     typer.echo(
-        f"{topic}: version {restored.version} is what version {version} was: {count_text(restored.rows)} records."
+        f"{topic}: version {restored.version} is what version {version} was: {counted(restored.rows, 'record')}."
     )

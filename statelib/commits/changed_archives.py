@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
+from statelib.counted import counted
 from statelib.topics.other_writers import changes_by_others
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def _sinks(warehouse: Storage, head: Commit) -> Iterator[str]:
         is_shown = archive.has_committed(head.job, head.commit)
         missing = (records if is_shown else sum(archive.end_offsets().values())) - archive.rows
         if missing > 0:
+            lost = counted(missing, "record is", "records are")
             yield (
-                f"{missing} records that the job has written to topic {topic} are not in its archive any more: another"
-                f" program has deleted them; hindstream state republish {head.job} {topic} brings them back"
+                f"of topic {topic} {lost} missing that the job has written: another program has deleted what was there;"
+                f" hindstream state republish {head.job} {topic} brings it back"
             )

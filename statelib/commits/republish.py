@@ -14,6 +14,7 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.publish import create_archive, tell_readers
 from statelib.commits.rewrites import RewriteLog, standing_files
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.steps import step
 from statelib.storage.transfers import in_parallel
@@ -118,8 +119,8 @@ def _check_there(warehouse: Storage, job: str, topic: str, files: list[ArchiveFi
     if lost:
         path, file = lost[0]
         raise CorruptedDataError(
-            f"{len(lost)} of the {len(files)} files that the job has written to the topic are gone or have changed, so"
-            " it cannot be published anew",
+            f"of the {counted(len(files), 'file')} that the job has written to the topic {len(lost)} are gone or have"
+            " changed, so it cannot be published anew",
             job=job,
             topic=topic,
             partition=file.partition,

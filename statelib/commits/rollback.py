@@ -22,6 +22,7 @@ from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
+from statelib.counted import counted
 from statelib.documents import FORMAT_VERSION
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.steps import step
@@ -152,8 +153,8 @@ def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None
         lost = len(written) - len(archive.present(written))
         if lost:
             raise ConfigurationError(
-                f"{lost} of the {len(written)} files that the rollback would take back are not in the topic's archive"
-                " any more: another program has merged or changed them",
+                f"of the {counted(len(written), 'file')} that the rollback would take back {lost} are not in the"
+                " topic's archive any more: another program has merged or changed them",
                 job=log.job,
                 topic=topic,
                 next_step=f"publish the topic anew, then roll back: hindstream state republish {log.job} {topic}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError
 from statelib.manifests import SourceTopic
 from statelib.upkeep import ROLLBACKS
@@ -54,11 +55,11 @@ def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recrea
             continue  # of another topology: see `settle_topology`
         if source.partitions != known.partitions:
             raise ConfigurationError(
-                f"the topic has {source.partitions} partitions, and had {known.partitions} at commit {head.commit}:"
-                " its keys no longer meet their state",
+                f"the topic has {counted(source.partitions, 'partition')}, and had {known.partitions} at commit"
+                f" {head.commit}: its keys no longer meet their state",
                 job=job,
                 topic=source.topic,
-                next_step=f"restore the archive with {known.partitions} partitions,"
+                next_step=f"restore the archive with {counted(known.partitions, 'partition')},"
                 " or give the job a new name: it then replays from the beginning",
             )
         if source.delta_schema != known.delta_schema:
