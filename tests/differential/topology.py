@@ -14,6 +14,8 @@ from statelib import (
     Materialized,
     Named,
     Processor,
+    PunctuationType,
+    Record,
     Stores,
     StreamsBuilder,
     Suppressed,
@@ -25,7 +27,7 @@ from tests.differential import functions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib import KGroupedStream, KGroupedTable, KStream, KTable, ProcessorContext, Record, Topology
+    from statelib import KGroupedStream, KGroupedTable, KStream, KTable, ProcessorContext, Topology
     from tests.differential.program import Program, Step
 
 _JOINER = per_record(functions.joined, pa.string(), "left", "right")
@@ -104,6 +106,12 @@ class _Building:
         foreign_key = _value(functions.key, step["shift"])
         return join(self._made[step["with"]], _JOINER, **_kept(step), foreign_key=foreign_key)
 
+    def _suppress(self, step: Step) -> KStream:
+        buffer = BufferConfig.unbounded()
+        if "most" in step:
+            buffer = BufferConfig.max_records(step["most"]).emit_early_when_full()
+        return self._of(step).suppress(Suppressed.until_time_limit(_ms(step["limit"]), buffer)).to_stream()
+
     # --- streams -------------------------------------------------------------------------------------------------
 
     def _flat_map_values(self, step: Step) -> KStream:
@@ -145,7 +153,7 @@ class _Building:
 
     def _process(self, step: Step) -> KStream:
         return self._of(step).process(
-            lambda: _Telling(step["forwards"]), value_type=pa.string(), named=Named.as_(step["name"])
+            lambda: _Telling(step["forwards"], step.get("tick")), value_type=pa.string(), named=Named.as_(step["name"])
         )
 
     def _named(self, step: Step) -> KStream:
@@ -189,13 +197,24 @@ class _Building:
 
 
 class _Telling(Processor):
-    """Forwards each record several times: to one child, to another, or (None) to all."""
+    """Forwards each record several times: to one child, to another, or (None) to all; and one more when it is called.
 
-    def __init__(self, forwards: list[str | None]) -> None:
+    Args:
+        forwards: The children.
+        tick_ms: How often it is called, in stream time; None: never.
+    """
+
+    def __init__(self, forwards: list[str | None], tick_ms: int | None) -> None:
         self._forwards = forwards
+        self._tick_ms = tick_ms
 
     def init(self, context: ProcessorContext) -> None:
         self._context = context
+        if self._tick_ms is not None:
+            context.schedule(_ms(self._tick_ms), PunctuationType.STREAM_TIME, self._tick)
+
+    def _tick(self, timestamp_ms: int) -> None:
+        self._context.forward(Record("a", f"t{timestamp_ms}", timestamp_ms))
 
     def process(self, record: Record) -> None:
         for number, child in enumerate(self._forwards):

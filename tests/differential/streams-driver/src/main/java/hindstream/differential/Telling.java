@@ -1,11 +1,13 @@
 package hindstream.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. */
+/** Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. One more when called. */
 final class Telling implements Processor<String, Object, String, Object> {
   private final JsonNode step;
   private ProcessorContext<String, Object> context;
@@ -17,6 +19,12 @@ final class Telling implements Processor<String, Object, String, Object> {
   @Override
   public void init(ProcessorContext<String, Object> given) {
     context = given;
+    if (step.has("tick")) {
+      context.schedule(
+          Duration.ofMillis(step.get("tick").asLong()),
+          PunctuationType.STREAM_TIME,
+          timestamp -> context.forward(new Record<>("a", "t" + timestamp, timestamp)));
+    }
   }
 
   @Override

@@ -1,6 +1,8 @@
 package hindstream.differential;
 
 import static org.apache.kafka.common.serialization.Serdes.String;
+import static org.apache.kafka.streams.kstream.Suppressed.BufferConfig.maxRecords;
+import static org.apache.kafka.streams.kstream.Suppressed.untilTimeLimit;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
@@ -62,7 +64,7 @@ final class TopologyOfProgram {
       case "stream" -> builder.stream(step.get("topic").asText());
       case "table" -> table(step);
       case "map_values", "filter", "filter_not" -> derived(step);
-      case "transform_values", "to_stream", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
+      case "transform_values", "to_stream", "suppress", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
       case "to" -> sink(step);
       case "windowed_count" -> windowed(step);
       default -> ofStream(step);
@@ -123,6 +125,12 @@ final class TopologyOfProgram {
     switch (step.get("op").asText()) {
       case "to_stream":
         return table.toStream();
+      case "suppress":
+        var buffer = Suppressed.BufferConfig.unbounded();
+        Duration limit = Duration.ofMillis(step.get("limit").asLong());
+        return step.has("most")
+            ? table.suppress(untilTimeLimit(limit, maxRecords(step.get("most").asLong()).emitEarlyWhenFull())).toStream()
+            : table.suppress(untilTimeLimit(limit, buffer)).toStream();
       case "transform_values":
         String suffix = step.get("suffix").asText();
         return step.hasNonNull("store")
