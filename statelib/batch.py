@@ -8,6 +8,7 @@ order in which Kafka Streams, which takes one record at a time through the whole
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,14 +173,15 @@ class Batch:
         return pa.RecordBatch.from_pydict(columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Uptake:
     """What the task knew when it took up each source record of the current batch, one row a record.
 
-    Row ``i`` belongs to sequence ``first_sequence + i``.
+    Row ``i`` belongs to sequence ``first_sequence + i``. Where an operator is visited several times for one source
+    record, it gets an uptake with a row for each visit, and one for the end of each record: `UptakeOfVisits`.
 
     Attributes:
-        first_sequence: Sequence of the first record.
+        first_sequence: Sequence of the first row.
         stream_time: int64, the task's stream time, the record itself included (ascending).
         source: int16, index of the record's topic in the task's sources.
         partition: int32.
@@ -202,6 +204,62 @@ class Uptake:
     def offset_of(self, batch: Batch) -> NDArray[np.int64]:
         """The source offset of each record of ``batch``."""
         return self.offset[batch.sequence - self.first_sequence]
+
+    def causes_of(self, batch: Batch) -> NDArray[np.int64]:
+        """int64: the sequence, in the task, of the source record that caused each record of ``batch``."""
+        return batch.sequence
+
+    def end_of(self, row: int) -> int:
+        """The row behind all that the source record of ``row`` causes."""
+        return row
+
+
+class UptakeOfVisits(Uptake):
+    """What the task knew at each visit (`statelib.task.numbering`); few operators ask for these columns.
+
+    Args:
+        task: The task's own uptake.
+        rows: int64, ascending, by visit: the row there of the source record that has caused it.
+        ends: int64, by row of the task's uptake: the visit that is the end of the source record.
+    """
+
+    _task: Uptake
+    _rows: NDArray[np.int64]
+    _ends: NDArray[np.int64]
+
+    def __init__(self, task: Uptake, rows: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        self.__dict__ |= {"first_sequence": 0, "_task": task, "_rows": rows, "_ends": ends}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @cached_property
+    def stream_time(self) -> NDArray[np.int64]:
+        """See `Uptake`, as all columns."""
+        return self._task.stream_time[self._rows]
+
+    @cached_property
+    def source(self) -> NDArray[np.int16]:
+        """See `Uptake`."""
+        return self._task.source[self._rows]
+
+    @cached_property
+    def partition(self) -> NDArray[np.int32]:
+        """See `Uptake`."""
+        return self._task.partition[self._rows]
+
+    @cached_property
+    def offset(self) -> NDArray[np.int64]:
+        """See `Uptake`."""
+        return self._task.offset[self._rows]
+
+    def causes_of(self, batch: Batch) -> NDArray[np.int64]:
+        """See `Uptake`."""
+        return self._task.first_sequence + self._rows[batch.sequence]
+
+    def end_of(self, row: int) -> int:
+        """See `Uptake`."""
+        return int(self._ends[self._rows[row]])
 
 
 def concat_in_order(batches: Sequence[Batch]) -> tuple[Batch, NDArray[np.int64]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
-from statelib.names import check_name
 from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:
@@ -56,9 +55,8 @@ class Job:
         kafka_sinks: Sinks that are published to topics of a Kafka cluster too: ``KafkaTopic.archive`` is the sink.
 
     Raises:
-        ConfigurationError: An impossible name, also of a store's changelog; expectations or a Kafka topic for a topic
-            that the topology does not write; or a topology that reads or writes the job's topics for quarantined or
-            late records.
+        ConfigurationError: An impossible name, expectations or a Kafka topic for a topic that the topology does not
+            write, or a topology that reads or writes the job's topics for quarantined or late records.
     """
 
     name: str
@@ -89,8 +87,6 @@ class Job:
         topics = {*self.topology.source_topics, *self.topology.sink_topics}
         stores = [store.name for sub in self.topology.sub_topologies for store in sub.stores]
         changelogs = [changelog_topic(self.name, store) for store in stores]
-        for store, changelog in zip(stores, changelogs, strict=True):
-            check_name(changelog, "a changelog topic", store=store)
         for taken in (quarantine_topic(self.name), late_topic(self.name), *changelogs):
             if taken in topics:
                 raise ConfigurationError(

@@ -51,12 +51,7 @@ TAKE_NAMES: dict[str, Callable[[str], object]] = {
     "StreamJoined.with_name": lambda name: StreamJoined().with_name(name),
     "StreamJoined.with_store_name": lambda name: StreamJoined().with_store_name(name),
     "Repartitioned": Repartitioned.as_,
-    "Named.with_name": lambda name: Named("n").with_name(name),
-    "Grouped.with_name": lambda name: Grouped().with_name(name),
-    "Joined.with_name": lambda name: Joined().with_name(name),
-    "Repartitioned.with_name": lambda name: Repartitioned().with_name(name),
-    "Produced": Produced.as_,
-    "Produced.with_name": lambda name: Produced().with_name(name),
+    "Produced": lambda name: Produced().with_name(name),
     "Branched": Branched.as_,
     "Branched.with_function": lambda name: Branched.with_function(lambda branch: branch, name),
     "Branched.with_consumer": lambda name: Branched.with_consumer(lambda _: None, name),
@@ -113,13 +108,6 @@ def test_what_is_no_text_is_no_name(take: str) -> None:
 def test_a_jobs_name_begins_its_folder_and_its_topics(name: str) -> None:
     with pytest.raises(ConfigurationError, match=r"(?s)cannot be a job's name.*letters, digits"):
         Job(name, topology())  # type: ignore[arg-type]
-
-
-def test_a_store_whose_changelog_could_have_no_name_is_refused() -> None:
-    streams = StreamsBuilder("job")
-    streams.table("in", Materialized.as_("s" * 236)).to_stream().to("out")
-    with pytest.raises(ConfigurationError, match=r"is no name of a changelog topic.*store sss"):
-        Job("job", streams.build())
 
 
 def test_a_name_that_is_too_long_with_its_ending_is_refused() -> None:

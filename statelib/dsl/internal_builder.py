@@ -15,7 +15,6 @@ from statelib.operators.suppress import Suppress
 from statelib.operators.table_join import TableJoin, TableJoinMerge
 from statelib.operators.table_source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology
-from statelib.topology.passing_order import passing_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from statelib.state import StoreBuilder
     from statelib.topology import Node
     from statelib.topology.nodes import Described
-    from statelib.topology.passing_order import Visit
 
 
 class SourceNames(NamedTuple):
@@ -208,10 +206,6 @@ class InternalStreamsBuilder:
             spec = table.spec
             self._graph.replace(replace(table, spec=replace(spec, needs_prior=True)))
         return True
-
-    def passing_order(self) -> dict[str, Visit]:
-        """See `statelib.topology.passing_order`, of the nodes so far."""
-        return passing_order(self.declared)
 
     def replace_spec(self, node: str, spec: OperatorSpec) -> None:
         """Changes what a processor does, as long as the topology is being described."""

@@ -104,8 +104,7 @@ class KStream(KafkasNames):
         """
         self._builder.check_same(other._builder)
         name = self._builder.name_of(named, "KSTREAM-MERGE")
-        visits = self._builder.passing_order()
-        parents = sorted({self.node, other.node}, key=lambda parent: visits[parent].ends)  # they pass on to it last
+        parents = list(dict.fromkeys((self.node, other.node)))  # a stream and itself are, as in Kafka, the stream
         declared = sorted((self, other), key=KStream._joins_its_source)
         described = [Described(name, tuple(stream.node for stream in declared))]
         self._builder.add_processor(name, parents, Merge(), described=described)

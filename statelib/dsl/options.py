@@ -40,10 +40,6 @@ class Named:
         """A node called ``name``."""
         return cls(name)
 
-    def with_name(self, name: str) -> Named:
-        """A node called ``name`` instead."""
-        return replace(self, name=name)
-
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
@@ -57,12 +53,8 @@ class Grouped:
 
     @classmethod
     def as_(cls, name: str) -> Grouped:
-        """The topic is called ``<application id>-<name>-repartition``, and the node that gives new keys ``name``."""
+        """The topic is called ``<application id>-<name>-repartition``."""
         return cls(name)
-
-    def with_name(self, name: str) -> Grouped:
-        """The same under this name."""
-        return replace(self, name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +70,8 @@ class Joined:
 
     @classmethod
     def as_(cls, name: str) -> Joined:
-        """The node is called ``name``, and its repartition topic ``<application id>-<name>-repartition``."""
+        """The node is called ``name``."""
         return cls(name)
-
-    def with_name(self, name: str) -> Joined:
-        """The same under this name."""
-        return replace(self, name=name)
 
     def with_grace_period(self, grace_period: timedelta) -> Joined:
         """Stream records wait this long, in stream time, for table updates that come late (KIP-923).
@@ -103,11 +91,6 @@ class Produced:
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
         check_optional_name(self.name, "a node")
-
-    @classmethod
-    def as_(cls, name: str) -> Produced:
-        """The node is called ``name``."""
-        return cls(name=name)
 
     @classmethod
     def with_partitions(cls, partitions: int) -> Produced:
@@ -139,10 +122,6 @@ class Repartitioned:
     def number_of_partitions(cls, partitions: int) -> Repartitioned:
         """The topic has this many partitions."""
         return cls(None, partitions)
-
-    def with_name(self, name: str) -> Repartitioned:
-        """The same under this name."""
-        return replace(self, name=name)
 
     def with_number_of_partitions(self, partitions: int) -> Repartitioned:
         """The same with this many partitions."""

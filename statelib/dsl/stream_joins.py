@@ -9,7 +9,6 @@ from statelib.durations import milliseconds
 from statelib.names import check_optional_name
 from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
 from statelib.topology import Processor
-from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -88,8 +87,6 @@ def joined_stream(
         keeps_right: The same of right ones.
     """
     name, base = joined.name, joined.store_name
-    order = builder.passing_order()
-    left_first = order[left].ends <= order[right].ends  # of a record that comes to both
     this_kind, this_suffix = _kind_and_suffix("THIS", is_outer=keeps_right)
     other_kind, other_suffix = _kind_and_suffix("OTHER", is_outer=keeps_left)
 
@@ -110,7 +107,7 @@ def joined_stream(
         held = store(made_shared, f"-{'outer' if keeps_right else 'left'}-shared-join")
     spec = StreamStreamJoin(
         joiner, windows, left_store, right_store, held,
-        keeps_left=keeps_left, keeps_right=keeps_right, left_first=left_first, emit_interval_ms=joined.emit_interval_ms,
+        keeps_left=keeps_left, keeps_right=keeps_right, emit_interval_ms=joined.emit_interval_ms,
     )  # fmt: skip
 
     shared = () if held is None else (held,)
@@ -120,7 +117,7 @@ def joined_stream(
     builder.add(
         Processor(this, (left_windowed,), StreamJoinSide(), (right_store, *shared)),
         Processor(other, (right_windowed,), StreamJoinSide(), (left_store, *shared)),
-        Processor(merge, sides if left_first else sides[::-1], spec, described=(Described(merge, sides),)),
+        Processor(merge, sides, spec),
     )
     return merge
 

@@ -8,7 +8,6 @@ from statelib.dsl import ktable
 from statelib.operators.table_join import TableJoin, TableJoinMerge
 from statelib.operators.table_writer import VersionedStore
 from statelib.topology import Processor
-from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +41,7 @@ def joined_table(
 
     this = builder.suffixed(given, "-join-this", "KTABLE-JOINTHIS")
     other = builder.suffixed(given, "-join-other", "KTABLE-JOINOTHER")
-    order = builder.passing_order()
-    left_ends, right_ends = (order[table.node].ends for table in (left, right))
-    left_spec = TableJoin(joined, right_view, True, tuple(order[node].begins < left_ends for node in of_right))
-    right_spec = TableJoin(joined, left_view, False, tuple(order[node].begins < right_ends for node in of_left))
+    left_spec, right_spec = TableJoin(joined, right_view, is_left=True), TableJoin(joined, left_view, is_left=False)
     sides = (this, other)
     builder.add(
         *(
@@ -54,10 +50,9 @@ def joined_table(
         ),
         Processor(
             name,
-            sides[::-1] if right_ends < left_ends else sides,  # the side that a cause of both changes comes to first
+            sides,
             TableJoinMerge(store),
             () if store is None else (builder.claim_store(store.name),),
-            described=(Described(name, sides, () if store is None else (store.name,)),),
         ),
     )
     if store is None:

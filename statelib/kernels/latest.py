@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.batch import NULL_KEY
-from statelib.kernels.compiled import Int64s, Int64sOut, boolean, compiled, nothing
+from statelib.kernels.compiled import Int64s, Int64sOut, compiled, nothing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 NOTHING = 0
 
 
-@compiled(nothing(*[Int64s] * 5, boolean, *[Int64sOut] * 3))
+@compiled(nothing(*[Int64s] * 5, *[Int64sOut] * 3))
 def put_and_look_up(
     put_sequences: NDArray[np.int64],
     put_codes: NDArray[np.int64],
     put_rows: NDArray[np.int64],
     ask_sequences: NDArray[np.int64],
     ask_codes: NDArray[np.int64],
-    puts_first: bool,
     latest: NDArray[np.int64],
     replaced: NDArray[np.int64],
     found: NDArray[np.int64],
 ) -> None:
-    """Carries out puts and look-ups in order of sequence.
+    """Carries out puts and look-ups in order of sequence; of the same one the puts first.
 
     Args:
         put_sequences: Ascending.
@@ -37,16 +36,13 @@ def put_and_look_up(
         put_rows: What each puts; `NOTHING` deletes.
         ask_sequences: Ascending.
         ask_codes: Key codes; a `NULL_KEY` finds `NOTHING`.
-        puts_first: Whether a put comes before a look-up of the same sequence.
         latest: By key code, the row that the key has; kept up to date.
         replaced: By put, the row that it replaces.
         found: By look-up, the row.
     """
     put = 0
     for ask in range(len(ask_codes)):
-        while put < len(put_codes) and (
-            put_sequences[put] < ask_sequences[ask] or (puts_first and put_sequences[put] == ask_sequences[ask])
-        ):
+        while put < len(put_codes) and put_sequences[put] <= ask_sequences[ask]:
             replaced[put] = latest[put_codes[put]]
             latest[put_codes[put]] = put_rows[put]
             put += 1

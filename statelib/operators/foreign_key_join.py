@@ -86,7 +86,7 @@ class RunningForeignKeyJoin:
     def __init__(self, spec: ForeignKeyJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._right = table_lookup(spec.view, context, [False] * len(spec.view.stores))
+        self._right = table_lookup(spec.view, context)
         self._subscriptions: Subscriptions | None = None
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:

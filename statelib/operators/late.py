@@ -89,7 +89,7 @@ class LateRecords:
         value = pa.StructArray.from_arrays(columns, fields=list(VALUE_TYPE))
         rows = {"key": key, "value": value, "timestamp": pa.array(batch.timestamp)}
         self._collected.append(pa.RecordBatch.from_pydict(rows))
-        self._sequences.append(batch.sequence)
+        self._sequences.append(uptake.causes_of(batch))
 
     def drain(self) -> pa.RecordBatch | None:
         """What was collected since the last call, in the order of the records that caused it; None if nothing was.

@@ -65,20 +65,14 @@ class LatestValues:
 
     def put(self, updates: Updates, *, look_up: bool) -> Found | None:
         """Puts updates; gives what each of them replaces, if it is to be looked up."""
-        replaced, _ = self._apply(updates, Lookups(_NO_ROWS, _NO_ROWS), puts_first=True, look_up=look_up)
+        replaced, _ = self._apply(updates, Lookups(_NO_ROWS, _NO_ROWS), look_up=look_up)
         found = self._take(replaced) if look_up else None
         self._compact()
         return found
 
-    def look_up(self, lookups: Lookups, updates: Updates, *, puts_first: bool = True) -> Found:
-        """Puts updates and answers questions, in order of sequence.
-
-        Args:
-            lookups: The questions.
-            updates: The updates.
-            puts_first: Whether an update comes before a question of the same sequence.
-        """
-        _, rows = self._apply(updates, lookups, puts_first=puts_first, look_up=True)
+    def look_up(self, lookups: Lookups, updates: Updates) -> Found:
+        """Puts updates and answers questions, in order of sequence; of the same one the updates first."""
+        _, rows = self._apply(updates, lookups, look_up=True)
         found = self._take(rows)
         self._compact()
         return found
@@ -93,7 +87,7 @@ class LatestValues:
         return self._latest.nbytes + self._known.nbytes + self._changed.nbytes + self._rows.memory_bytes()
 
     def _apply(
-        self, updates: Updates, lookups: Lookups, *, puts_first: bool, look_up: bool
+        self, updates: Updates, lookups: Lookups, *, look_up: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows that updates replace, and those that questions find."""
         self._make_room()
@@ -103,7 +97,7 @@ class LatestValues:
         rows = np.where(valid_of(updates.value), first_row + np.arange(len(updates.value)), NOTHING)
         replaced, found = np.empty(len(rows), dtype=np.int64), np.empty(len(lookups.key_code), dtype=np.int64)
         put_and_look_up(
-            updates.sequence, updates.key_code, rows, *lookups, puts_first, self._latest, replaced, found
+            updates.sequence, updates.key_code, rows, *lookups, self._latest, replaced, found
         )  # fmt: skip
         self._known[updates.key_code] = True
         self._changed[updates.key_code] = True

@@ -1,8 +1,6 @@
 """Several streams as one (Kafka's ``merge``).
 
-Records come in the order in which the task takes them up, wherever they come from. What one record has caused on
-several branches comes in the order of the parents, which is that in which Kafka Streams visits the branches
-(`statelib.topology.passing_order`).
+Records come in the order in which Kafka Streams would pass them, wherever they come from.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ class ProcessOperator:
         queue = self._scheduler.queue
         while (due_ms := queue.next_due_ms) is not None:
             row = max(int(np.searchsorted(uptake.stream_time, due_ms)), self._row or 0)
-            if row >= before:
+            if row >= before or (row := uptake.end_of(row)) >= before:
                 return
             self._row, self._stream_time, self._metadata = row, int(uptake.stream_time[row]), None
             self._record_timestamp = self._stream_time

@@ -1,9 +1,8 @@
 """The join of a stream with a table as it is now: each record meets what its key has when it comes.
 
 The table is a plain one, or a join of two tables without a store (Kafka's ``KStreamKTableJoin``). What counts is the
-order in which records and updates arrive, not their timestamps; of one sequence (a stream joined with a table of the
-same topic) the update comes first. A join with a global table is the same under a key that is made of the record. The
-result has the record's key, timestamp and headers.
+order in which records and updates arrive, not their timestamps. A join with a global table is the same under a key that
+is made of the record. The result has the record's key, timestamp and headers.
 
 What becomes of nulls, and the ledger: `statelib.operators.stream_side`.
 """
@@ -79,7 +78,7 @@ class RunningStreamLatestJoin:
 
     def __init__(self, spec: StreamLatestJoin, context: OperatorContext) -> None:
         self._stream = StreamSide(context, spec.joiner, left=spec.left, key=spec.key)
-        self._table = table_lookup(spec.view, context, [True] * len(spec.view.stores))
+        self._table = table_lookup(spec.view, context)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The joined records, in the stream's order."""

@@ -1,8 +1,7 @@
 """The temporal join of a stream with a versioned table (KIP-889), without a grace period.
 
 Each stream record meets the version of its key that is valid at the record's timestamp, among those which have arrived
-before the record. Record and table update of one sequence (a stream joined with a table of the same topic): the update
-comes first. The result has the stream record's key, timestamp and headers.
+before the record. The result has the stream record's key, timestamp and headers.
 
 A join with a versioned global table is the same under a key that is made of the record. What becomes of nulls, and the
 ledger: `statelib.operators.stream_side`.

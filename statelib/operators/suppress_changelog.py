@@ -65,7 +65,7 @@ class SuppressChangelog:
         record = np.concatenate([np.arange(count), left.trigger])
         # Each record puts before it makes others leave; of the changes of a key by one source record the last counts.
         order = np.argsort(2 * record + (np.arange(len(record)) >= count), kind="stable")
-        cause = np.unique(batch.sequence[record], return_inverse=True)[1][order]
+        cause = np.unique(uptake.causes_of(batch)[record], return_inverse=True)[1][order]
         key = KeyTable().encode(raw_keys.take(pa.array(order)))
         pairs = cause * (int(key.max()) + 1) + key
         last = np.sort(len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1])

@@ -60,14 +60,12 @@ class TableJoin:
         joined: How values are joined.
         view: How the other side is looked up.
         is_left: Whether the changes are those of the left side.
-        sees_ties: For each of the view's stores, whether its change comes first if both have one cause.
         needs_prior: Whether changes say what they replace.
     """
 
     joined: JoinedValues
     view: AnyView
     is_left: bool
-    sees_ties: tuple[bool, ...]
     needs_prior: bool = False
 
     @property
@@ -86,7 +84,6 @@ class TableJoin:
             "joined": self.joined.describe(),
             "view": self.view.describe(),
             "is_left": self.is_left,
-            "sees_ties": list(self.sees_ties),
         }
 
     def state_stores(self) -> Sequence[StoreSpec]:
@@ -100,7 +97,7 @@ class RunningTableJoin:
     def __init__(self, spec: TableJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._other = table_lookup(spec.view, context, spec.sees_ties)
+        self._other = table_lookup(spec.view, context)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The changes of the joined table that this side makes.
@@ -159,8 +156,6 @@ class RunningTableJoin:
 @dataclass(frozen=True, slots=True)
 class TableJoinMerge:
     """Brings the changes that both sides make together, and keeps the result if there is a store for it.
-
-    Parents: the side that is told first if both change for one cause, then the other.
 
     Attributes:
         store: Where the joined table is kept; None: nowhere.

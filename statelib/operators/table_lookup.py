@@ -20,7 +20,7 @@ from statelib.operators.table_steps import through
 from statelib.operators.table_view import TableView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -53,27 +53,17 @@ class TableLookup(Protocol):
         """Size of the working set."""
 
 
-def table_lookup(view: AnyView, context: OperatorContext, sees_ties: Iterable[bool]) -> TableLookup:
-    """A view at work.
-
-    Args:
-        view: The view.
-        context: The operator's.
-        sees_ties: For each of the view's stores, whether a change of it comes before a question of the same sequence.
-    """
-    ties = iter(sees_ties)
-    if isinstance(view, TableView):
-        return _StoreLookup(view, context, sees_ties=next(ties))
-    return _JoinedLookup(view, context, ties)
+def table_lookup(view: AnyView, context: OperatorContext) -> TableLookup:
+    """A view at work; ``context``: the operator's."""
+    return _StoreLookup(view, context) if isinstance(view, TableView) else _JoinedLookup(view, context)
 
 
 class _StoreLookup:
     """A table that has a store, or is made in steps of one that has."""
 
-    def __init__(self, view: TableView, context: OperatorContext, *, sees_ties: bool) -> None:
+    def __init__(self, view: TableView, context: OperatorContext) -> None:
         self._view = view
         self._context = context
-        self._sees_ties = sees_ties
         self._values: LatestValues | None = None
 
     def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
@@ -84,7 +74,7 @@ class _StoreLookup:
             stored = self._view.store.stored(self._context, table.value.type, self._view.aggregator)
             self._values = LatestValues(self._context, stored)
         updates = Updates(table.sequence, key_codes(table, self._context), table.timestamp, table.value)
-        found = self._values.look_up(lookups, updates, puts_first=self._sees_ties)
+        found = self._values.look_up(lookups, updates)
         return _since(self._view.shown(keys, found.value, self._context.node), found.timestamp)
 
     def forget(self) -> None:
@@ -99,11 +89,11 @@ class _StoreLookup:
 class _JoinedLookup:
     """A join of two tables without a store."""
 
-    def __init__(self, view: JoinedView, context: OperatorContext, sees_ties: Iterable[bool]) -> None:
+    def __init__(self, view: JoinedView, context: OperatorContext) -> None:
         self._view = view
         self._node = context.node
-        self._left = table_lookup(view.left, context, sees_ties)
-        self._right = table_lookup(view.right, context, sees_ties)
+        self._left = table_lookup(view.left, context)
+        self._right = table_lookup(view.right, context)
 
     def look_up(self, keys: KeyColumn, lookups: Lookups, changes: Sequence[Batch]) -> Found:
         """See `TableLookup`."""

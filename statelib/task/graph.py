@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import Batch, Uptake
+from statelib.batch import Batch, Uptake, concat_in_order
 from statelib.errors import HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
@@ -22,8 +23,10 @@ from statelib.operators.base import (
 from statelib.operators.fields import ALL
 from statelib.operators.mapping import MapperError
 from statelib.stores.backend import WriteBatch
+from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
+from statelib.topology.ways import ways
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +98,7 @@ class Graph:
             self.operators[processor.name] = processor.spec.build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
+        self._ways = ways(self.nodes)
         self._condense()
 
     def _condense(self) -> None:
@@ -114,7 +118,7 @@ class Graph:
         ranks: Sequence[NDArray[np.int64]],
         uptake: Uptake,
         sealed: Mapping[str, Batch] | None = None,
-    ) -> dict[str, tuple[Batch, ...]]:
+    ) -> dict[str, Batch]:
         """Takes up some records of each source, in the order of ``Topology``'s sources.
 
         Args:
@@ -124,16 +128,12 @@ class Graph:
             sealed: By node, what it forwards beside that, since it has been sealed.
 
         Returns:
-            By sink node, the batches that reached it, one a parent.
+            By sink node, what reached it, in order.
         """
-        arrived: dict[str, tuple[Batch, ...]] = {}
         known = len(self.keys)
         made = self._run_all(parts, ranks, uptake, sealed or {})
         self._new_keys = len(self.keys) - known
-        for node in self.nodes:
-            if isinstance(node, Sink):
-                arrived[node.name] = self._inputs(node, made)
-        return arrived
+        return {node.name: self._arrived(node, made, uptake) for node in self.nodes if isinstance(node, Sink)}
 
     def seal(self, nodes: Sequence[str], nothing: Sequence[Records]) -> dict[str, Batch]:
         """Seals some nodes whose parents have nothing more to give: see `HoldingOperator.seal`.
@@ -147,7 +147,7 @@ class Graph:
         for node in self.nodes:
             operator = self.operators.get(node.name)
             if node.name in nodes and isinstance(operator, HoldingOperator):
-                held[node.name] = operator.seal(self._inputs(node, empty))
+                held[node.name] = operator.seal([empty[parent] for parent in node.parents])
                 self.metrics[node.name].count("sealed-results", len(held[node.name]))
         return held
 
@@ -159,7 +159,8 @@ class Graph:
         """
         none = np.empty(0, dtype=np.int64)
         uptake = Uptake(0, none, none.astype(np.int16), none.astype(np.int32), none)
-        return self._run_all(nothing, [none] * len(nothing), uptake, {})
+        made = self._run_all(nothing, [none] * len(nothing), uptake, {})
+        return {name: passing.batch for name, passing in made.items()}
 
     def _run_all(
         self,
@@ -167,31 +168,50 @@ class Graph:
         ranks: Sequence[NDArray[np.int64]],
         uptake: Uptake,
         sealed: Mapping[str, Batch],
-    ) -> dict[str, Batch]:
+    ) -> dict[str, Passing]:
         """What each node forwards."""
-        made: dict[str, Batch] = {}
+        made: dict[str, Passing] = {}
+        task = Numbering(uptake)
         for node in self.nodes:
             match node:
                 case Source():
                     index = self._sources[node.name]
-                    made[node.name] = self._source(parts[index], _sequence(ranks[index], uptake))
-                    self._count(node.name, len(made[node.name]), len(made[node.name]))
-                    self.metrics[node.name].account("forwarded", len(made[node.name]))
+                    passing = Passing(self._source(parts[index], _sequence(ranks[index], uptake)), task)
+                    self._count(node.name, len(passing.batch), len(passing.batch))
+                    self.metrics[node.name].account("forwarded", len(passing.batch))
                 case Processor() if node.name in sealed:
-                    made[node.name] = sealed[node.name]  # its parents have nothing more to give
+                    passing = Passing(sealed[node.name], task)  # its parents have nothing more to give
                 case Processor():
-                    made[node.name] = self._run(node, self._inputs(node, made), uptake)
+                    passing = self._run(node, self._inputs(node, made, uptake))
+                case Sink():
+                    continue
+            if node.name in self._ways.partings:
+                passing = parted(passing, uptake, self._ways.number[node.name])
+            made[node.name] = passing
         return made
 
-    def _inputs(self, node: Node, made: Mapping[str, Batch]) -> tuple[Batch, ...]:
-        """What each parent has sent to ``node``."""
-        inputs = []
-        for parent in node.parents:
-            batch = made[parent]
-            if parent in self._routing:
-                batch = self._routing[parent].sent_to(addressed_name(node), batch)
-            inputs.append(batch)
-        return tuple(inputs)
+    def _inputs(self, node: Node, made: Mapping[str, Passing], uptake: Uptake) -> list[Passing]:
+        """What each parent has sent to ``node``, all of it in one numbering."""
+        inputs = [self._sent(parent, node, slot, made[parent]) for slot, parent in enumerate(node.parents)]
+        is_called = node.name in self._ways.calls and inputs[0].numbering.places is None
+        if is_called or not all(passing.is_comparable(inputs[0]) for passing in inputs[1:]):
+            return met(inputs, uptake, self._ways.number[node.name])
+        return inputs
+
+    def _sent(self, parent: str, node: Node, slot: int, passing: Passing) -> Passing:
+        """What a parent has sent to ``node``, of which it is the parent with the number ``slot``."""
+        if parent in self._routing:
+            sent = self._routing[parent].sent_to(addressed_name(node), passing.batch)
+            passing = replace(passing, batch=sent)
+        if parent in self._ways.partings:
+            return replace(passing, child=self._ways.place(parent, node, slot))
+        return passing
+
+    def _arrived(self, sink: Sink, made: Mapping[str, Passing], uptake: Uptake) -> Batch:
+        """What has reached a sink, with the sequences of the source records that caused it."""
+        inputs = self._inputs(sink, made, uptake)
+        merged, _ = concat_in_order([passing.batch for passing in inputs])
+        return in_task(replace(inputs[0], batch=merged))
 
     def flush(self, write: WriteBatch) -> None:
         """Adds every operator's unwritten changes to ``write`` and forgets all working sets and key codes."""
@@ -228,15 +248,17 @@ class Graph:
         """Size of all working sets: see `Operator.memory_bytes`."""
         return self.keys.memory_bytes(self._new_keys) + sum(o.memory_bytes() for o in self.operators.values())
 
-    def _run(self, node: Processor, inputs: tuple[Batch, ...], uptake: Uptake) -> Batch:
+    def _run(self, node: Processor, inputs: Sequence[Passing]) -> Passing:
+        first, batches = inputs[0], tuple(passing.batch for passing in inputs)
         try:
-            return self.operators[node.name].process(inputs, uptake)
+            batch = self.operators[node.name].process(batches, first.numbering.uptake)
         except HindstreamError as error:
-            found = self._place_of(error, inputs, uptake) if isinstance(error, MapperError) else {}
+            found = self._place_of(error, batches, first.numbering.uptake) if isinstance(error, MapperError) else {}
             if "node" in error.place and not found:
                 raise
             place = {**found, **error.place, "node": error.place.get("node", node.name)}
             raise type(error)(error.what, next_step=error.next_step, **place) from error
+        return replace(first, batch=batch)
 
     def _place_of(self, error: MapperError, inputs: tuple[Batch, ...], uptake: Uptake) -> dict[str, object]:
         """Topic, partition and offset of the record that a mapper has failed for, where it is known which it was.
@@ -246,12 +268,17 @@ class Graph:
         if error.row is None:
             return {}
         if len(inputs) == 1 and len(inputs[0]) == error.rows:
-            sequences = {int(inputs[0].sequence[error.row])}
+            failed = [np.array([error.row])]
         else:
-            sequences = {int(n) for batch in inputs for n in batch.sequence[batch.timestamp == error.timestamp]}
+            failed = [np.flatnonzero(batch.timestamp == error.timestamp) for batch in inputs]
+        sequences = {
+            int(cause): int(sequence)
+            for batch, rows in zip(inputs, failed, strict=True)
+            for cause, sequence in zip(uptake.causes_of(batch)[rows], batch.sequence[rows], strict=True)
+        }
         if len(sequences) != 1:
             return {}
-        taken_up = sequences.pop() - uptake.first_sequence
+        taken_up = next(iter(sequences.values())) - uptake.first_sequence
         if not 0 <= taken_up < len(uptake):
             return {}
         topics = {self._sources[node.name]: node.topic for node in self.nodes if isinstance(node, Source)}

@@ -29,7 +29,7 @@ from statelib.task.inputs import Inputs
 from statelib.task.merge import TaskClock
 from statelib.task.quarantine import Quarantine
 from statelib.task.seal import seal
-from statelib.task.sinks import ArchiveSink, RepartitionSink, in_order
+from statelib.task.sinks import ArchiveSink, RepartitionSink
 from statelib.task.state import TaskState
 
 if TYPE_CHECKING:
@@ -149,8 +149,7 @@ class _Task:
             uptake = self._clock.uptake(merged, work.planned.partition)
             arrived = self._graph.process(parts, merged.rank, uptake)
             phases.end("process")
-            for name, batches in arrived.items():
-                batch = in_order(batches)
+            for name, batch in arrived.items():
                 self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
             self._deliver_aside()
             phases.end("write")

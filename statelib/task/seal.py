@@ -65,14 +65,14 @@ def seal(
     first = clock.next_sequence
     for wave in waves(graph.nodes, graph.operators):
         held = graph.seal(wave, nothing)
-        times = np.unique(np.concatenate([batch.sequence for batch in held.values()]))
+        times, ranks = _in_turn([batch.sequence for batch in held.values()])
         uptake = _uptake(times, clock, partition)
         sealed = {
-            name: replace(batch, sequence=uptake.first_sequence + np.searchsorted(times, batch.sequence))
-            for name, batch in held.items()
+            name: replace(batch, sequence=uptake.first_sequence + rank)
+            for (name, batch), rank in zip(held.items(), ranks, strict=True)
         }
-        for sink, batches in graph.process(nothing, [times[:0]] * len(nothing), uptake, sealed).items():
-            arrived.setdefault(sink, []).extend(batches)
+        for sink, batch in graph.process(nothing, [times[:0]] * len(nothing), uptake, sealed).items():
+            arrived.setdefault(sink, []).append(batch)
         due.append(times)
     order_times = np.maximum(np.concatenate(due), order_time)
     return {sink: _in_order(batches, order_times, first) for sink, batches in arrived.items()}
@@ -89,6 +89,15 @@ def waves(nodes: Sequence[Node], operators: Mapping[str, Operator]) -> list[list
             found.setdefault(above, []).append(node.name)
         depth[node.name] = above + holds
     return [found[n] for n in sorted(found)]
+
+
+def _in_turn(times: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """All times, ascending, and the place of each: what is let go goes on one by one, of equal times node by node."""
+    together = np.concatenate(times)
+    order = np.argsort(together, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return together[order], np.split(rank, np.cumsum([len(of) for of in times])[:-1])
 
 
 def _uptake(times: NDArray[np.int64], clock: TaskClock, partition: int) -> Uptake:

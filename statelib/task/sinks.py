@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Batch, concat_in_order
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
@@ -21,10 +20,9 @@ from statelib.topics.partitioner import partition_for
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
+    from statelib.batch import Batch
     from statelib.storage import Storage
     from statelib.task.work import TaskWork
     from statelib.topology import Sink
@@ -214,11 +212,6 @@ class _RepartitionWriter:
     def abort(self) -> None:
         self._output.close()
         self._storage.delete(self._path)
-
-
-def in_order(batches: Sequence[Batch]) -> Batch:
-    """What reached a sink over several edges, as one batch."""
-    return batches[0] if len(batches) == 1 else concat_in_order(batches)[0]
 
 
 def _windowed_key(keys: pa.Array) -> pa.Array | None:

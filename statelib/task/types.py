@@ -12,7 +12,6 @@ from statelib.errors import ConfigurationError, InternalError
 from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.quarantine import Quarantine
-from statelib.task.sinks import in_order
 from statelib.task.sources import Progress, TopicSource, no_records
 from statelib.windowed_type import archived_type
 
@@ -97,7 +96,7 @@ def _types_of(
         nodes |= graph.forwarded_of_nothing(parts)
         arrived = graph.process(parts, [none] * len(parts), uptake)
         for sink in sub.all_sinks:
-            batch = in_order(arrived[sink.name])
+            batch = arrived[sink.name]
             key = batch.keys.type if sink.internal else archived_type(batch.keys.type)
             topics[sink.topic] = pa.schema([("key", key), ("value", batch.value.type)])
     return topics, nodes

@@ -15,8 +15,8 @@ from tests.differential.generator import program_of
 if TYPE_CHECKING:
     from tests.differential.kafka import KafkaStreams
 
-SEEDS = range(20)
-SLICED = range(3)
+SEEDS = range(80)
+SLICED = range(4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

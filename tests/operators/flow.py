@@ -20,7 +20,6 @@ from statelib.stores.spec import families_of
 from statelib.task.graph import Graph
 from statelib.task.merge import Merged, TaskClock
 from statelib.task.records import HEADERS_TYPE, Records
-from statelib.task.sinks import in_order
 from tests.operators.keys import key_column
 
 if TYPE_CHECKING:
@@ -99,8 +98,7 @@ class Flow:
             ranks = _ranks([part.order_time for part in parts])
             uptake = clock.uptake(Merged(tuple(parts), tuple(ranks)), 0)
             causes = np.sort(np.concatenate([part.order_time for part in parts]), kind="stable")
-            for name, batches in graph.process(parts, ranks, uptake).items():
-                batch = in_order(batches)
+            for name, batch in graph.process(parts, ranks, uptake).items():
                 cause = causes[batch.sequence - uptake.first_sequence]
                 (sink,) = [sink for sink in sub.all_sinks if sink.name == name]
                 if sink.internal:
