@@ -13,7 +13,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from rich import box
 from rich.table import Table
 
@@ -23,6 +22,7 @@ from statelib.errors import ConfigurationError, InputError
 from statelib.serdes.json import readable_json
 from statelib.snapshots import open_state
 from statelib.state import Windowed
+from statelib.time_columns import python_values, time_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def print_rows(
         found = state.store(store)
         where = {} if key is None else _where(found, view, key)
         batches = found.batches(view, where=where, as_of=None if as_of is None else _time(as_of))
-        rows = (row for batch in batches for row in _readable(batch).to_pylist())
+        rows = (row for batch in batches for row in python_values(_readable(batch).to_struct_array()))
         what = store if key is None else f"{key} in {store}"
         title = f"{what}, as of commit {state.commit}"
         nothing = f"{store} holds nothing{'' if key is None else f' of {key}'} there."
@@ -162,7 +162,7 @@ def _windowed(given: Any, key_type: pa.DataType) -> Any:
 def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch, its columns of times in ISO 8601."""
     columns = [
-        pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column
+        time_texts(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column
         for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

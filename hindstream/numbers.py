@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from statelib.times import instant_text
 
 
 def count_text(number: float) -> str:
@@ -40,7 +40,8 @@ def time_text(time_ms: int | None) -> str:
     """``2013-02-01 05:00 UTC``; None is the end of what there is."""
     if time_ms is None:
         return "all there is"
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    day, _, time = instant_text(time_ms).partition("T")
+    return f"{day} {time[:5]} UTC" if time else day
 
 
 def percent_text(part: float, whole: float) -> str:

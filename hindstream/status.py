@@ -35,6 +35,8 @@ def print_status(job: str, settings: Settings) -> None:
     if committed:
         console.print(_stores_table(committed[-1]))
         console.print(f"Published through commit {published_through(warehouse, job)}.")
+    for record in runs[-1].plan.future_records:
+        console.print(f"{record}. Next: {record.next_step}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _runs_table(runs: list[RunDocuments]) -> Table:

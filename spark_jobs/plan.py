@@ -47,6 +47,8 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     planned = planner(job, settings, warehouse)(until_ms=settings.until_ms, end_of_input=settings.end_of_input)
     for note in changed_by_others(warehouse, head) if head else ():
         _log.warning("%s: %s", job.name, note)
+    for record in planned.future_records:
+        _log.warning("%s: %s. Next: %s", job.name, record, record.next_step)
     if isinstance(planned, NothingToDo):
         _log.info("%s", planned)
     else:
@@ -71,6 +73,7 @@ def planner(job: Job, settings: Settings, warehouse: Storage) -> Callable[..., P
         migrate_stores=settings.migrate_stores,
         changelogs=settings.changelogs,
         recreated_sources=settings.recreated_sources,
+        max_future=settings.max_future_rule,
     )
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,8 +37,18 @@ from statelib.errors import ConfigurationError
 from statelib.local_dir import local_state_dir
 from statelib.manifests import EndOfInput
 from statelib.near import did_you_mean
-from statelib.setting_types import Address, Instant, KafkaProperties, Names, Options, StorageOptions, TimeSpan
+from statelib.setting_types import (
+    Address,
+    Instant,
+    KafkaProperties,
+    LatestTime,
+    Names,
+    Options,
+    StorageOptions,
+    TimeSpan,
+)
 from statelib.storage_options import CREDENTIAL, RequestLimits
+from statelib.topics.future import MaxFuture, OnFutureRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,6 +62,8 @@ NOT_SETTINGS = frozenset({
 """Variables with the prefix that say something to the ``dev`` script, or where the file is (``HINDSTREAM_CONFIG``)."""
 
 _MASK = "***"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LIMITS = RequestLimits()
 
@@ -103,6 +115,16 @@ class Settings(BaseSettings):
     )
     on_bad_record: Literal["fail", "quarantine"] = Field(
         default="fail", description="a record that cannot be used ends the run, or goes to the job's quarantine topic"
+    )
+    max_future: LatestTime | None = Field(
+        default=None,
+        description="a record is from the future if its timestamp is later than its archive got it, by more than this "
+        "(7d, 36h), or later than this time (ISO 8601 with time zone); none: no record is, as for Kafka Streams",
+    )
+    on_future_record: OnFutureRecord = Field(
+        default="quarantine",
+        description="a record from the future goes to the job's quarantine topic, or is taken up with its partition's "
+        "largest timestamp so far (partition-time)",
     )
     on_late_record: Literal["drop", "topic"] = Field(
         default="drop", description="a record that is too late is dropped and counted, or kept in the topic <job>-late"
@@ -213,6 +235,15 @@ class Settings(BaseSettings):
     def keep_replaced_files_for_ms(self) -> int:
         """``keep_replaced_files_for`` in milliseconds."""
         return self.keep_replaced_files_for // timedelta(milliseconds=1)
+
+    @property
+    def max_future_rule(self) -> MaxFuture | None:
+        """``max_future`` as a plan has it."""
+        if self.max_future is None:
+            return None
+        if isinstance(self.max_future, timedelta):
+            return MaxFuture(span_ms=self.max_future // timedelta(milliseconds=1))
+        return MaxFuture(last_ms=(self.max_future - _EPOCH) // timedelta(milliseconds=1))
 
     @property
     def local_state_dir(self) -> Path:

@@ -27,6 +27,7 @@ from statelib.documents import Data, Document
 from statelib.metrics import NodeMetrics
 from statelib.semantics import Semantics
 from statelib.topics.files import ArchiveFile
+from statelib.topics.future import FutureRecord, MaxFuture
 
 _RUN_WAY_OUT = (
     "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
@@ -171,6 +172,10 @@ class Plan(Document):
     rolled_back_to: int | None = Field(default=None, description="the run is a rollback to this commit, not a replay")
     begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
     taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
+    max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")
+    future_records: tuple[FutureRecord, ...] = Field(
+        default=(), description="the first of each partition at which the slice ends too early, or by which time leaps"
+    )
 
     @property
     def rebuilds(self) -> bool:

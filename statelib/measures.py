@@ -23,6 +23,7 @@ _DESCRIPTIONS = {
     "late-record-to-topic-total": "late records that went to the job's topic for them",
     "expired-window-record-drop-total": "updates out of a window store's retention (KIP-328)",
     "dropped-records-total": "records that could not be processed or came too late, by reason",
+    "future-record-total": "records from the future that were taken up with their partition's time",
     "versioned-put-total": "updates put into a versioned store",
     "versioned-expired-put-total": "updates older than a versioned store's history retention",
     "expired-entries-total": "ids that a deduplication has forgotten",

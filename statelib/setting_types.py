@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 from statelib.storage_options import CREDENTIAL, LIMIT_SETTINGS, credential_variable, plain_name
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _UNITS = {
     "s": timedelta(seconds=1),
@@ -73,7 +75,7 @@ def _milliseconds(value: object) -> object:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("the time has no time zone: write 2013-02-01T00:00:00Z, or milliseconds since 1970")
-        return int(value.timestamp() * 1000)
+        return (value - _EPOCH) // timedelta(milliseconds=1)
     return value
 
 
@@ -89,11 +91,23 @@ def _duration(value: object) -> object:
     return value
 
 
+def _span_or_instant(value: object) -> object:
+    if isinstance(value, str) and re.match(r"\d{4}-\d", value):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        _milliseconds(value)  # refuses one without time zone
+        return value
+    return _duration(value)
+
+
 Address = Annotated[str, AfterValidator(_without_user)]
 """A directory or URL without credentials."""
 
 Instant = Annotated[int, BeforeValidator(_milliseconds)]
 """Milliseconds since 1970; a text or ``datetime`` must say its time zone."""
+
+LatestTime = Annotated[Annotated[timedelta, Field(ge=timedelta(0))] | datetime, BeforeValidator(_span_or_instant)]
+"""A `TimeSpan`, or a time with its time zone."""
 
 TimeSpan = Annotated[timedelta, BeforeValidator(_duration)]
 """A text such as ``7d``, or one of those that pydantic knows, such as ISO 8601's ``P7D``."""

@@ -29,6 +29,7 @@ from statelib.manifests import Audit
 from statelib.state.store import epoch_ms
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
+from statelib.time_columns import python_values
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 
@@ -159,11 +160,12 @@ class TopologyTestDriver:
         records = []
         for partition in range(archive.partitions if archive else 0):
             first = self._read.get((topic, partition), 0)
-            rows = open_archive(self._warehouse, topic).reader(partition, first).read_all().to_pylist()
+            table = open_archive(self._warehouse, topic).reader(partition, first).read_all()
+            times = table["timestamp"].cast(pa.int64()).to_pylist()
+            rows = python_values(table.select(["key", "value"]).to_struct_array())
             self._read[topic, partition] = first + len(rows)
             records += [
-                TestRecord(row["key"], row["value"], round(row["timestamp"].timestamp() * 1000), partition)
-                for row in rows
+                TestRecord(row["key"], row["value"], time, partition) for row, time in zip(rows, times, strict=True)
             ]
         return records
 

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 
 from statelib.errors import ConfigurationError
+from statelib.times import LAST_TIME_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,8 @@ _DAY_MS = 86_400_000
 _DAY_ZERO = date(1969, 12, 31).toordinal()
 """The day that has begun, somewhere, when 1970 begins."""
 _LAST_DAY = date.max.toordinal() - _DAY_ZERO
+_DAYS_OF_400_YEARS = 146_097
+"""Whole weeks."""
 _MANY_DAYS = 1 << 12
 _CACHED_DAYS = 1 << 16
 
@@ -59,7 +62,8 @@ class RegularGrid:
 
     def end_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, when windows end that begin then (int64), ms."""
-        return self.numbers_of(start) * self.advance_ms + (self.origin_ms + self.size_ms)
+        ends = self.numbers_of(start) * self.advance_ms + (self.origin_ms + self.size_ms)
+        return np.minimum(ends, LAST_TIME_MS)
 
     def numbers_of(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64, the numbers of windows that begin then (int64, ms)."""
@@ -152,8 +156,9 @@ def zone_named(name: str) -> str:
 @lru_cache(_CACHED_DAYS)
 def _day_start_ms(zone: str, number: int) -> int:
     """When a day begins: at midnight, the first one if clocks are turned back over it, or when that is skipped."""
-    if number > _LAST_DAY:
-        return FAR_FUTURE_MS + 1
+    if number > _LAST_DAY:  # which Python's dates do not have; the calendar repeats itself
+        cycles = -(-(number - _LAST_DAY) // _DAYS_OF_400_YEARS)
+        return _day_start_ms(zone, number - cycles * _DAYS_OF_400_YEARS) + cycles * _DAYS_OF_400_YEARS * _DAY_MS
     there, day = ZoneInfo(zone), date.fromordinal(_DAY_ZERO + max(number, 0))
     midnight = datetime(day.year, day.month, day.day, tzinfo=there)
     last, first = (round(midnight.replace(fold=fold).timestamp()) for fold in (0, 1))

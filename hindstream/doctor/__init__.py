@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hindstream.console import standard_output
-from hindstream.doctor import airflow, expectations, host, warehouse
+from hindstream.doctor import airflow, expectations, host, times, warehouse
 from hindstream.doctor.finding import Finding, found
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def examine(
         yield from found(f"job {name}", partial(warehouse.check_job, name, settings))
         if not isinstance(job, str):
             yield from found("expectations", partial(expectations.check_job_expectations, job, settings))
+        yield from found("sources", partial(times.check_times, job, settings))
     if settings.kafka:
         from hindstream.doctor import kafka  # noqa: PLC0415  (an extra)
 

@@ -9,6 +9,7 @@ stand.
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import uuid
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from spark_jobs.arrow_batches import arrow_batches, records_for
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
+from spark_jobs.kafka.reading import range_batches
 from spark_jobs.kafka.source import ensure_connector, kafka_frame
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.session import spark_session
@@ -27,12 +29,16 @@ from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, FencedError, InputError
+from statelib.times import LAST_TIME_MS
 from statelib.topics.archive import TopicArchive, topic_schema
+from statelib.topics.future import FutureRecord
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
 from statelib.topics.passed import delete_passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
 
     from statelib.config import Settings
     from statelib.kafka_topic import KafkaTopic
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_BYTES = 2**20
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +130,8 @@ class _TopicArchiver:
 
     def _new_ranges(self) -> dict[int, CopiedRange]:
         """What is to be copied, by partition; of one that has not been begun at least where it begins."""
-        ends = dict(self._state.ends)
-        if (until_ms := self._settings.until_ms) is not None:
-            for partition, offset in self._cluster.offsets_from(self._topic.name, list(ends), until_ms).items():
-                ends[partition] = ends[partition] if offset is None else min(offset, ends[partition])
         ranges = {}
-        for partition, end in ends.items():
+        for partition, end in self._ends().items():
             begin, position = self._state.begins[partition], self._copy.position(partition)
             start = begin if position is None else position
             if start > self._state.ends[partition]:
@@ -138,6 +141,30 @@ class _TopicArchiver:
             if end > start or position is None:
                 ranges[partition] = CopiedRange(start, max(end, start), lost=max(min(begin, end) - start, 0))
         return ranges
+
+    def _ends(self) -> dict[int, int]:
+        """By partition, the offset before which the copy ends.
+
+        A record from the future ends none: where Kafka names one, all that is there is copied, since it has no answer
+        to where the next record is that is not older than the slice's end.
+        """
+        ends, until_ms, rule = dict(self._state.ends), self._settings.until_ms, self._settings.max_future_rule
+        if until_ms is None:
+            return ends
+        name, latest_ms = self._topic.name, LAST_TIME_MS if rule is None else rule.latest_of(now_ms())
+        for partition, offset in self._cluster.offsets_from(name, list(ends), until_ms).items():
+            if offset is None or offset >= ends[partition]:
+                continue
+            time_ms = next(self._cluster.messages_from(name, partition, offset)).timestamp()[1]
+            if time_ms > min(latest_ms, LAST_TIME_MS):
+                continue
+            if time_ms >= until_ms + _DAY_MS:
+                stopped = FutureRecord(
+                    topic=name, partition=partition, offset=offset, timestamp_ms=time_ms, in_slice=False
+                )
+                _log.warning("%s. Next: %s", stopped, stopped.next_step)
+            ends[partition] = offset
+        return ends
 
     def _tell_lost(self, ranges: Mapping[int, CopiedRange]) -> None:
         """An error, or a warning, where something is lost."""
@@ -160,9 +187,10 @@ class _TopicArchiver:
         there = {partition: (start, end) for partition, (start, end) in there.items() if start < end}
         if not there:
             return Written((), ())
+        far = self._far_times(there)
+        by_spark = {p: (start, min(end, far.get(p, end))) for p, (start, end) in there.items()}
+        by_spark = {partition: (start, end) for partition, (start, end) in by_spark.items() if start < end}
         spark = spark_session(self._settings)
-        ensure_connector(spark)
-        errors = TaskErrors(spark)
         copier = RangeCopier(
             self._topic,
             archive=self._copy.archive.storage,
@@ -170,20 +198,43 @@ class _TopicArchiver:
             policy=self._settings.on_bad_record,
             quarantined_to={partition: self._copy.quarantine_position(partition) or 0 for partition in ranges},
             nonce=uuid.uuid4().hex[:8],
-            errors=errors,
+            errors=TaskErrors(spark),
         )
-        frame = kafka_frame(spark, self._topic.name, there, self._settings)
-        name, tasks = f"archive {self._topic.name}", frame.rdd.getNumPartitions()
-        rows = frame.mapInArrow(copier, "written binary")
-        with arrow_batches(spark, records_for(self._longest_bytes())):
-            collected = run_action(
-                spark, rows.collect, errors, name=name, tasks=tasks, place={"topic": self._topic.name}
-            )
-        parts = [pickle.loads(row.written) for row in collected]  # noqa: S301 - from our own workers
+        parts = self._read_with_spark(spark, copier, by_spark) if by_spark else []
+        for partition, start in far.items():
+            parts += self._read_here(copier, partition, start, there[partition][1])
         return Written(
             tuple(file for part in parts for file in part.files),
             tuple(file for part in parts for file in part.quarantined),
         )
+
+    def _far_times(self, ranges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """By partition, from where on it may have records with a time that no topic can hold; others have none.
+
+        Spark cannot read them: its timestamps are microseconds in 64 bits, and a task that meets one fails.
+        """
+        first = self._cluster.offsets_from(self._topic.name, list(ranges), LAST_TIME_MS + 1)
+        found = {p: max(first, ranges[p][0]) for p, first in first.items() if first is not None}
+        return {partition: start for partition, start in found.items() if start < ranges[partition][1]}
+
+    def _read_with_spark(
+        self, spark: SparkSession, copier: RangeCopier, ranges: Mapping[int, tuple[int, int]]
+    ) -> list[Written]:
+        ensure_connector(spark)
+        frame = kafka_frame(spark, self._topic.name, ranges, self._settings)
+        name, tasks = f"archive {self._topic.name}", frame.rdd.getNumPartitions()
+        rows = frame.mapInArrow(copier, "written binary")
+        with arrow_batches(spark, records_for(self._longest_bytes())):
+            collected = run_action(
+                spark, rows.collect, copier.errors, name=name, tasks=tasks, place={"topic": self._topic.name}
+            )
+        return [pickle.loads(row.written) for row in collected]  # noqa: S301 - from our own workers
+
+    def _read_here(self, copier: RangeCopier, partition: int, start: int, end: int) -> list[Written]:
+        """Reads a range in this process, record by record."""
+        found = self._cluster.messages_from(self._topic.name, partition, start)
+        written = copier.copy(range_batches(found, partition, end), f"kafka.{copier.nonce}-here-{os.getpid()}")
+        return [] if written is None else [written]
 
     def _longest_bytes(self) -> int:
         """What a batch of records of the topic may take; Kafka's default where its configuration may not be read."""

@@ -241,6 +241,11 @@ class Cluster:
                 last = message.value()
         return None if last is None else bytes(last)
 
+    def messages_from(self, name: str, partition: int, start: int) -> Iterator[Message]:
+        """The committed records of a partition from an offset on, at which there is one. Raises as `topic` does."""
+        with self.errors(topic=name, partition=partition):
+            yield from messages(self.properties, name, partition, start)
+
     def messages(self, name: str, partition: int) -> Iterator[Message]:
         """All committed records of a partition, up to where no transaction is open. Raises as `topic` does."""
         if self._offsets(name, [partition], OffsetSpec.latest())[partition] == 0:

@@ -12,12 +12,17 @@ import pyarrow.compute as pc
 
 from spark_jobs.spark_tasks import attempt_name
 from statelib.errors import InputError
+from statelib.serdes.base import within_reach
 from statelib.task.quarantine import VALUE_TYPE
+from statelib.time_columns import out_of_reach, out_of_reach_reason
+from statelib.times import LAST_TIME_MS
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from spark_jobs.spark_tasks import TaskErrors
     from statelib.kafka_topic import KafkaTopic
@@ -66,18 +71,23 @@ class RangeCopier:
             batches: As Spark's Kafka source gives them, of one partition, ascending by offset.
         """
         with self.errors.told():
-            written = self._copy(batches)
+            written = self.copy(batches, attempt_name(f"kafka.{self.nonce}"))
             if written is not None:
                 yield pa.RecordBatch.from_pydict({"written": [pickle.dumps(written)]}, WRITTEN)
 
-    def _copy(self, batches: Iterable[pa.RecordBatch]) -> Written | None:
+    def copy(self, batches: Iterable[pa.RecordBatch], attempt: str) -> Written | None:
+        """The files that the records of a range came to; None: there are none.
+
+        Raises:
+            InputError: One cannot be decoded, or has a time that no topic can hold, and such are not set apart.
+        """
         writers: tuple[PartitionWriter, PartitionWriter] | None = None
         try:
             for batch in batches:
                 if not batch.num_rows:
                     continue
                 partition = batch["partition"][0].as_py()
-                writers = writers or self._writers(partition)
+                writers = writers or self._writers(partition, attempt)
                 for writer, records in zip(writers, self._decoded(batch, partition), strict=True):
                     writer.write(records)
         except BaseException:
@@ -86,27 +96,28 @@ class RangeCopier:
             raise
         return Written(writers[0].close(), writers[1].close()) if writers else None
 
-    def _writers(self, partition: int) -> tuple[PartitionWriter, PartitionWriter]:
-        attempt = attempt_name(f"kafka.{self.nonce}")
+    def _writers(self, partition: int, attempt: str) -> tuple[PartitionWriter, PartitionWriter]:
         schema = topic_schema(self.topic.key.arrow_type, self.topic.value.arrow_type)
         return (
-            PartitionWriter(self.archive, schema, partition, attempt=attempt),
+            PartitionWriter(self.archive, schema, partition, attempt=attempt, topic=self.topic.archive_name),
             PartitionWriter(self.quarantine, QUARANTINE_SCHEMA, partition, attempt=attempt),
         )
 
     def _decoded(self, batch: pa.RecordBatch, partition: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """The records of a batch as an archive's, and those that cannot be decoded as a quarantine's."""
-        key = self.topic.key.deserialize_lenient(batch["key"])
-        value = self.topic.value.deserialize_lenient(batch["value"])
+        key = within_reach(self.topic.key.deserialize_lenient(batch["key"]))
+        value = within_reach(self.topic.value.deserialize_lenient(batch["value"]))
         records = _records(batch, key.values, value.values)
-        bad = key.bad | value.bad
+        far = out_of_reach(batch["timestamp"])
+        bad = key.bad | value.bad if far is None else key.bad | value.bad | far
         if not bad.any():
             return records, _NONE
-        reasons = _reasons(key, value)
+        reasons = pc.coalesce(_of_timestamp(batch["timestamp"], far), _reasons(key, value))
         if self.policy == "fail":
             row = int(bad.argmax())
+            done = "decoded" if far is None or not far[row] else "archived"
             raise InputError(
-                f"a record cannot be decoded: {reasons[row].as_py()}",
+                f"a record cannot be {done}: {reasons[row].as_py()}",
                 topic=self.topic.name,
                 partition=partition,
                 offset=batch["offset"][row].as_py(),
@@ -122,13 +133,14 @@ class RangeCopier:
                 pa.repeat(self.topic.name, len(batch)),
                 pa.array(np.full(len(batch), partition, np.int32)),
                 batch["offset"],
-                batch["timestamp"].cast(TIMESTAMP).cast(pa.int64()),
+                _milliseconds(batch),
                 reasons,
                 batch["value"],
             ],
             fields=list(VALUE_TYPE),
         )
-        return _records(batch, batch["key"], value)
+        bounded = pa.array(np.minimum(_milliseconds(batch).to_numpy(), LAST_TIME_MS)).cast(TIMESTAMP)
+        return _records(batch, batch["key"], value).set_column(1, "timestamp", bounded)
 
 
 def _records(batch: pa.RecordBatch, key: pa.Array, value: pa.Array) -> pa.RecordBatch:
@@ -140,6 +152,18 @@ def _records(batch: pa.RecordBatch, key: pa.Array, value: pa.Array) -> pa.Record
         "headers": batch["headers"].cast(HEADERS),
     }
     return pa.RecordBatch.from_pydict(columns)
+
+
+def _milliseconds(batch: pa.RecordBatch) -> pa.Array:
+    return batch["timestamp"].cast(TIMESTAMP).cast(pa.int64())
+
+
+def _of_timestamp(timestamp: pa.Array, far: NDArray[np.bool_] | None) -> pa.Array:
+    """What is wrong with the timestamps of records, null where nothing is."""
+    reasons = np.full(len(timestamp), None, np.object_)
+    for row in [] if far is None else np.flatnonzero(far).tolist():
+        reasons[row] = f"timestamp: {out_of_reach_reason(timestamp, row)}"
+    return pa.array(reasons, pa.string())
 
 
 def _reasons(key: Lenient, value: Lenient) -> pa.Array:

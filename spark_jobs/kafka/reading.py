@@ -11,11 +11,17 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from spark_jobs.kafka.errors import kafka_errors
 from statelib.changelog.export import RECORDS
+from statelib.topics.schema import HEADERS, TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from confluent_kafka import Message
+
+_COPIED = pa.schema([
+    ("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32()), ("offset", pa.int64()),
+    ("timestamp", TIMESTAMP), ("headers", HEADERS),
+])  # fmt: skip
 
 QUIET = {"log_level": 2}
 """librdkafka's own log has only what is critical: what goes wrong is in its errors too."""
@@ -31,14 +37,16 @@ _READING = {
 }
 
 
-def messages(properties: Mapping[str, str], topic: str, partition: int) -> Iterator[Message]:
-    """All committed records of a partition, up to where no transaction is open.
+def messages(
+    properties: Mapping[str, str], topic: str, partition: int, start: int = OFFSET_BEGINNING
+) -> Iterator[Message]:
+    """All committed records of a partition, from offset ``start`` on, up to where no transaction is open.
 
     Raises:
         KafkaException: The cluster refuses, or does not answer.
     """
     with closing(Consumer({**properties, **QUIET, **_READING})) as consumer:
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        consumer.assign([TopicPartition(topic, partition, start)])
         while True:
             message = consumer.poll(_SECONDS)
             if message is None:
@@ -49,6 +57,25 @@ def messages(properties: Mapping[str, str], topic: str, partition: int) -> Itera
                 return
             else:
                 raise KafkaException(error)
+
+
+def range_batches(found: Iterable[Message], partition: int, end: int) -> Iterator[pa.RecordBatch]:
+    """The records before offset ``end``, in the columns of Spark's Kafka source that a copy looks at.
+
+    Their timestamps may be such as Spark has none for: they are in milliseconds.
+    """
+    rows: list[dict[str, Any]] = []
+    for message in found:
+        offset = message.offset() or 0
+        if offset >= end:
+            break
+        rows.append({**_row(message), "partition": partition, "offset": offset})
+        rows[-1]["headers"] = rows[-1]["headers"] or None
+        if len(rows) == _BATCH_RECORDS:
+            yield pa.RecordBatch.from_pylist(rows, _COPIED)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, _COPIED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ A superseded driver that is still alive does no harm: both tries want the same c
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from statelib.commits.archives import open_archive
@@ -33,6 +35,8 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import Plan, PlannedTask, SourceRange
 from statelib.steps import step
+from statelib.times import instant_text, unit_hint
+from statelib.topics.leaps import first_leaps
 from statelib.topics.slices import plan_slice
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
+    from statelib.topics.future import FutureRecord, MaxFuture
     from statelib.topics.slices import SourceSlice
 
 EndOffsets = dict[str, dict[int, int]]
@@ -58,19 +63,27 @@ class NothingToDo:
             ``replayed-further``: the job has already gone past that end; state does not go back.
             ``sealed``: the job has been sealed, and the archives hold nothing more.
         head: Number of the newest commit; 0 before the first.
+        future_records: At which the slice ends, while records from before its end wait behind them.
+        come_to: How far the job has come, where it has replayed further.
     """
 
     job: str
     reason: Literal["no-new-records", "replayed-further", "sealed"]
     head: int
+    future_records: tuple[FutureRecord, ...] = ()
+    come_to: str | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
         """For a person."""
         if self.reason == "sealed":
             return f"{self.job}: sealed by commit {self.head}, and nothing new since; nothing was changed"
         if self.reason == "no-new-records":
-            return f"{self.job}: nothing new since commit {self.head}; nothing was changed"
-        return f"{self.job}: commit {self.head} has already replayed past this slice's end; nothing was changed"
+            held_back = "".join(f"; {record}" for record in self.future_records)
+            return f"{self.job}: nothing new since commit {self.head}; nothing was changed{held_back}"
+        come_to = f" ({self.come_to})" if self.come_to else ""
+        return (
+            f"{self.job}: commit {self.head} has already replayed past this slice's end{come_to}; nothing was changed"
+        )
 
 
 def plan(
@@ -87,6 +100,7 @@ def plan(
     migrate_stores: Collection[str] = (),
     changelogs: Collection[str] = (),
     recreated_sources: Collection[str] = (),
+    max_future: MaxFuture | None = None,
     holder: str | None = None,
 ) -> Plan | NothingToDo:
     """Plans the slice from the head commit to ``until_ms``, to ``end_offsets``, or to the end of the archives.
@@ -109,6 +123,7 @@ def plan(
         changelogs: Names of stores that keep a changelog, from the store's first run on. One that does goes on to.
         recreated_sources: Sources whose archives are other tables than those that the job has read, with the same
             records at the same offsets: who says so answers for it.
+        max_future: Which records are from the future, and end no slice; None: none is.
         holder: By which name the caller holds the job; None: it does not (`statelib.commits.hold`).
 
     Returns:
@@ -133,7 +148,7 @@ def plan(
         ensure_plan(warehouse, head)
         _check_semantics(job, head, semantics)
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
-            return NothingToDo(job.name, "replayed-further", number)
+            return NothingToDo(job.name, "replayed-further", number, come_to=_come_to(head))
     with fenced(warehouse, job.name, number + 1):
         archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
         sources = source_topics(archives)
@@ -154,14 +169,17 @@ def plan(
         if head is not None and evolution is not None:
             copy_changelogs(warehouse, head, evolution)
         bootstrap = job.topology.bootstrap_topics
-        slices = _cut(archives, head, until_ms, end_offsets, bootstrap)
+        slices = _cut(archives, head, until_ms, end_offsets, bootstrap, max_future, now_ms)
+        future_records = tuple(part.stopped_by for part in slices if part.stopped_by is not None)
         # New records of a global table alone are no reason to run.
         new_records = sum(part.records for part in slices if part.topic not in bootstrap)
         if head is not None and head.end_of_input == "seal":
             return _nothing_but_sealed(job, number, new_records)
         migrates = evolution is not None and bool(evolution.migrations)
         if not new_records and not migrates and (head is None or end_of_input == "hold"):
-            return NothingToDo(job.name, "no-new-records", number)
+            return NothingToDo(job.name, "no-new-records", number, future_records)
+        if max_future is None:
+            future_records += first_leaps(archives, slices)
         return settle_plan(
             warehouse,
             Plan(
@@ -177,6 +195,8 @@ def plan(
                 tasks=_tasks(job.topology, archives, slices),
                 sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
                 created_at_ms=now_ms,
+                max_future=max_future,
+                future_records=future_records,
             ),
         )
 
@@ -226,12 +246,21 @@ def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | No
     )
 
 
+def _come_to(head: Commit) -> str | None:
+    """The partition with the largest timestamp that a commit has taken up, for a person."""
+    times = {place: time for task in head.tasks.values() for place, time in task.position.source_times.items()}
+    place = max(times, key=lambda place: times[place], default=None)
+    return None if place is None else f"{place} has come to {instant_text(times[place])}{unit_hint(times[place])}"
+
+
 def _cut(
     archives: Mapping[str, TopicArchive],
     head: Commit | None,
     until_ms: int | None,
     end_offsets: EndOffsets | None,
     bootstrap: Sequence[str],
+    max_future: MaxFuture | None,
+    now_ms: int,
 ) -> list[SourceSlice]:
     """What is new of each topic: as far as the slice goes, of ``bootstrap`` topics as far as there is something."""
     starts = head.source_offsets() if head else {}
@@ -247,6 +276,7 @@ def _cut(
             starts.get(topic),
             until_ms=None if topic in bootstrap else until_ms,
             end_offsets=None if end_offsets is None else end_offsets[topic],
+            latest_of=None if max_future is None else partial(max_future.latest_ms, archive, planned_at_ms=now_ms),
         )
     ]
 
@@ -305,6 +335,7 @@ def _is_same(last: Plan, wanted: Plan) -> bool:
                 "run_id": "",
                 "begun_anew": None,
                 "created_at_ms": 0,
+                "future_records": (),
                 "sources": tuple(
                     source.model_copy(update={"delta_version": 0, "table_id": None}) for source in plan.sources
                 ),

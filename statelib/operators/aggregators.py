@@ -18,7 +18,7 @@ from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import NO_SLOTS, accumulator
 from statelib.operators.fields import columns_for
 from statelib.operators.mapping import evaluate
-from statelib.operators.python_values import calling, column_of, python_keys
+from statelib.operators.python_values import calling, column_of, items_of, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -333,7 +333,7 @@ class PerRecordAggregator:
             raise InternalError("an aggregation has no batch")
         chosen = pa.array(rows, mask=rows == NO_ROW)
         keys = python_keys(batch.keys, chosen)
-        values = batch.value.take(chosen).to_pylist()
+        values = items_of(batch.value.take(chosen))
         results = []
         never = [None] * len(rows)
         others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)

@@ -35,6 +35,7 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.near import did_you_mean
 from statelib.operators.code_identity import describe_function
+from statelib.operators.python_values import items_of
 from statelib.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class PerRecord:
 
     def map(self, columns: pa.RecordBatch) -> pa.Array:
         """The function's results."""
-        arguments = [argument.map(columns).to_pylist() for argument in self.arguments]
+        arguments = [items_of(argument.map(columns)) for argument in self.arguments]
         return pa.array([self.function(*row) for row in zip(*arguments, strict=True)], self.arrow_type)
 
     def describe(self) -> object:

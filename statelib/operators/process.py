@@ -24,7 +24,7 @@ from statelib.operators.base import OperatorContext
 from statelib.operators.code_identity import describe_class, describe_factory
 from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, sent_to
 from statelib.operators.punctuation import Scheduler
-from statelib.operators.python_values import python_keys
+from statelib.operators.python_values import items_of, python_keys
 from statelib.operators.store_log import NotInInit, StoreLog
 from statelib.processor import (
     FixedKeyProcessor,
@@ -232,7 +232,7 @@ class ProcessOperator:
         columns = (
             (batch.sequence - uptake.first_sequence).tolist(),
             python_keys(batch.keys),
-            batch.value.to_pylist(),
+            items_of(batch.value),
             batch.timestamp.tolist(),
             headers_of(batch.headers, len(batch)),
         )

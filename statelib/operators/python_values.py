@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError, HindstreamError
+from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.key_column import WindowedKeys
 from statelib.state import Windowed
+from statelib.time_columns import far_time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +35,22 @@ def calling(what: str) -> Iterator[None]:
         ) from error
 
 
+def items_of(column: pa.Array) -> list[Any]:
+    """The values of a column as Python's, for a user's functions.
+
+    Raises:
+        InputError: One is or holds a time that Python's datetimes do not have: they end with the year 9999.
+    """
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):  # pyarrow says either
+        what = (
+            f"Python's functions cannot be given the time {far_time_text(column)}: its datetimes end with the year 9999"
+        )
+        step = "leave such records out before (filter with a column expression), or set them apart: max_future"
+        raise InputError(what, next_step=step) from None
+
+
 def column_of(items: Sequence[Any], arrow_type: pa.DataType, *, who: str, next_step: str) -> pa.Array:
     """Python values as a column.
 
@@ -56,7 +73,7 @@ def column_of(items: Sequence[Any], arrow_type: pa.DataType, *, who: str, next_s
 def python_keys(keys: KeyColumn, chosen: pa.Array | None = None) -> list[Any]:
     """Keys as Python values, windowed ones as `Windowed`; ``chosen``: the indices (int64) of some, null for none."""
     if not isinstance(keys, WindowedKeys):
-        return (keys.plain if chosen is None else keys.plain.take(chosen)).to_pylist()  # type: ignore[no-any-return]
+        return items_of(keys.plain if chosen is None else keys.plain.take(chosen))
     rows = range(len(keys)) if chosen is None else chosen.to_pylist()
     inner, start, end = python_keys(keys.without_windows), keys.windows.start.tolist(), keys.windows.end.tolist()
     return [None if row is None or inner[row] is None else Windowed(inner[row], start[row], end[row]) for row in rows]

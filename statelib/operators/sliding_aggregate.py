@@ -38,6 +38,7 @@ from statelib.semantics import Semantics
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
+from statelib.times import end_of_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -266,7 +267,7 @@ class RunningSlidingAggregate:
         prior = None
         if self._spec.needs_prior:
             prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
-        windows = Windows(start, start + self._spec.windows.time_difference_ms)
+        windows = Windows(start, end_of_windows(start, self._spec.windows.time_difference_ms))
         codes = np.ascontiguousarray(self._slots.windows["key_code"][slots])
         return Batch(
             keys=WindowedKeys(batch.keys.take(chosen), windows, self._spec.windows.of_keys, codes),

@@ -37,7 +37,7 @@ from statelib.operators.windows_in_store import WindowsInStore
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
-from statelib.window_grids import DayGrid
+from statelib.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
@@ -244,16 +244,18 @@ class RunningWindowAggregate:
         """
         windows = self._windows
         first_window, accepted, lateness, late = (np.empty(len(batch), dtype=np.int64) for _ in range(4))
-        clock = stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
+        timestamp, clock = batch.timestamp, stream_times(self._spec.clock, batch, key_code, uptake, self._stream_time)
+        if isinstance(windows, UnlimitedWindows):  # no time is behind the end, whatever number stands for it
+            timestamp, clock = (np.minimum(times, FAR_FUTURE_MS - 1) for times in (timestamp, clock))
         if len(batch):
             self._stream_time = self._context.clocks["stream_time"] = int(clock[-1])
         out = (first_window, accepted, lateness, late)
         if isinstance(self._grid, DayGrid):
-            first_window, end = self._grid.holding(batch.timestamp)
-            counts = accept_one(key_code, batch.timestamp, clock, end, windows.grace_period_ms, *out[1:])
+            first_window, end = self._grid.holding(timestamp)
+            counts = accept_one(key_code, timestamp, clock, end, windows.grace_period_ms, *out[1:])
         else:
             grid = (self._grid.size_ms, self._grid.advance_ms, windows.grace_period_ms, self._grid.origin_ms)
-            counts = accept(key_code, batch.timestamp, clock, *grid, *out)
+            counts = accept(key_code, timestamp, clock, *grid, *out)
         count, expired, keyed, before, too_late = counts
         self._metrics.records_in += len(batch)
         self._metrics.records_out += count

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors import InputError
+from statelib.time_columns import out_of_reach, out_of_reach_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,19 @@ class StrictSerde(ABC):
     @abstractmethod
     def deserialize_lenient(self, data: pa.BinaryArray) -> Lenient:
         """See `Serde`."""
+
+
+def within_reach(decoded: Lenient) -> Lenient:
+    """The same, but values with a time that no topic can hold are undecodable."""
+    far = out_of_reach(decoded.values)
+    if far is None:
+        return decoded
+    reasons = decoded.reasons.to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(far & ~decoded.bad).tolist():
+        reasons[row] = out_of_reach_reason(decoded.values, row)
+    bad = decoded.bad | far
+    values = decoded.values.take(pa.array(np.arange(len(bad)), mask=bad))
+    return Lenient(values, bad, pa.array(reasons, pa.string()))
 
 
 def all_good(values: pa.Array) -> Lenient:

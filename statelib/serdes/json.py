@@ -20,6 +20,7 @@ from statelib.serdes.json_types import has_map, readable, restored, with_objects
 from statelib.serdes.schema_source import RegisteredSchema
 from statelib.serdes.spans import put_together
 from statelib.serdes.wire_format import Identity, described, head_of, payloads, with_heads
+from statelib.time_columns import python_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,7 +77,7 @@ class JsonSerde(StrictSerde):
             ConfigurationError: It is to be written with an id, and the schema is not under the subject.
             RetryableError: The registry does not answer.
         """
-        data = values.to_pylist()
+        data = python_values(values)
         if has_map(values.type):
             data = [with_objects(value, values.type) for value in data]
         documents = _documents(data, _json_scalar).cast(pa.binary())
@@ -162,7 +163,7 @@ def _rows(lines: list[bytes], struct: pa.DataType) -> pa.StructArray:
 
 def json_text(values: pa.Array) -> pa.StringArray:
     """Values of any Arrow type as JSON, for people to read: see `readable_json`; null stays null."""
-    documents = [None if value is None else readable_json(value) for value in values.to_pylist()]
+    documents = [None if value is None else readable_json(value) for value in python_values(values)]
     return pa.array(documents, pa.string())
 
 

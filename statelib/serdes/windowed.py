@@ -27,7 +27,8 @@ from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.spans import copy_spans
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
-from statelib.window_grids import FAR_FUTURE_MS, described_grid
+from statelib.times import LAST_TIME_MS, end_of_windows
+from statelib.window_grids import described_grid
 from statelib.windowed_type import TIME, archived, archived_type, as_windowed
 from statelib.windows import TimeWindows
 
@@ -114,9 +115,9 @@ class TimeWindowedSerde(StrictSerde):
 
     def _end(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.grid is not None:
-            times = np.clip(start, 0, FAR_FUTURE_MS)  # what is none is told as such by the caller
-            return np.minimum(self.grid.end_of(times), FAR_FUTURE_MS)
-        return np.minimum(start, FAR_FUTURE_MS - self.window_size_ms) + self.window_size_ms
+            times = np.clip(start, 0, LAST_TIME_MS)  # what is none is told as such by the caller
+            return np.minimum(self.grid.end_of(times), LAST_TIME_MS)
+        return end_of_windows(start, self.window_size_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,7 @@ def _number(spans: Spans, before_end: int) -> tuple[NDArray[np.int64], NDArray[n
     number = np.zeros(len(start), np.int64)
     at = (start + length - before_end)[long_enough]
     number[long_enough] = content[at[:, None] + np.arange(_NUMBER_BYTES)].view(">i8").reshape(-1)
-    wrong = ~long_enough | (number < 0) | (number > FAR_FUTURE_MS)
+    wrong = ~long_enough | (number < 0) | (number > LAST_TIME_MS)
     return np.where(wrong, 0, number), wrong
 
 

@@ -13,7 +13,7 @@ from statelib.snapshots.views import Column, View, filtered, key_column, time_co
 from statelib.stores.session import SessionStore
 from statelib.stores.store_clock import StoreClock
 from statelib.stores.window import WindowStore
-from statelib.window_grids import FAR_FUTURE_MS
+from statelib.times import LAST_TIME_MS, end_of_windows
 from statelib.windows import SessionWindows, SlidingWindows, windows_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def window_view(described: Described, view: ViewName) -> View | None:
             columns = {
                 "key": windows.keys,
                 "window_start": windows.start,
-                "window_end": np.minimum(end, FAR_FUTURE_MS),
+                "window_end": np.minimum(end, LAST_TIME_MS),
                 "value": windows.rows,
                 "timestamp": times_or_null(windows.timestamp, NO_TIMESTAMP),
             }
@@ -104,7 +104,7 @@ def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np
             settings["retention_ms"],
             size_ms,
             False,
-            lambda start: np.minimum(start, FAR_FUTURE_MS - size_ms) + size_ms,
+            lambda start: end_of_windows(start, size_ms),
         )
     windows, retention_ms = windows_of(settings), settings["retention_ms"]
     if isinstance(windows, SessionWindows):

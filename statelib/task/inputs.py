@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
 from statelib.manifests import SourceRange
 from statelib.operators.fields import both, fields_of_mapper, reads_key
+from statelib.task.future import FutureLimit
 from statelib.task.merge import merge
 from statelib.task.placed import PlacedByKey
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
@@ -104,6 +106,7 @@ class Inputs:
             progress=progress,
             quarantine=self._quarantine,
             placed=self._placed(node, part.partition),
+            future=self._future(node.topic, part.partition),
         )
 
     def _placed(self, node: Source, partition: int) -> PlacedByKey | None:
@@ -112,6 +115,13 @@ class Inputs:
         if beside is None or partitions == 1:
             return None
         return PlacedByKey(node.topic, partition, partitions, beside)
+
+    def _future(self, topic: str, partition: int) -> FutureLimit | None:
+        files = self._work.source_files[topic]
+        if partition not in files.latest_ms:
+            return None
+        begins = np.array([file.first_offset for file in files.by_partition[partition]])
+        return FutureLimit(begins, np.array(files.latest_ms[partition]), self._work.settings.on_future_record)
 
     def _reader(self, node: Source, part: SourceRange) -> PartitionReader:
         source = self._work.source_files[node.topic]
@@ -137,6 +147,7 @@ class Inputs:
         timestamp = fields_of_mapper(node.consumed.timestamp_extractor.mapper)
         wanted = both([self._fields[node.name], timestamp])
         keeps_aside = settings.on_bad_record != "fail" or settings.on_late_record != "drop"
+        keeps_aside = keeps_aside or bool(self._work.source_files[node.topic].latest_ms)
         if wanted is None or keeps_aside or node.consumed.value_serde is not None or not pa.types.is_struct(value_type):
             return None
         fields = [field.name for field in value_type if field.name in wanted]

@@ -10,6 +10,7 @@ import pyarrow as pa
 from statelib.errors import InputError
 from statelib.key_column import KeyColumn
 from statelib.serdes import serde_for
+from statelib.times import LAST_TIME_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,13 +44,15 @@ class Quarantine:
         self._metrics = metrics
         self._collected: list[pa.RecordBatch] = []
 
-    def add(self, topic: str, partition: int, records: pa.RecordBatch, reasons: pa.Array) -> None:
-        """Takes ``records`` (an archive's columns), each for the reason beside it.
+    def add(
+        self, topic: str, partition: int, records: pa.RecordBatch, reasons: pa.Array, *, always: bool = False
+    ) -> None:
+        """Takes ``records`` (an archive's columns), each for the reason beside it; ``always``: whatever the policy is.
 
         Raises:
             InputError: The job does not quarantine.
         """
-        if self._policy == "fail":
+        if self._policy == "fail" and not always:
             raise InputError(
                 f"a record cannot be used: {reasons[0].as_py()}",
                 topic=topic,
@@ -71,7 +74,7 @@ class Quarantine:
             ],
             fields=list(VALUE_TYPE),
         )
-        known = pa.array(np.maximum(timestamp.fill_null(0).to_numpy(zero_copy_only=False), 0))
+        known = pa.array(np.clip(timestamp.fill_null(0).to_numpy(zero_copy_only=False), 0, LAST_TIME_MS))
         key = _bytes(KeyColumn(records.column("key")).plain)
         columns = {"key": key, "value": value, "timestamp": known}
         self._collected.append(pa.RecordBatch.from_pydict(columns))
@@ -80,6 +83,10 @@ class Quarantine:
         """Says that records of a source are dropped and counted, and go nowhere."""
         self._metrics[topic].records_in += records
         self._metrics[topic].drop(account, records)
+
+    def count(self, topic: str, name: str, records: int) -> None:
+        """Counts records of a source that were not as they should be, and are taken up all the same."""
+        self._metrics[topic].count(name, records)
 
     def drain(self) -> Iterator[pa.RecordBatch]:
         """What was collected since the last call: columns key (binary), value (`VALUE_TYPE`), timestamp (int64 ms)."""

@@ -71,7 +71,9 @@ class ArchiveSink:
         """Writes records whose partition is not checked."""
         if self._writer is None:
             schema = topic_schema(key.type, value.type)
-            self._writer = PartitionWriter(self._storage, schema, self._partition, attempt=self._attempt)
+            self._writer = PartitionWriter(
+                self._storage, schema, self._partition, attempt=self._attempt, topic=self.topic
+            )
         count = len(timestamp)
         columns = {
             "key": key,

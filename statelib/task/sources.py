@@ -13,7 +13,9 @@ from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
 from statelib.kernels.stream_time import running_stream_time
 from statelib.key_column import KeyColumn
+from statelib.serdes.base import within_reach
 from statelib.storage.digests import sha256_of
+from statelib.task.future import COUNTER
 from statelib.task.merge import merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 from statelib.task.timestamps import extracted
@@ -21,8 +23,11 @@ from statelib.task.timestamps import extracted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from statelib.manifests import RepartitionFile
     from statelib.storage import Storage
+    from statelib.task.future import FutureLimit
     from statelib.task.placed import PlacedByKey
     from statelib.task.quarantine import Quarantine
     from statelib.topics.reader import PartitionReader
@@ -56,6 +61,7 @@ class TopicSource:
         progress: Where the partition stood before; moved along.
         quarantine: Takes records that cannot be used: no timestamp, a negative one, or undecodable.
         placed: Looks whether records are where their keys belong; None: it does not matter.
+        future: Tells records from the future; None: there are none.
     """
 
     def __init__(
@@ -67,6 +73,7 @@ class TopicSource:
         progress: Progress,
         quarantine: Quarantine,
         placed: PlacedByKey | None = None,
+        future: FutureLimit | None = None,
     ) -> None:
         self._source = source
         self._reader = reader
@@ -74,6 +81,7 @@ class TopicSource:
         self._progress = progress
         self._quarantine = quarantine
         self._placed = placed
+        self._future = future
 
     @property
     def empty(self) -> Records:
@@ -108,20 +116,44 @@ class TopicSource:
         problems = [problems for problems in (key_problems, value_problems) if problems is not None]
         columns, batch = self._without(columns, batch, pc.coalesce(*problems) if problems else None)
         columns, batch = self._timed(columns, batch)
-        times = columns.column("extracted").to_numpy()
-        order_time = running_stream_time(times, self._progress.max_timestamp)
+        columns, times, order_time = self._in_time(columns, batch)
         offset = columns.column("offset").to_numpy()
         keys = KeyColumn(columns.column("key"))
         return Records(keys, columns.column("value"), times, offset, columns.column("headers"), order_time)
 
+    def _in_time(
+        self, columns: pa.RecordBatch, batch: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch, NDArray[np.int64], NDArray[np.int64]]:
+        """The records that are taken up, their timestamps and their order times, int64 ms.
+
+        One from the future is set apart, or has the largest timestamp so far of its partition (as Kafka's
+        ``UsePartitionTimeOnInvalidTimestamp`` does it): in neither case does it move that.
+        """
+        times, offset = columns.column("extracted").to_numpy(), columns.column("offset").to_numpy()
+        before = self._progress.max_timestamp
+        later = None if self._future is None else self._future.later(times, offset)
+        if self._future is None or later is None:
+            return columns, times, running_stream_time(times, before)
+        order_time = running_stream_time(np.where(later, NO_TIMESTAMP, times), before)
+        aside = later if self._future.policy == "quarantine" else later & (order_time == NO_TIMESTAMP)
+        if aside.any():
+            columns, _ = self._without(columns, batch, self._future.reasons(times, offset, aside), always=True)
+        times = np.where(later, order_time, times)
+        self._quarantine.count(self._source.topic, COUNTER, int((later & ~aside).sum()))
+        return columns, times[~aside], order_time[~aside]
+
     def _without(
-        self, columns: pa.RecordBatch, batch: pa.RecordBatch, problems: pa.Array | None
+        self, columns: pa.RecordBatch, batch: pa.RecordBatch, problems: pa.Array | None, *, always: bool = False
     ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """Both without the rows that have a problem (not null), which go to quarantine as ``batch`` has them."""
+        """Both without the rows that have a problem (not null), which go to quarantine as ``batch`` has them.
+
+        ``always``: also where the job does not quarantine what cannot be used.
+        """
         if problems is None or problems.null_count == len(problems):
             return columns, batch
         bad = pc.is_valid(problems)
-        self._quarantine.add(self._source.topic, self._partition, batch.filter(bad), problems.filter(bad))
+        aside, reasons = batch.filter(bad), problems.filter(bad)
+        self._quarantine.add(self._source.topic, self._partition, aside, reasons, always=always)
         good = pc.invert(bad)
         return columns.filter(good), batch.filter(good)
 
@@ -131,14 +163,18 @@ class TopicSource:
         serde = consumed.key_serde if which == "key" else consumed.value_serde
         if serde is None:
             return column, None
-        decoded = serde.deserialize_lenient(column)
+        decoded = within_reach(serde.deserialize_lenient(column))
         reasons = pc.binary_join_element_wise(f"undecodable {which}: ", decoded.reasons, "")
         return decoded.values, reasons
 
     def _timed(self, columns: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Those of both whose timestamps can be used, with the column ``extracted`` (int64 ms)."""
         times, skipped, problems = extracted(
-            self._source, columns, partition=self._partition, partition_time=self._progress.max_timestamp
+            self._source,
+            columns,
+            partition=self._partition,
+            partition_time=self._progress.max_timestamp,
+            future=self._future,
         )
         columns = columns.append_column("extracted", pa.array(times))
         if skipped is not None and skipped.any():

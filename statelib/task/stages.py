@@ -12,9 +12,10 @@ from statelib.manifests import Staged
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
 from statelib.task.work import SourceFiles, TaskWork
+from statelib.topics.future import NEVER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from statelib.task.work import TaskSettings
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
-    from statelib.topology import SubTopology, Topology
+    from statelib.topology import Source, SubTopology, Topology
 
 
 class Stages:
@@ -115,8 +116,38 @@ class Stages:
         for part in planned.sources:
             found = self._archives[part.topic].files(part.partition, part.start_offset, part.end_offset)
             files.setdefault(part.topic, {})[part.partition] = tuple(found)
-        topics = {source.topic for source in sub_topology.all_sources if not source.internal}
-        return {topic: SourceFiles(self._archives[topic].schema, files.get(topic, {})) for topic in sorted(topics)}
+        sources = [source for source in sub_topology.all_sources if not source.internal]
+        return {
+            source.topic: SourceFiles(
+                self._archives[source.topic].schema,
+                by_partition := files.get(source.topic, {}),
+                self._latest_ms(source, by_partition),
+            )
+            for source in sorted(sources, key=lambda source: source.topic)
+        }
+
+    def _latest_ms(
+        self, source: Source, by_partition: Mapping[int, Sequence[ArchiveFile]]
+    ) -> dict[int, tuple[int, ...]]:
+        """See `SourceFiles.latest_ms`: of partitions of which the files may hold records from the future."""
+        if (max_future := self._plan.max_future) is None:
+            return {}
+        archive, planned_at_ms = self._archives[source.topic], self._plan.created_at_ms
+        latest_ms = {
+            partition: tuple(max_future.latest_ms(archive, file, planned_at_ms) for file in files)
+            for partition, files in by_partition.items()
+        }
+        # Where times are extracted, the log knows nothing of them.
+        extracts = source.consumed.timestamp_extractor.mapper is not None
+        return {
+            partition: latest
+            for partition, latest in latest_ms.items()
+            if extracts
+            or any(
+                (NEVER_MS if file.max_timestamp_ms is None else file.max_timestamp_ms) > bound
+                for file, bound in zip(by_partition[partition], latest, strict=True)
+            )
+        }
 
     @cached_property
     def _partitions(self) -> dict[str, int]:

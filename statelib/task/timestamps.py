@@ -13,19 +13,18 @@ from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError
 from statelib.kernels.stream_time import running_stream_time
 from statelib.operators.mapping import MapperError, evaluate
+from statelib.time_columns import time_problem
+from statelib.times import LAST_TIME_MS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.mapping import Mapper
+    from statelib.task.future import FutureLimit
     from statelib.topology import Source
-
-LAST_TIME_MS = 9_223_372_036_854_775
-"""The last time that a topic at rest can hold: Delta's timestamps are microseconds in 64 bits."""
 
 _NEGATIVE = "negative timestamp"
 _MOST = np.iinfo(np.int64).max
-_LATE = f"the timestamp is later than a topic can hold, {LAST_TIME_MS} ms"
 _NONE = pa.scalar(None, pa.string())
 _A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -44,7 +43,14 @@ class Extracted(NamedTuple):
     problems: pa.Array | None = None
 
 
-def extracted(source: Source, columns: pa.RecordBatch, *, partition: int, partition_time: int) -> Extracted:
+def extracted(
+    source: Source,
+    columns: pa.RecordBatch,
+    *,
+    partition: int,
+    partition_time: int,
+    future: FutureLimit | None = None,
+) -> Extracted:
     """The timestamps that a source's extractor gives.
 
     Args:
@@ -52,6 +58,7 @@ def extracted(source: Source, columns: pa.RecordBatch, *, partition: int, partit
         columns: The records of one partition in order: ``key``, ``value``, ``headers``, ``timestamp``, ``offset``.
         partition: The partition.
         partition_time: Its largest timestamp before them, `NO_TIMESTAMP` if there is none.
+        future: Tells the records that are no part of the partition's time; None: there are none.
 
     Raises:
         ConfigurationError: The extractor's mapper fails, or gives something that is no time. It names the record.
@@ -72,7 +79,9 @@ def extracted(source: Source, columns: pa.RecordBatch, *, partition: int, partit
             skipped = np.asarray(pc.fill_null(pc.equal(reasons, _NEGATIVE), False))
             return Extracted(times, skipped, pc.if_else(pa.array(skipped), None, reasons))
         case "partition-time":
-            times = np.where(invalid, running_stream_time(times, partition_time), times)
+            later = None if future is None else future.later(times, columns.column("offset").to_numpy())
+            sane = times if later is None else np.where(later, NO_TIMESTAMP, times)
+            times = np.where(invalid, running_stream_time(sane, partition_time), times)
             unknown = pa.array(times == NO_TIMESTAMP)
             why = pc.binary_join_element_wise(reasons, "before the partition's first valid timestamp", ", ")
             return Extracted(times, None, pc.if_else(unknown, why, None))
@@ -120,9 +129,18 @@ def _milliseconds(given: pa.Array, node: str) -> tuple[NDArray[np.int64], pa.Arr
             node=node,
             next_step="give whole milliseconds since 1970, timestamps or dates",
         )
-    for wrong, reason in ((times < 0, _NEGATIVE), (times > LAST_TIME_MS, _LATE)):
-        reasons = pc.coalesce(reasons, pc.if_else(pa.array(wrong), reason, _NONE))
-    return times, reasons
+    reasons = pc.coalesce(reasons, pc.if_else(pa.array(times < 0), _NEGATIVE, _NONE))
+    return times, pc.coalesce(reasons, _too_late(times))
+
+
+def _too_late(times: NDArray[np.int64]) -> pa.Array:
+    """string: what is wrong with the times that no topic can hold, null for the others."""
+    reasons = np.full(len(times), None, np.object_)
+    rows = np.flatnonzero(times > LAST_TIME_MS)
+    reasons[rows] = [
+        f"the timestamp is later than a topic can hold: {time_problem(time)}" for time in times[rows].tolist()
+    ]
+    return pa.array(reasons, pa.string())
 
 
 def _times_1000(seconds: NDArray[np.int64]) -> NDArray[np.int64]:

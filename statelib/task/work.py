@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from statelib.manifests import CommittedTask, EndOfInput, Evolution, PlannedTask, RepartitionFile
     from statelib.semantics import Semantics
     from statelib.topics.files import ArchiveFile
+    from statelib.topics.future import OnFutureRecord
     from statelib.topology import SubTopology
 
 _BUDGET_BYTES_A_RECORD = 640
@@ -36,6 +37,8 @@ class TaskSettings:
         semantics: See `Semantics`.
         on_bad_record: ``fail``: a record that cannot be used ends the run; ``quarantine``: it goes to the topic
             ``<job>-quarantine``, is counted and shown.
+        on_future_record: ``quarantine``: a record from the future goes to that topic, whatever is said of bad ones;
+            ``partition-time``: it is taken up with the largest timestamp so far of its partition.
         on_late_record: ``drop``: a record that comes too late for an operator is counted and gone; ``topic``: it goes
             to the topic ``<job>-late`` as well (see `statelib.operators.late`).
         parallel_transfers: How many state files a task fetches or stores at a time.
@@ -48,6 +51,7 @@ class TaskSettings:
     batch_records: int = 131_072
     semantics: Semantics = "kip"
     on_bad_record: Literal["fail", "quarantine"] = "fail"
+    on_future_record: OnFutureRecord = "quarantine"
     on_late_record: Literal["drop", "topic"] = "drop"
     parallel_transfers: int = 4
 
@@ -72,10 +76,13 @@ class SourceFiles:
     Attributes:
         schema: The topic's columns, as `statelib.topics.schema.topic_schema` gives them.
         by_partition: The files with records of the planned range.
+        latest_ms: By partition, for each of these files the latest timestamp that is not from the future; of a
+            partition without such records it may be missing.
     """
 
     schema: pa.Schema
     by_partition: Mapping[int, tuple[ArchiveFile, ...]]
+    latest_ms: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

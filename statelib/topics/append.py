@@ -52,6 +52,7 @@ def append(
 
     Raises:
         ConfigurationError: Columns do not fit the archive, or a file may not be written.
+        InputError: A record has a time that the archive cannot hold.
         RetryableError: Another writer was quicker, or the store did not answer.
     """
     newest = archive.refresh()

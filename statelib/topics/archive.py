@@ -114,12 +114,25 @@ class TopicArchive(TopicVersion):
         return archive
 
     def writer(
-        self, partition: int, *, attempt: str, limits: FileLimits | None = None, has_headers: bool = False
+        self,
+        partition: int,
+        *,
+        attempt: str,
+        limits: FileLimits | None = None,
+        has_headers: bool = False,
+        takes_all: bool = False,
     ) -> PartitionWriter:
         """Writes files for one partition, to be committed later; see `PartitionWriter`."""
         self._check_partition(partition)
         return PartitionWriter(
-            self.storage, self.schema, partition, attempt=attempt, limits=limits, has_headers=has_headers
+            self.storage,
+            self.schema,
+            partition,
+            attempt=attempt,
+            limits=limits,
+            has_headers=has_headers,
+            topic=self.topic,
+            takes_all=takes_all,
         )
 
     def commit(
@@ -238,7 +251,8 @@ class TopicArchive(TopicVersion):
             gone: Those that leave.
             files: Those with their records, at the same offsets.
             transactions: What the commit carries.
-            time_ms: What the log says of when that was.
+            time_ms: What the log says of when that was. Of the files themselves it goes on to say when their records
+                came, which is what tells records from the future (`statelib.topics.future`).
             drops_records: Whether records are left out; else the log says that no data has changed.
 
         Raises:
@@ -255,7 +269,7 @@ class TopicArchive(TopicVersion):
                 raise ConfigurationError(what, topic=newest.topic, file=newest.uri, next_step=step)
             return [
                 *(removed(file, time_ms, is_data=drops_records) for file in gone),
-                *(added(file, time_ms, is_data=drops_records) for file in files),
+                *(added(file, _archived_at_ms(newest, file, gone), is_data=drops_records) for file in files),
             ]
 
         self._transact(actions, transactions, files)
@@ -347,6 +361,18 @@ class TopicArchive(TopicVersion):
                 what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
                 step = "run the slice again: it writes its files anew"
                 raise CorruptedDataError(what, topic=self.topic, file=self.storage.uri(file.path), next_step=step)
+
+
+def _archived_at_ms(archive: TopicVersion, file: ArchiveFile, gone: Sequence[ArchiveFile]) -> int:
+    """When the last records of a file came that stands in the place of others; 0: nobody knows."""
+    former = (
+        one
+        for one in gone
+        if one.partition == file.partition
+        and one.first_offset <= file.last_offset
+        and file.first_offset <= one.last_offset
+    )
+    return max((archive.archived_at_ms(one) or 0 for one in former), default=0)
 
 
 def _has_checkpoint(table: DeltaTable, version: int) -> bool:

@@ -56,7 +56,7 @@ def clean(
     work = _Cleaner(archive, cleaning)
     replaced = work.replaced(memory_bytes)
     at = 0
-    with archive.writer(cleaning.partition, attempt=attempt, limits=limits) as writer:
+    with archive.writer(cleaning.partition, attempt=attempt, limits=limits, takes_all=True) as writer:
         for batch in archive.reader(cleaning.partition, 0, cleaning.end_offset):
             gone = replaced.marked(at, len(batch)) | work.outdated(batch)
             gone &= batch.column("offset").to_numpy() != cleaning.end_offset - 1

@@ -63,6 +63,8 @@ class FileIndex:
         self._partition: NDArray[np.int64] = self._files["partition"].to_numpy()
         self._first: NDArray[np.int64] = self._files["first_offset"].to_numpy()
         self._last: NDArray[np.int64] = self._files["last_offset"].to_numpy()
+        archived_at = _integers(add_actions, "modification_time").fill_null(0).to_numpy()
+        self._archived_at: NDArray[np.int64] = archived_at[order]
 
     def digest(self, more: Sequence[ArchiveFile] = (), gone: Collection[str] = ()) -> str:
         """The SHA-256, in hex, of the files as the log says them (`statelib.topics.delta_log`).
@@ -103,6 +105,12 @@ class FileIndex:
         found: int | None = pc.max(self._files["max_timestamp_ms"]).as_py()
         return found
 
+    def archived_at_ms(self, file: ArchiveFile) -> int | None:
+        """When a file of this version became part of the topic; None: the log does not say."""
+        place = self._of(file.partition)
+        index = place.start + int(np.searchsorted(self._first[place], file.first_offset))
+        return int(self._archived_at[index]) or None
+
     def start_offset(self, partition: int) -> int:
         """The first offset in a partition; 0 if it has no file."""
         first = self._first[self._of(partition)]
@@ -127,6 +135,13 @@ class FileIndex:
         may = pc.greater_equal(latest, timestamp_ms).fill_null(True).to_numpy()
         for index in place.start + np.flatnonzero(may):
             yield from self._described(np.array([index]))
+
+    def holds_before(self, partition: int, start_offset: int, timestamp_ms: int) -> bool:
+        """Whether files that begin at ``start_offset`` or behind it are known to hold a timestamp before this one."""
+        place = self._of(partition)
+        behind = slice(place.start + int(np.searchsorted(self._first[place], start_offset)), place.stop)
+        least = self._files["min_timestamp_ms"].slice(behind.start, behind.stop - behind.start)
+        return bool(pc.any(pc.less(least, timestamp_ms)).as_py())
 
     def _of(self, partition: int) -> slice:
         """The files of a partition."""

@@ -35,7 +35,9 @@ def merge(archive: TopicArchive, files: Sequence[ArchiveFile], *, attempt: str) 
     """
     partition = files[0].partition
     reader = archive.reader(partition, files[0].first_offset, files[-1].last_offset + 1)
-    with archive.writer(partition, attempt=attempt, limits=_ONE_FILE, has_headers=reader.has_headers()) as writer:
+    with archive.writer(
+        partition, attempt=attempt, limits=_ONE_FILE, has_headers=reader.has_headers(), takes_all=True
+    ) as writer:
         for batch in reader:
             writer.write(batch)
         (merged,) = writer.close()

@@ -5,6 +5,9 @@ order. So where the largest timestamp so far is below T: a prefix of the order i
 orders by just that. A late record belongs to the slice in which it arrived. Consecutive cuts never overlap, never leave
 anything out, and however many there are, together they are the topic.
 
+A record from the future (`statelib.topics.future`) ends no slice, where such records are told apart; nor does one whose
+timestamp no topic can hold, which former versions let in: whoever takes it up cannot use it.
+
 Files are looked at in the Delta log only; of each partition at most the file in which the cut lies is opened, and of
 it two columns are read.
 """
@@ -12,30 +15,35 @@ it two columns are read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage.transfers import in_parallel
+from statelib.times import LAST_TIME_MS
+from statelib.topics.future import NEVER_MS, FutureRecord
 from statelib.topics.interleaved import groups_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
 
 OnLost = Literal["refuse", "accept"]
 
+_FAR_MS = 86_400_000
+"""A record that is so much later than the slice's end, and that older ones wait behind, is told of at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceSlice:
     """The records of one partition with offsets from ``start_offset`` (inclusive) to ``end_offset`` (exclusive).
 
-    ``records`` is their exact number; offsets may have holes.
+    ``records`` is their exact number; offsets may have holes. ``stopped_by`` is a record from the future at which the
+    slice ends too early: see `FutureRecord`.
     """
 
     topic: str
@@ -43,6 +51,19 @@ class SourceSlice:
     start_offset: int
     end_offset: int
     records: int
+    stopped_by: FutureRecord | None = None
+
+
+class _Cut(NamedTuple):
+    """The offset before which a slice ends.
+
+    ``timestamp_ms`` is that of the record there, None if there is none; ``is_followed``: whether records with
+    timestamps before the slice's end are known to come behind it.
+    """
+
+    offset: int
+    timestamp_ms: int | None = None
+    is_followed: bool = False
 
 
 def plan_slice(
@@ -52,6 +73,7 @@ def plan_slice(
     until_ms: int | None = None,
     end_offsets: Mapping[int, int] | None = None,
     on_lost: OnLost = "refuse",
+    latest_of: Callable[[ArchiveFile], int] | None = None,
 ) -> list[SourceSlice]:
     """The next slice of a topic.
 
@@ -63,6 +85,7 @@ def plan_slice(
         end_offsets: End before these offsets, by partition. With neither: at the end of the archive.
         on_lost: What to do if the archive does not go back to ``start_offsets`` any more: ``refuse``, or ``accept``
             the loss and start at the first offset that it holds.
+        latest_of: The latest timestamp, ms, of a file's records that is not from the future; None: none is.
 
     Returns:
         One slice a partition, by partition; a partition without new records has an empty one.
@@ -74,51 +97,96 @@ def plan_slice(
     if until_ms is not None and end_offsets is not None:
         raise ConfigurationError("a slice ends either at a time or at offsets", setting="until_ms, end_offsets")
     starts = _starts(archive, start_offsets, on_lost)
+    stopped: dict[int, FutureRecord | None] = {}
     if until_ms is not None:
-        ends = {p: max(starts[p], end) for p, end in cut_at(archive, until_ms).items()}
+        cuts = _cuts(archive, until_ms, latest_of)
+        ends = {p: max(starts[p], cut.offset) for p, cut in cuts.items()}
+        stopped = {p: _stopped_by(archive.topic, p, starts[p], cut, until_ms) for p, cut in cuts.items()}
     elif end_offsets is not None:
         ends = _checked_ends(archive, starts, end_offsets)
     else:
         ends = {p: max(starts[p], end) for p, (_, end) in archive.spans().items()}
     return [
-        SourceSlice(archive.topic, p, starts[p], ends[p], _count(archive, p, starts[p], ends[p]))
+        SourceSlice(archive.topic, p, starts[p], ends[p], _count(archive, p, starts[p], ends[p]), stopped.get(p))
         for p in range(archive.partitions)
     ]
 
 
-def cut_at(archive: TopicArchive, until_ms: int) -> dict[int, int]:
+def cut_at(
+    archive: TopicArchive, until_ms: int, latest_of: Callable[[ArchiveFile], int] | None = None
+) -> dict[int, int]:
     """By partition, the offset of the first record with timestamp >= ``until_ms``; without one, the end offset.
+
+    Args:
+        archive: The topic.
+        until_ms: The time.
+        latest_of: As for `plan_slice`.
 
     Raises:
         InputError: A file of the archive is damaged.
     """
+    return {partition: cut.offset for partition, cut in _cuts(archive, until_ms, latest_of).items()}
+
+
+def _cuts(archive: TopicArchive, until_ms: int, latest_of: Callable[[ArchiveFile], int] | None) -> dict[int, _Cut]:
     spans = archive.spans()
-    cut = in_parallel(
-        lambda partition: _cut_partition(archive, partition, until_ms, spans[partition][1]),
+    cuts = in_parallel(
+        lambda partition: _cut_partition(archive, partition, until_ms, latest_of) or _Cut(spans[partition][1]),
         list(spans),
         archive.storage.requests_at_once,
     )
-    return dict(zip(spans, cut, strict=True))
+    return dict(zip(spans, cuts, strict=True))
 
 
-def _cut_partition(archive: TopicArchive, partition: int, until_ms: int, end_offset: int) -> int:
+def _cut_partition(
+    archive: TopicArchive, partition: int, until_ms: int, latest_of: Callable[[ArchiveFile], int] | None
+) -> _Cut | None:
+    """Where a partition has its first record with timestamp >= ``until_ms`` that is not from the future, if it has."""
     for file in archive.files_reaching(partition, until_ms):
-        offset = _first_at_or_after(archive, file, until_ms)
-        if offset is not None:
-            return offset
-    return end_offset
+        latest_ms = LAST_TIME_MS if latest_of is None else min(latest_of(file), LAST_TIME_MS)
+        found = _first_at_or_after(archive, file, until_ms, latest_ms) if latest_ms >= until_ms else None
+        if found is not None:
+            return found
+    return None
 
 
-def _first_at_or_after(archive: TopicArchive, file: ArchiveFile, until_ms: int) -> int | None:
-    """The offset of the file's first record with timestamp >= ``until_ms``; a record without timestamp is none."""
+def _first_at_or_after(archive: TopicArchive, file: ArchiveFile, until_ms: int, latest_ms: int) -> _Cut | None:
+    """The file's first record with a timestamp from ``until_ms`` to ``latest_ms``; one without timestamp is none."""
     columns = ["offset", "timestamp"]
-    found: int | None = None
+    found: _Cut | None = None
     for batch in archive.reader(file.partition, file.first_offset, file.last_offset + 1, columns=columns):
-        timestamps = batch.column("timestamp").cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
-        reached = timestamps >= until_ms
-        if found is None and reached.any():
-            found = int(batch.column("offset")[int(reached.argmax())].as_py())
-    return found  # not before the end: only there it is known that no page was left out
+        column = batch.column("timestamp").cast(pa.int64())
+        timestamps = column.fill_null(NEVER_MS).to_numpy()
+        behind = timestamps
+        if found is None:
+            reached = (
+                (timestamps >= until_ms) & (timestamps <= latest_ms) & column.is_valid().to_numpy(zero_copy_only=False)
+            )
+            if not reached.any():
+                continue
+            at = int(reached.argmax())
+            found = _Cut(int(batch.column("offset")[at].as_py()), int(timestamps[at]))
+            behind = timestamps[at:]
+        if not found.is_followed and behind.min(initial=NEVER_MS) < until_ms:
+            found = found._replace(is_followed=True)
+    # Not before the end: only there it is known that no page was left out.
+    if found is None or found.is_followed:
+        return found
+    return found._replace(is_followed=archive.holds_before(file.partition, file.last_offset + 1, until_ms))
+
+
+def _stopped_by(topic: str, partition: int, start_offset: int, cut: _Cut, until_ms: int) -> FutureRecord | None:
+    """The record at which the slice ends, if older ones wait behind it for longer than such as are merely late.
+
+    That is so where it is far from the end of the slice, and where the slice has nothing of the partition at all.
+    """
+    if cut.timestamp_ms is None or not cut.is_followed or cut.offset < start_offset:
+        return None
+    if cut.timestamp_ms < until_ms + _FAR_MS and cut.offset > start_offset:
+        return None
+    return FutureRecord(
+        topic=topic, partition=partition, offset=cut.offset, timestamp_ms=cut.timestamp_ms, in_slice=False
+    )
 
 
 def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnLost) -> dict[int, int]:

@@ -121,6 +121,14 @@ class TopicVersion:
         self._check_partition(partition)
         return self._files.reaching(partition, timestamp_ms)
 
+    def archived_at_ms(self, file: ArchiveFile) -> int | None:
+        """When one of its files became part of the topic; None: the log does not say."""
+        return self._files.archived_at_ms(file)
+
+    def holds_before(self, partition: int, start_offset: int, timestamp_ms: int) -> bool:
+        """Whether files that begin at ``start_offset`` or behind it are known to hold a timestamp before this one."""
+        return self._files.holds_before(partition, start_offset, timestamp_ms)
+
     def present(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
         """Those of ``files`` that are part of the topic, as its log describes them, by partition and offset."""
         paths: dict[int, set[str]] = {}

@@ -22,17 +22,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors import ConfigurationError, InputError, InternalError
 from statelib.storage.digests import DigestingOutput
+from statelib.time_columns import out_of_reach, out_of_reach_reason
 from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
 from statelib.topics.footer import SealingOutput
 from statelib.topics.leaves import leaf_columns
 from statelib.topics.missing_counts import MissingCounts
-from statelib.topics.schema import HEADERS_COLUMN, conform
+from statelib.topics.schema import HEADERS_COLUMN, TIMESTAMP, conform
 from statelib.topics.stored_keys import KEY, concat_records, stored_key, with_encoded_keys, with_plain_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from statelib.storage import Storage
@@ -68,6 +70,9 @@ class PartitionWriter:
         attempt: Unique to this attempt at this partition; letters, digits and ``._-``.
         limits: See `FileLimits`.
         has_headers: Whether files have the column from their first row group on, so that none has to end for it.
+        topic: For messages.
+        takes_all: Whether records may have times that no topic can hold: former versions let them in, and files with
+            them may be merged.
     """
 
     def __init__(
@@ -79,6 +84,8 @@ class PartitionWriter:
         attempt: str,
         limits: FileLimits | None = None,
         has_headers: bool = False,
+        topic: str | None = None,
+        takes_all: bool = False,
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9._-]+", attempt):
             raise ConfigurationError(f"{attempt!r} cannot be part of a file name", setting="attempt")
@@ -88,6 +95,8 @@ class PartitionWriter:
         self._attempt = attempt
         self._limits = limits or FileLimits()
         self._has_headers = has_headers
+        self._topic = topic
+        self._takes_all = takes_all
         self._block_rows = min(_BLOCK_ROWS, self._limits.row_group_rows)
         self._last_offset = -1
         self._pending = schema.empty_table()
@@ -119,10 +128,13 @@ class PartitionWriter:
 
         Raises:
             ConfigurationError: A column is missing, unknown or of a type that the archive cannot hold.
+            InputError: A record has a time that the archive cannot hold, as its timestamp or in its key or value.
             InternalError: Offsets do not ascend.
         """
         if records.num_rows == 0:
             return
+        if not self._takes_all:
+            self._check_times(records)
         conformed = conform(records, self._schema)
         self._check_offsets(conformed["offset"])
         self._pending = concat_records([self._pending, conformed])
@@ -149,6 +161,21 @@ class PartitionWriter:
             self._file = None
         self._storage.delete(self._paths)
         self._files = []
+
+    def _check_times(self, records: pa.RecordBatch | pa.Table) -> None:
+        """Refuses the first record with a time that the archive cannot hold."""
+        found = [
+            (row, name, reason)
+            for name in ("timestamp", "key", "value")
+            if name in records.schema.names  # see `conform`
+            for row, reason in _first_out_of_reach(records.column(name), name)
+        ]
+        if found:
+            row, name, reason = min(found)
+            what = f"a record cannot be archived: its {name}: {reason}"
+            step = "times are milliseconds since 1970: mend what makes the record"
+            place = {"topic": self._topic or self._storage.uri(""), "partition": self._partition}
+            raise InputError(what, **place, offset=records["offset"][row].as_py(), next_step=step)
 
     def _check_offsets(self, column: pa.ChunkedArray) -> None:
         offsets = column.to_numpy()
@@ -276,6 +303,19 @@ class _OpenFile:
         self._parquet.close()
         self._buffered.close()
         self._output.close()
+
+
+def _first_out_of_reach(column: pa.Array | pa.ChunkedArray, name: str) -> Iterator[tuple[int, str]]:
+    """The first row with a time that no topic can hold, and what it is; nothing if there is none."""
+    if name == "timestamp" and pa.types.is_integer(column.type):
+        column = column.cast(pa.int64()).cast(TIMESTAMP)
+    at = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if (far := out_of_reach(chunk)) is not None:
+            row = int(far.argmax())
+            yield at + row, out_of_reach_reason(chunk, row)
+            return
+        at += len(chunk)
 
 
 def _weight(records: pa.Table) -> int:

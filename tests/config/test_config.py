@@ -10,6 +10,7 @@ import pytest
 from statelib.config import NOT_SETTINGS, Settings, load_settings
 from statelib.errors import ConfigurationError
 from statelib.storage_options import LIMIT_SETTINGS, RequestLimits
+from statelib.topics.future import MaxFuture
 
 SECRET = "wJalrXUtnFEMI"
 
@@ -130,6 +131,23 @@ def test_a_time_span(in_empty_directory, text, ms):
     assert load().keep_state_for_ms is None
 
 
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("7d", {"span_ms": 604_800_000}),
+        ("PT0S", {"span_ms": 0}),
+        ("2014-01-01T00:00Z", {"last_ms": 1_388_534_400_000}),
+        ("2014-01-01T00:00:00.123456+01:00", {"last_ms": 1_388_530_800_123}),
+        (None, None),
+    ],
+)
+def test_records_from_the_future(in_empty_directory, text, rule):
+    settings = load(**({} if text is None else {"HINDSTREAM_MAX_FUTURE": text}))
+    assert settings.max_future_rule == (None if rule is None else MaxFuture(**rule))
+    again = load({"max_future": json.loads(settings.model_dump_json())["max_future"]})  # as a DAG carries it
+    assert again.max_future_rule == settings.max_future_rule
+
+
 class TestWrong:
     @pytest.mark.parametrize(
         ("name", "value", "reason"),
@@ -145,6 +163,11 @@ class TestWrong:
             ("keep_state_for", "a week", "valid timedelta"),
             ("keep_state_for", "7", "has no unit"),
             ("keep_state_for", "-P1D", "greater than or equal to"),
+            ("max_future", "7", "has no unit"),
+            ("max_future", "1400000000000", "has no unit"),
+            ("max_future", "2014-01-01", "no time zone"),
+            ("max_future", "-P1D", "greater than or equal to"),
+            ("on_future_record", "drop", "'quarantine' or 'partition-time'"),
             ("parallel_transfers", "0", "greater than or equal to 1"),
         ],
     )

@@ -47,6 +47,7 @@ aws_region = "eu-central-1"
 allow_http = "true"
 """
 MINUTE = 60_000
+IN_2100 = 4_102_444_800_000
 TYPES = (pa.string(), pa.int64())
 
 
@@ -60,7 +61,9 @@ def _job(store: str) -> None:
     Path("jobs/rates.py").write_text(JOB.format(store=store))
 
 
-def _anew(minutes: Sequence[int] = (), *, changelogs: Sequence[str] = ("rates",), wrong: bool = False) -> Pipeline:
+def _anew(
+    minutes: Sequence[int] = (), *, changelogs: Sequence[str] = ("rates",), wrong: bool = False, future: bool = False
+) -> Pipeline:
     """A record every 6 s for 6 minutes; slices of the first have been replayed, with the plain store."""
     for path in ("warehouse", "backup", ".hindstream"):
         shutil.rmtree(path, ignore_errors=True)
@@ -71,10 +74,18 @@ def _anew(minutes: Sequence[int] = (), *, changelogs: Sequence[str] = ("rates",)
     pipeline = Pipeline(Path(), topology, "rates", warehouse=warehouse, changelogs=changelogs)
     pipeline._settings = replace(pipeline._settings, state_dir=state_dir)
     rows = [(f"c{n % 5}", -5 if wrong and n == 7 else n, n * 6_000) for n in range(60)]
-    pipeline.archive("rate", rows, TYPES, 2)
+    if future:
+        rows[25] = (*rows[25][:2], IN_2100)
+    pipeline.archive("rate", rows, TYPES, 2, archived_at_ms=10 * MINUTE)
     for until in minutes:
         pipeline.run(until * MINUTE)
     return pipeline
+
+
+def _stamped_2100() -> None:
+    """A record in the middle is stamped 2100; the slice of the first two minutes has been replayed."""
+    pipeline = _anew(future=True)
+    pipeline.run(2 * MINUTE)
 
 
 def _two_commits(changelogs: Sequence[str] = ("rates",)) -> None:
@@ -208,6 +219,7 @@ _SITUATIONS: dict[str, Callable[[], None]] = {
     "two commits": _two_commits,
     "a job whose store is versioned now": _versioned,
     "a wrong record in the source": _wrong_record,
+    "a record of the source is stamped 2100": _stamped_2100,
     "the record is mended": _mended_record,
     "a migration that was broken off": _broken_off,
     "a state file is damaged": _damaged_state,

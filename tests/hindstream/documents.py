@@ -27,19 +27,28 @@ from statelib.manifests import (
 from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
+from statelib.topics.future import FutureRecord
 
 TOPOLOGY = job().topology
 MONTH_MS = 30 * 86_400_000
 FLIGHTS, DUPLICATES, LATE, HELD, WINDOWS, WEATHER = 28_600, 560, 2, 36, 1_620, 2_180
 """Of each month."""
 
+FROM_2100 = FutureRecord(topic="flights", partition=0, offset=117, timestamp_ms=4_102_444_800_000, in_slice=False)
+
 
 def make_run(
-    storage: Storage, number: int, *, attempt: int = 1, passes: bool = True, end_of_input: EndOfInput = "hold"
+    storage: Storage,
+    number: int,
+    *,
+    attempt: int = 1,
+    passes: bool = True,
+    end_of_input: EndOfInput = "hold",
+    future_records: tuple[FutureRecord, ...] = (),
 ) -> str:
     """A run of month ``number`` (from 1): staged, audited and, if it passes, committed."""
     layout, run = JobLayout(NAME), run_id(number, attempt)
-    plan = _plan(number, run).model_copy(update={"end_of_input": end_of_input})
+    plan = _plan(number, run).model_copy(update={"end_of_input": end_of_input, "future_records": future_records})
     staged = Staged(run_id=run, tasks=(_outcome(number, run),), seconds=1.4)
     storage.put(layout.plan(run), plan.encode())
     storage.put(layout.staged(run), staged.encode())

@@ -11,7 +11,7 @@ import pytest
 from hindstream.demo import NAME
 from statelib.storage import Storage
 from tests.command import hindstream
-from tests.hindstream.documents import WINDOWS, make_run
+from tests.hindstream.documents import FROM_2100, WINDOWS, make_run
 
 COMMANDS = (
     "demo", "run", "backfill", "status", "describe", "inspect", "settings",
@@ -107,6 +107,13 @@ def test_status_says_that_a_job_is_sealed(tmp_path) -> None:
     make_run(Storage(str(tmp_path / "w")), 1, end_of_input="seal")
     result = hindstream("status", NAME, "--warehouse", "w", cwd=tmp_path)
     assert "committed, sealed" in result.stdout
+
+
+def test_status_says_what_holds_the_job_back(tmp_path) -> None:
+    make_run(Storage(str(tmp_path / "w")), 1, future_records=(FROM_2100,))
+    result = hindstream("status", NAME, "--warehouse", "w", cwd=tmp_path)
+    assert "flights, partition 0, offset 117 is stamped 2100-01-01T00:00:00.000Z: the slice ends" in result.stdout
+    assert "set max_future" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["replay", "audit", "commit", "report"])

@@ -26,7 +26,7 @@ from statelib.job import Job
 from statelib.manifests import Audit, Staged
 from statelib.metrics import NodeMetrics
 from statelib.storage import Storage
-from tests.hindstream.documents import DUPLICATES, FLIGHTS, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run
+from tests.hindstream.documents import DUPLICATES, FLIGHTS, FROM_2100, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run
 
 
 def figures(storage: Storage) -> list[Figure]:
@@ -155,6 +155,13 @@ def test_a_sealed_run_says_so(warehouse) -> None:
         text = text_of(_templates().get_template(template).render(values))
         assert "The end of the input is sealed" in text
         assert "7 sealed results" in text
+
+
+def test_a_run_says_which_record_holds_it_back(tmp_path) -> None:
+    storage = Storage(str(tmp_path))
+    run = make_run(storage, 1, future_records=(FROM_2100,))
+    write_run_report(storage, JOB, run)
+    assert "flights, partition 0, offset 117 is stamped 2100-01-01" in text_of(page(storage, run))
 
 
 def test_a_quarantined_run_shows_the_rows_that_failed(warehouse) -> None:

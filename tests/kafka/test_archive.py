@@ -125,6 +125,53 @@ def test_all_that_a_record_has(cluster: Cluster, settings: Settings, unique: str
     ]
 
 
+FAR = 1_700_000_000_000_000_000  # nanoseconds
+
+
+def with_far_times(cluster: Cluster, unique: str) -> str:
+    """A topic with a record in the year 53872825, and one in 55840, among others."""
+    name = cluster.create_topic(unique, partitions=2)
+    cluster.set_config(name, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    cluster.produce(name, [Message(b"k", b'{"n": %d}' % n, time, partition=0) for n, time in enumerate(
+        [1_000, 1_700_000_000_000_000, 1_001, FAR, 1_002])])  # fmt: skip
+    cluster.produce(name, [Message(b"k", b'{"n": 9}', 1_000, partition=1)])
+    return name
+
+
+def test_a_time_that_no_topic_can_hold_is_named(cluster: Cluster, settings: Settings, unique: str) -> None:
+    name = with_far_times(cluster, unique)
+    with pytest.raises(InputError, match=r"cannot be archived: timestamp: .*looks like nanoseconds") as raised:
+        copy(topic_of(name), settings)
+    assert raised.value.place == {"topic": name, "partition": 0, "offset": 3}
+
+
+def test_a_time_that_no_topic_can_hold_is_set_apart(cluster: Cluster, tmp_path: Path, unique: str) -> None:
+    name, settings = with_far_times(cluster, unique), with_settings(tmp_path, cluster, on_bad_record="quarantine")
+    copied = copy(topic_of(name), settings)
+    assert [(p.position, p.read, p.quarantined, p.absent) for p in copied.partitions] == [(5, 4, 1, 0), (1, 1, 0, 0)]
+    found = TopicArchive.open(f"{settings.warehouse}/topics/{name}")
+    times = found.reader(0).read_all()["timestamp"].cast(pa.int64()).to_pylist()
+    assert times == [1_000, 1_700_000_000_000_000, 1_001, 1_002]
+    aside = TopicArchive.open(f"{settings.warehouse}/topics/{name}-quarantine").reader(0).read_all()
+    assert aside["offset"].to_pylist() == [3]
+    assert aside["value"].combine_chunks().field("timestamp").to_pylist() == [FAR]
+    cluster.produce(name, [Message(b"k", b'{"n": 5}', 1_003, partition=0)])
+    assert [p.read for p in copy(topic_of(name), settings).partitions] == [5, 1]
+
+
+def test_a_record_from_the_future_ends_no_copy(
+    cluster: Cluster, tmp_path: Path, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = cluster.create_topic(unique, partitions=1)
+    cluster.set_config(name, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    cluster.produce(name, [Message(b"k", b'{"n": 1}', time, partition=0) for time in (1_000, 4_102_444_800_000, 1_001)])
+    (held,) = copy(topic_of(name), with_settings(tmp_path, cluster, until=2_000)).partitions
+    assert held.read == 1
+    assert f"{name}, partition 0, offset 1 is stamped 2100-01-01T00:00:00.000Z: the slice ends before it" in caplog.text
+    told_apart = with_settings(tmp_path, cluster, until=2_000, max_future="1d")
+    assert [found.read for found in copy(topic_of(name), told_apart).partitions] == [3]
+
+
 def test_a_copy_goes_on_where_the_last_one_ended(cluster: Cluster, settings: Settings, unique: str) -> None:
     name = cluster.create_topic(unique, partitions=3)
     cluster.produce(name, [numbered(n) for n in range(50)])

@@ -16,10 +16,11 @@ from statelib.errors import InputError
 from statelib.serdes import StringSerde, serde_for
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.snapshots.stored_values import described_serde
+from statelib.times import LAST_TIME_MS
 
 TIMES = TimeWindowedSerde.of(StringSerde(), dt.timedelta(seconds=1))
 SESSIONS = SessionWindowedSerde(serde_for(pa.int32()))
-FAR = 253_402_300_799_999
+FAR = LAST_TIME_MS
 
 
 def windows(serde: Any, *rows: tuple[Any, int, int] | None) -> pa.Array:

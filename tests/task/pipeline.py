@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.checkpoint import Checkpoints
-from statelib.commits.archives import open_archive
+from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.audit import reconcile, record_audit
 from statelib.commits.commit import commit
 from statelib.commits.layout import CommitLog, JobLayout, topic_path
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.manifests import EndOfInput, TopologyDescription
+    from statelib.topics.future import MaxFuture
     from statelib.topology import Topology
 
 _attempts = itertools.count()
@@ -47,6 +48,7 @@ class Pipeline:
         attempt: Names this process's attempts.
         warehouse: Where it is; None: below ``directory``.
         changelogs: Stores that keep one.
+        max_future: Which records are from the future; None: none is.
         settings: Of `TaskSettings`.
     """
 
@@ -58,6 +60,7 @@ class Pipeline:
         attempt: str = "t",
         warehouse: str | None = None,
         changelogs: Sequence[str] = (),
+        max_future: MaxFuture | None = None,
         **settings: Any,
     ) -> None:
         self.name = name
@@ -67,6 +70,7 @@ class Pipeline:
         self._settings = TaskSettings(warehouse, str(directory / "state"), **settings)
         self.warehouse = Storage(warehouse, self._settings.storage_options)
         self._changelogs = changelogs
+        self._max_future = max_future
 
     def with_settings(self, **settings: Any) -> Pipeline:
         """The same job with some settings changed."""
@@ -75,7 +79,7 @@ class Pipeline:
         return changed
 
     def archive(self, topic: str, rows: Sequence[tuple[Any, Any, int | None]], types: tuple[pa.DataType, pa.DataType],
-                partitions: int = 1) -> None:  # fmt: skip
+                partitions: int = 1, archived_at_ms: int = 0) -> None:  # fmt: skip
         """Adds (key, value, timestamp) to a topic, which is made if it is not there."""
         uri = self.warehouse.uri(topic_path(topic))
         archive = TopicArchive.ensure(
@@ -90,7 +94,14 @@ class Pipeline:
             }
         )
         version = (archive.last_transaction("test") or 0) + 1
-        append(archive, table, attempt=f"a{version}", app_id="test", app_version=version)
+        append(
+            archive,
+            table,
+            attempt=f"a{version}",
+            app_id="test",
+            app_version=version,
+            modification_time_ms=archived_at_ms,
+        )
 
     def plan(
         self,
@@ -111,6 +122,7 @@ class Pipeline:
             reset_stores=reset_stores,
             migrate_stores=migrate_stores,
             changelogs=self._changelogs,
+            max_future=self._max_future,
         )
 
     def _described(self, archives: Mapping[str, TopicArchive]) -> TopologyDescription:
@@ -161,6 +173,10 @@ class Pipeline:
                 backend.close()
                 shutil.rmtree(directory)
         return content
+
+    def output_if_present(self, topic: str) -> list[tuple[int, int, Any, Any, int]]:
+        """As `output`; nothing where nothing has been written."""
+        return self.output(topic) if open_archive_if_present(self.warehouse, topic) is not None else []
 
     def output(self, topic: str) -> list[tuple[int, int, Any, Any, int]]:
         """(partition, offset, key, value, timestamp) of all published records."""

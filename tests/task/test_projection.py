@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib import Materialized, Stores, StreamsBuilder, TimeWindows, count, sum_
-from statelib.operators.mapping import mapper
 from statelib.task.inputs import Inputs
 from statelib.topology import Consumed, Topology
 from tests.task.pipeline import Pipeline
@@ -67,7 +66,7 @@ def test_answer_and_state_are_those_of_whole_values(tmp_path, monkeypatch, aggre
 
 
 def test_a_timestamp_in_the_value_is_read(tmp_path, monkeypatch) -> None:
-    made = topology(Consumed(timestamp=mapper("time")), n=count(), sum=sum_("a"))
+    made = topology(Consumed().with_timestamp_extractor("time"), n=count(), sum=sum_("a"))
     rows = [row for row in ROWS if row[1] is not None]
     monkeypatch.setattr("tests.task.test_projection.ROWS", rows)
     _, _, read = result(tmp_path, made, monkeypatch)

@@ -52,6 +52,7 @@ def log_of(files: list[ArchiveFile]) -> pa.Table:
             "max.offset": pa.array([file.last_offset for file in files], pa.int64()),
             "min.timestamp": timestamps([file.min_timestamp_ms for file in files]),
             "max.timestamp": timestamps([file.max_timestamp_ms for file in files]),
+            "modification_time": pa.array([100 * (file.size_bytes // 50) for file in files], pa.timestamp("ms", "UTC")),
         }
     )
 
@@ -77,6 +78,10 @@ def test_it_answers_as_a_loop_over_all_files_would(
         assert list(index.reaching(partition, timestamp)) == [
             f for f in own if f.max_timestamp_ms is None or f.max_timestamp_ms >= timestamp
         ]
+        assert index.holds_before(partition, start, timestamp) == any(
+            f.min_timestamp_ms is not None and f.min_timestamp_ms < timestamp for f in own if f.first_offset >= start
+        )
+        assert [index.archived_at_ms(f) for f in own] == [100 * (f.size_bytes // 50) or None for f in own]
 
 
 def test_statistics_that_no_file_has_are_not_known() -> None:

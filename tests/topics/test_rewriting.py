@@ -26,7 +26,7 @@ def filled(archive, *parts):
     for n, records in enumerate(parts):
         with archive.writer(1, attempt=f"a{n}") as writer:
             writer.write(records)
-        archive.commit(writer.close(), app_id="job", app_version=n + 1)
+        archive.commit(writer.close(), app_id="job", app_version=n + 1, modification_time_ms=100 * n)
     return archive.refresh()
 
 
@@ -59,6 +59,14 @@ def test_all_records_are_those_that_were(archive):
         for a in (after, before)
     )
     assert seen == were
+
+
+def test_it_is_still_known_when_the_last_records_came(archive):
+    before = filled(archive, *(topic_records([n]) for n in range(5)))
+    files = before.files(1)
+    merged = [merge(before, files[:2], attempt="m"), merge(before, files[2:4], attempt="m")]
+    after = put_in_place(before, files[:4], merged)
+    assert [after.archived_at_ms(file) for file in after.files(1)] == [100, 300, 400]
 
 
 def test_it_happens_once(archive):

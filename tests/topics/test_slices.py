@@ -67,6 +67,30 @@ def test_slices_make_up_the_topic(new_uri, partitions, cuts, dense_statistics):
     assert all(s.records == 0 for s in plan_slice(archive, positions)), "then there is nothing left"
 
 
+@given(st.lists(partition(), min_size=1, max_size=3), st.integers(-6, 45), st.integers(-6, 45), st.booleans())
+def test_a_record_from_the_future_ends_no_slice(new_uri, partitions, until, latest, small_files):
+    limits = FileLimits(row_group_rows=3, file_rows=6) if small_files else None
+    archive = make(new_uri(), partitions, limits)
+    for p, records in enumerate(partitions):
+        there = [(offset, None if time is not None and time > latest else time) for offset, time in records]
+        expected = cut(there, until, archive.end_offsets()[p])
+        assert cut_at(archive, until, lambda _: latest)[p] == expected
+
+
+@given(st.lists(partition(), min_size=1, max_size=2), st.integers(0, 45), st.sampled_from([0, 86_400_000]))
+def test_what_waits_behind_a_record_is_told(new_uri, partitions, until, far):
+    """A record that is far from the slice's end, or ends it before it has begun, where older ones are behind it."""
+    moved = [[(o, t if t is None or t < until else t + far) for o, t in records] for records in partitions]
+    archive = make(new_uri(), moved, FileLimits(row_group_rows=3, file_rows=6))
+    for part, records in zip(plan_slice(archive, until_ms=until), moved, strict=True):
+        end = cut(records, until, END)
+        behind = [time for offset, time in records if offset > end and time is not None and time < until]
+        is_told = bool(behind) and (bool(far) or not part.records)
+        assert (part.stopped_by is not None) == is_told
+        if part.stopped_by is not None:
+            assert (part.stopped_by.offset, part.stopped_by.timestamp_ms) == (end, dict(records)[end])
+
+
 def test_the_archive_may_grow_between_slices(tmp_path):
     uri = str(tmp_path / "t")
     archive = make(uri, [[(0, 10), (1, 20)], []])

@@ -35,6 +35,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from statelib.errors import ConfigurationError, InputError
+from statelib.time_columns import time_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ _WRAPPERS = {
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
 _JSON = {f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")}
+_MOST_MICROS = (1 << 63) - 1
 _TIMESTAMP = "google.protobuf.Timestamp"
 _SCALARS = {
     FieldDescriptor.CPPTYPE_BOOL: pa.bool_(),
@@ -130,6 +132,8 @@ class Timestamp:
     def array(self, values: list[Any]) -> pa.Array:
         """See `Kind`."""
         micros = [value.seconds * 1_000_000 + value.nanos // 1_000 for value in values]
+        if far := next((time for time in micros if not -_MOST_MICROS <= time <= _MOST_MICROS), None):
+            raise ValueError(time_problem(far // 1_000))
         return pa.array(micros, pa.int64()).cast(self.arrow_type)
 
     def values(self, array: pa.Array, path: str) -> list[Any]:

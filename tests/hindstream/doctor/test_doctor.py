@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
-from hindstream.doctor import Finding, airflow, examine, host, print_findings, warehouse
+from hindstream.doctor import Finding, airflow, examine, host, print_findings, times, warehouse
 from hindstream.doctor import spark as spark_checks
-from statelib.commits import CommitLog, commit, plan, publish, record_audit, stage
+from statelib.commits import CommitLog, commit, plan, publish, record_audit, stage, topic_path
 from statelib.commits.hold import take_hold
 from statelib.config import load_settings
 from statelib.storage import Storage
+from statelib.topics.append import append
+from statelib.topics.archive import TopicArchive
+from statelib.topics.schema import TIMESTAMP
 from tests.command import hindstream
 from tests.commits import toy
 from tests.commits.toy import DAY
@@ -99,6 +104,48 @@ def test_the_warehouse(settings, store):
     assert state == "ok"
     assert "creates only if absent" in what
     assert store.list("doctor") == [], "nothing is left"
+
+
+YEAR_2100 = 4_102_444_800_000
+
+
+def archive_readings(store, times, *, archived_at_ms):
+    archive = TopicArchive.ensure(store.uri(topic_path("events")), toy.SCHEMA, 2, topic="events")
+    table = {"key": ["k0"] * len(times), "value": pa.array(times, pa.int64()), "timestamp": pa.array(times, TIMESTAMP)}
+    made = {"attempt": "a", "app_id": "readings", "app_version": 1}
+    append(archive, pa.table(table), **made, modification_time_ms=archived_at_ms)
+
+
+@pytest.mark.parametrize(
+    ("stamped", "archived_at_ms", "state", "what"),
+    [
+        (YEAR_2100, 10**12, "look", "offset 1 is stamped 2100-01-01T00:00:00.000Z, later than the archive got it"),
+        (YEAR_2100, 0, "look", "offset 1 is stamped 2100-01-01T00:00:00.000Z, later than"),  # it does not say when
+        (17 * 10**14, 10**12, "look", "+55840-11-08T22:13:20.000Z, which looks like microseconds"),
+        (10**12 + DAY, 10**12, "ok", "no record is stamped a day or more later"),
+        (10**12 + DAY + 1, 10**12, "look", "later than the archive got it"),
+    ],
+)
+def test_a_record_from_the_future(settings, store, stamped, archived_at_ms, state, what):
+    archive_readings(store, [10**12, stamped, 10**12], archived_at_ms=archived_at_ms)
+    ((found, text),) = said(times.check_times(toy.job(), settings))
+    assert found == state
+    assert what in text
+    aside = settings.model_copy(update={"max_future": timedelta(days=1)})
+    assert {state for state, _ in said(times.check_times(toy.job(), aside))} == {"ok"}
+
+
+def test_seconds_taken_for_milliseconds(settings, store):
+    archive_readings(store, [1_700_000_000], archived_at_ms=10**12)
+    (state, what), *_ = said(times.check_times(toy.job(), settings))
+    assert state == "look"
+    assert (
+        what == "its newest record is stamped 1970-01-20T16:13:20.000Z, which looks like seconds taken for milliseconds"
+    )
+
+
+def test_a_job_without_archives_has_no_times(settings):
+    assert said(times.check_times(toy.job(), settings)) == said(times.check_times("unknown", settings)) == []
 
 
 def test_a_warehouse_that_cannot_be_written_to(settings, tmp_path):
