@@ -75,8 +75,7 @@ class Passing:
 
     def is_comparable(self, other: Passing) -> bool:
         """Whether the numbers of both say which visit comes first."""
-        alike = self.numbering is other.numbering
-        return alike and (self.numbering.places is None or self.child == other.child)
+        return self.numbering is other.numbering and self.child == other.child
 
     @property
     def visits(self) -> NDArray[np.int64]:
@@ -96,10 +95,13 @@ def parted(passing: Passing, task: Uptake, node: int) -> Passing:
         task: The task's own uptake.
         node: The node's place in the order of declaration.
     """
+    batch = passing.batch
+    if passing.numbering.places is None and passing.child == LOOKED_INTO and (np.diff(batch.sequence) > 0).all():
+        return Passing(batch, Numbering(passing.numbering.uptake))  # each has its own already
     above = passing.visits
     results = np.arange(len(above))
     numbering, (numbers,) = _numbered([np.column_stack([above, results])], [results], task, node)
-    return Passing(replace(passing.batch, sequence=numbers), numbering)
+    return Passing(replace(batch, sequence=numbers), numbering)
 
 
 def met(inputs: Sequence[Passing], task: Uptake, node: int) -> list[Passing]:
