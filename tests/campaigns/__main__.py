@@ -41,11 +41,11 @@ def invariance(arguments: Sequence[str]) -> int:
             f"run {run + 1} of {runs}: SURFACE_SEED={seed} SURFACE_RECORDS={os.environ['SURFACE_RECORDS']}", flush=True
         )
         # In a process of its own: the records are made when the test's module is imported.
-        test = str(ROOT / "tests" / "task" / "test_invariance.py")
+        tests = [str(ROOT / "tests" / "task" / f"{name}.py") for name in ("test_invariance", "test_windowed_keys")]
         code = os.spawnv(
             os.P_WAIT,
             sys.executable,
-            [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--timeout", "7200", test],
+            [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--timeout", "7200", *tests],
         )
         if code:
             return code
