@@ -192,7 +192,7 @@ def aggregations(results: KStream) -> None:
     grouped.count().to_stream().to("counted")
     functions = {"n": count(), "max": max_("sum"), "mean": mean_("sum")}
     grouped.aggregate(functions, versioned("versions")).to_stream().to("versions-counted")
-    grouped.reduce(lambda old, new: new if new["sum"] >= old["sum"] else old).to_stream().to("largest")
+    grouped.reduce(lambda old, new: new if (new["sum"] or 0) >= (old["sum"] or 0) else old).to_stream().to("largest")
     told = grouped.aggregate_with(str, lambda key, _, before: f"{before[-40:]}{tuple(_numbers(key))}", pa.string())
     told.filter(pc.field("value") != "").map_values(pc.field("value")).to_stream().to("keys-told")
 
@@ -219,8 +219,6 @@ def tables(results: KStream, keys: Keys) -> None:
     told = per_record(lambda value, start: f"{_told(value)} from {start}", pa.string(), "value", keys.start)
     table.transform_values(told).to_stream().to("transformed")
     table.suppress(Suppressed.until_time_limit(ms(35), UNBOUNDED)).to_stream().to("limited")
-    few = BufferConfig.max_records(2).emit_early_when_full()
-    table.suppress(Suppressed.until_time_limit(ms(90), few)).to_stream().to("limited-few")
     history = results.to_table(Named.as_("history"), versioned("history", 60))
     history.filter(SUM > 4).map_values("sum").to_stream().to("few-versions")
 
