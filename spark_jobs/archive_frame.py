@@ -102,9 +102,10 @@ def archive_frame(
     schema = topic_schema(arrow.field("key").type, arrow.field("value").type)
     there = open_archive_if_present(warehouse, topic)
     if there is not None:
-        there.check_shape(schema, partitions)
         if there.has_committed(app_id, 1):
             return False
+        there = there.widen(schema, partitions)
+        schema = there.table_schema
     starts = dict.fromkeys(range(partitions), 0) if there is None else there.end_offsets()
     serde = key_serde or serde_for(schema.field("key").type)
     files = _written(shaped, serde, schema, starts, warehouse.within(topic_path(topic)), topic)

@@ -11,8 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
-from statelib.window_grids import FAR_FUTURE_MS
+from statelib.times import LAST_TIME_MS, unit_hint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -77,15 +78,16 @@ def check_times(milliseconds: pa.Array, text: pa.Array, keys: pa.Array, topic: s
         InputError: There is one; names the first.
     """
     known = np.asarray(pc.fill_null(milliseconds, 0))
-    wrong = (known < 0) | (known > FAR_FUTURE_MS) | np.asarray(milliseconds.is_null())
+    wrong = (known < 0) | (known > LAST_TIME_MS) | np.asarray(milliseconds.is_null())
     if not wrong.any():
         return
     row, count = int(wrong.argmax()), int(wrong.sum())
     place = {"topic": topic, "key": keys[row].as_py()}
-    rows = "1 row has" if count == 1 else f"{count} rows have"
+    rows = counted(count, "row has", "rows have")
     if milliseconds[row].is_valid:
-        what = f"{rows} a timestamp that no record can have, such as {known[row]} ms since 1970"
-        step = "records are of 1970 to 9999: filter these rows, or bring the column to milliseconds since 1970"
+        hint = unit_hint(int(known[row]))
+        what = f"{rows} a timestamp that no record can have, such as {known[row]} ms since 1970{hint}"
+        step = "filter these rows, or bring the column to milliseconds since 1970"
         raise InputError(what, next_step=step, **place)
     if text[row].is_valid:
         what = f"{rows} a timestamp that cannot be read, such as {text[row].as_py()!r}"

@@ -32,6 +32,7 @@ from statelib.commits.changelog_lag import set_and_read_back
 from statelib.commits.compaction import min_compaction_lag_ms
 from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
+from statelib.commits.source_schemas import read_as_before
 from statelib.commits.topologies import follow_up
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
@@ -112,7 +113,7 @@ def preview(job: Job, settings: Settings, stores: Sequence[str]) -> MigrationPre
         return MigrationPreview(job.name, head.commit, made, {}, {}, is_done=True)
     if head.fingerprint == job.topology.fingerprint:
         raise _nothing(job, head, stores)
-    archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
+    archives = read_as_before({topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}, head)
     tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
     now = described(job, settings, archives)
     evolution = follow_up(

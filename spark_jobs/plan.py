@@ -54,6 +54,8 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Plan | Nothi
     else:
         for change in planned.evolution.changes if planned.evolution else ():
             _log.warning("%s: the topology has changed: %s", job.name, change)
+        for change in planned.unseen:
+            _log.warning("%s: %s", job.name, change)
         if planned.begun_anew is not None:
             _log.warning("%s: %s", job.name, planned.begun_anew)
         _log.info("%s: run %s will replay %s", job.name, planned.run_id, counted(planned.records, "record"))

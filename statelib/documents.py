@@ -11,7 +11,7 @@ and no white space: a reader looks at it first, so a flipped bit is damage and n
   rollbacks (``rolled_back_to``, ``rollback``); ``begun_anew``;
 * 5: ``taken_over``;
 * 6: placement: its documents, and ``process_id``, ``fetched_bytes`` and ``began_at_ms`` of staged results;
-* 7: ``table_id`` of sources, ``max_future`` and ``future_records`` of a plan.
+* 7: ``table_id`` of sources, ``max_future``, ``future_records`` and ``unseen`` of a plan.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SourceTopic(Data):
     topic: str
     delta_version: int
     partitions: int
-    delta_schema: str = Field(description="the archive's Delta schema, to notice when it changes")
+    delta_schema: str = Field(description="the Delta schema that the archive is read with: its own, or an earlier one")
     rollback: int = Field(default=0, description="commit number of its writer's last rollback that it shows; 0: none")
     table_id: str | None = Field(
         default=None, description="the archive's Delta table id, its own; None: not known (before version 7)"
@@ -170,6 +170,7 @@ class Plan(Document):
     sink_partitions: dict[str, int] = Field(description="number of partitions of each topic that the job writes")
     created_at_ms: int
     rolled_back_to: int | None = Field(default=None, description="the run is a rollback to this commit, not a replay")
+    unseen: tuple[str, ...] = Field(default=(), description="what the job does not see of its sources, in words")
     begun_anew: str | None = Field(default=None, description="why the last try at the same slice was given up")
     taken_over: TakenOver | None = Field(default=None, description="the run takes over from it, and replays nothing")
     max_future: MaxFuture | None = Field(default=None, description="which records are from the future; None: none is")

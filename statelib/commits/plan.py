@@ -28,7 +28,8 @@ from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.source_rollbacks import check_rollbacks
-from statelib.commits.sources import check_sources, source_topics
+from statelib.commits.source_schemas import read_as_before, settle_schemas, unseen
+from statelib.commits.sources import check_sources, check_tables, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
@@ -131,9 +132,9 @@ def plan(
 
     Raises:
         ConfigurationError: Both ends are given; the state does not fit the topology, or was made with other
-            semantics; a source's archive is another table, or its schema or number of partitions has changed since the
-            head commit; a sink's archive is somebody else's; the job has been sealed or is held; the head is a rollback
-            that has not been published.
+            semantics; a source's archive is another table, has lost a field since the head commit, or has other keys or
+            partitions; a sink's archive is somebody else's; the job has been sealed or is held; the head is an
+            unpublished rollback.
         InputError: A source no longer holds what is to be replayed, or has taken back what was replayed.
         FencedError: One of these, and another driver has made the commit meanwhile.
     """
@@ -150,21 +151,29 @@ def plan(
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number, come_to=_come_to(head))
     with fenced(warehouse, job.name, number + 1):
-        archives = {topic: open_archive(warehouse, topic) for topic in job.topology.source_topics}
-        sources = source_topics(archives)
+        archives: Mapping[str, TopicArchive] = {
+            topic: open_archive(warehouse, topic) for topic in job.topology.source_topics
+        }
+        before = archives
         if head is not None:
-            check_sources(job.name, head, sources, recreated_sources)
+            sources = source_topics(archives)
+            check_sources(job.name, head, sources)
+            before = read_as_before(archives, head)
+            check_tables(job.name, head, sources, recreated_sources)
             check_rollbacks(warehouse, head, sources)
         tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
-        evolution = settle_topology(
+        settle = partial(
+            settle_topology,
             warehouse,
             job.name,
             job.topology.fingerprint,
             head,
             tasks=tasks,
-            describe=None if describe is None else lambda: describe(archives),
             reset_stores=reset_stores,
             migrate_stores=migrate_stores,
+        )
+        evolution, archives = settle_schemas(
+            settle, archives, before, describe, is_new=head is None or head.fingerprint != job.topology.fingerprint
         )
         if head is not None and evolution is not None:
             copy_changelogs(warehouse, head, evolution)
@@ -191,7 +200,8 @@ def plan(
                 end_of_input=end_of_input,
                 semantics=semantics,
                 evolution=evolution,
-                sources=sources,
+                sources=source_topics(archives),
+                unseen=unseen(archives),
                 tasks=_tasks(job.topology, archives, slices),
                 sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
                 created_at_ms=now_ms,

@@ -15,7 +15,7 @@ from statelib.manifests import SourceTopic
 from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from statelib.manifests import Commit
     from statelib.topics.archive import TopicArchive
@@ -36,23 +36,18 @@ def source_topics(archives: Mapping[str, TopicArchive]) -> tuple[SourceTopic, ..
     )
 
 
-def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recreated: Collection[str] = ()) -> None:
-    """The state rests on each source's records, partitions and schema: none may change under it.
+def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic]) -> None:
+    """The state rests on each source's partitions: they may not change under it.
 
     Args:
         job: The job's name.
         head: Its newest commit.
         sources: The sources as they are now.
-        recreated: Sources that may be other tables, with the same records at the same offsets.
 
     Raises:
-        ConfigurationError: A source is another table, or has other partitions or another schema.
+        ConfigurationError: A source has other partitions.
     """
-    before = {source.topic: source for source in head.sources}
-    for source in sources:
-        known = before.get(source.topic)
-        if known is None:
-            continue  # of another topology: see `settle_topology`
+    for known, source in _known(head, sources):
         if source.partitions != known.partitions:
             raise ConfigurationError(
                 f"the topic has {counted(source.partitions, 'partition')}, and had {known.partitions} at commit"
@@ -62,14 +57,21 @@ def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recrea
                 next_step=f"restore the archive with {counted(known.partitions, 'partition')},"
                 " or give the job a new name: it then replays from the beginning",
             )
-        if source.delta_schema != known.delta_schema:
-            raise ConfigurationError(
-                f"the topic's schema is no longer that of commit {head.commit}: {_schema_change(known, source)}",
-                job=job,
-                topic=source.topic,
-                next_step="archive the topic with the former schema,"
-                " or give the job a new name: it then replays from the beginning",
-            )
+
+
+def check_tables(job: str, head: Commit, sources: Sequence[SourceTopic], recreated: Collection[str] = ()) -> None:
+    """The state rests on each source's records: its archive may not be another one.
+
+    Args:
+        job: The job's name.
+        head: Its newest commit.
+        sources: The sources as they are now.
+        recreated: Sources that may be other tables, with the same records at the same offsets.
+
+    Raises:
+        ConfigurationError: A source is another table.
+    """
+    for known, source in _known(head, sources):
         if known.table_id not in {None, source.table_id} and source.topic not in recreated:
             raise ConfigurationError(
                 "the topic's archive has been deleted since and made anew: it is another table than that of commit"
@@ -82,24 +84,7 @@ def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic], recrea
             )
 
 
-def _schema_change(before: SourceTopic, now: SourceTopic) -> str:
-    """The first difference of two Delta schemas, in words."""
-
-    def flat(fields: list[dict[str, object]], prefix: str = "") -> dict[str, object]:
-        types: dict[str, object] = {}
-        for field in fields:
-            name, kind = f"{prefix}{field['name']}", field["type"]
-            if isinstance(kind, dict) and isinstance(kind.get("fields"), list):
-                types |= flat(kind["fields"], f"{name}.")
-            else:
-                types[name] = kind if isinstance(kind, str) else json.dumps(kind, sort_keys=True)
-        return types
-
-    old, new = (flat(json.loads(topic.delta_schema)["fields"]) for topic in (before, now))
-    for name in old:
-        if name not in new:
-            return f"{name} is gone"
-        if old[name] != new[name]:
-            return f"{name} was {old[name]} and is {new[name]}"
-    added = [name for name in new if name not in old]
-    return f"{added[0]} is new" if added else "its fields are nullable or ordered otherwise"
+def _known(head: Commit, sources: Sequence[SourceTopic]) -> Iterator[tuple[SourceTopic, SourceTopic]]:
+    """Each source as it was for the head, and as it is; without those that only another topology has."""
+    before = {source.topic: source for source in head.sources}
+    return ((before[source.topic], source) for source in sources if source.topic in before)

@@ -29,6 +29,7 @@ def settle_topology(
     describe: Callable[[], TopologyDescription] | None,
     reset_stores: Collection[str],
     migrate_stores: Collection[str],
+    write: bool = True,
 ) -> Evolution | None:
     """Writes the description of a job's topology down, and finds how it goes on from the head's state.
 
@@ -41,6 +42,7 @@ def settle_topology(
         describe: Describes the topology; called only where the description is needed.
         reset_stores: See `statelib.commits.plan`.
         migrate_stores: The same.
+        write: False: nothing is written down, to see whether it would go on.
 
     Returns:
         How; None: the state is of the same topology, or there is none.
@@ -51,7 +53,7 @@ def settle_topology(
     if head is not None and head.fingerprint == fingerprint and head.format_version >= _DESCRIBED_FROM_VERSION:
         return None
     now = None if describe is None else describe()
-    if now is not None:
+    if now is not None and write:
         warehouse.put_if_absent(Runs(warehouse, job).layout.topology(fingerprint), now.encode())
         step("plan.topology-described")
     if head is None or head.fingerprint == fingerprint:

@@ -128,7 +128,8 @@ class Inputs:
         return PartitionReader(
             self._storage.within(topic_path(node.topic)),
             source.by_partition.get(part.partition, ()),
-            source.schema,
+            source.table_schema,
+            wanted=source.schema,
             topic=node.topic,
             partition=part.partition,
             start_offset=part.start_offset,

@@ -108,8 +108,11 @@ class Stages:
 
     @cached_property
     def _archives(self) -> dict[str, TopicArchive]:
-        """The planned version of each source."""
-        return {s.topic: open_archive(self._warehouse, s.topic, s.delta_version) for s in self._plan.sources}
+        """The planned version of each source, read with the planned types."""
+        return {
+            s.topic: open_archive(self._warehouse, s.topic, s.delta_version).reading_as(s.delta_schema)
+            for s in self._plan.sources
+        }
 
     def _source_files(self, sub_topology: SubTopology, planned: PlannedTask) -> dict[str, SourceFiles]:
         files: dict[str, dict[int, tuple[ArchiveFile, ...]]] = {}
@@ -120,6 +123,7 @@ class Stages:
         return {
             source.topic: SourceFiles(
                 self._archives[source.topic].schema,
+                self._archives[source.topic].table_schema,
                 by_partition := files.get(source.topic, {}),
                 self._latest_ms(source, by_partition),
             )

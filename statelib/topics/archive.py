@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -15,7 +16,14 @@ from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import added, check_follows, removed
 from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.schema import topic_schema
-from statelib.topics.version import FORMAT_KEY, FORMAT_VERSION, LAG, PARTITIONS_KEY, TopicVersion
+from statelib.topics.version import (
+    FIRST_FORMAT_VERSION,
+    FORMAT_KEY,
+    FORMAT_VERSION,
+    LAG,
+    PARTITIONS_KEY,
+    TopicVersion,
+)
 from statelib.topics.writer import PartitionWriter
 
 if TYPE_CHECKING:
@@ -61,7 +69,7 @@ class TopicArchive(TopicVersion):
         """
         if partitions < 1:
             raise ConfigurationError(f"a topic cannot have {counted(partitions, 'partition')}", setting="partitions")
-        metadata = {PARTITIONS_KEY: str(partitions), FORMAT_KEY: str(FORMAT_VERSION)}
+        metadata = {PARTITIONS_KEY: str(partitions), FORMAT_KEY: str(FIRST_FORMAT_VERSION)}
         columns = topic_schema(schema.field("key").type, schema.field("value").type)
         table_schema = DeltaSchema.from_arrow(columns.append(pa.field("partition", pa.int32(), metadata=metadata)))
         name = topic or uri.rstrip("/").rsplit("/", 1)[-1]
@@ -97,10 +105,11 @@ class TopicArchive(TopicVersion):
         topic: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Opens an archive, or makes it if there is none. Arguments as for `create`.
+        """Opens an archive, or makes it if there is none; gives it what ``schema`` has more. Arguments as for `create`.
 
         Raises:
-            ConfigurationError: The one that is there has another number of partitions or other columns.
+            ConfigurationError: The one that is there has another number of partitions, or columns that these do not go
+                together with (`statelib.topics.schema_changes`).
             RetryableError: The store did not answer.
         """
         archive = cls.open_if_present(uri, options=options)
@@ -110,8 +119,7 @@ class TopicArchive(TopicVersion):
             except ConfigurationError:
                 archive = cls.open(uri, options=options)  # somebody else was quicker
                 archive.sync()
-        archive.check_shape(schema, partitions)
-        return archive
+        return archive.widen(schema, partitions)
 
     def writer(
         self,
@@ -289,16 +297,36 @@ class TopicArchive(TopicVersion):
         self._transact(lambda _: [], [(LAG, lag_ms)], is_done=lambda newest: newest.min_compaction_lag_ms == lag_ms)
         return self.refresh()
 
+    def widen(self, schema: pa.Schema, partitions: int) -> Self:
+        """Gives the topic the fields and widths that values of ``schema`` need, in one Delta commit; files stay.
+
+        Returns:
+            The version that has them: this one if it does.
+
+        Raises:
+            ConfigurationError: They do not go together with what the topic has.
+            RetryableError: The store did not answer, or there are too many writers at once.
+        """
+
+        def fits(newest: Self) -> bool:
+            return bool(newest.check_shape(schema, partitions).equals(newest.table_schema))
+
+        if fits(self):
+            return self
+        self._transact(lambda _: [], [], is_done=fits, widened=lambda newest: _delta_schema(newest, schema, partitions))
+        return self.refresh()
+
     def _transact(
         self,
         actions: Callable[[Self], list[AddAction | RemoveAction]],
         transactions: Sequence[tuple[str, int]],
         files: Sequence[ArchiveFile] = (),
         is_done: Callable[[Self], bool] | None = None,
+        widened: Callable[[Self], DeltaSchema] | None = None,
     ) -> Self | None:
         """Commits what ``actions`` gives for the newest version, unless it ``is_done``: has the first transaction.
 
-        ``files`` are those that are added.
+        ``files`` are those that are added; ``widened`` gives the table's schema from then on.
 
         Returns:
             The newest version, where that has the transaction already; None: this call has committed.
@@ -320,13 +348,16 @@ class TopicArchive(TopicVersion):
                 continue  # somebody else may have done it, and what was to be added may have been merged since
             gone = [action.path for action in wanted if isinstance(action, RemoveAction)]
             table, held = newest._loaded.table, newest._files  # noqa: SLF001 - of this class
+            schema = table.schema() if widened is None else widened(newest)
             try:
                 table.create_write_transaction(
                     wanted,
-                    "append",
-                    table.schema(),
+                    # Only what overwrites may bring another schema. It takes the place of the files of no partition.
+                    "append" if widened is None else "overwrite",
+                    schema,
                     partition_by=["partition"],
-                    commit_properties=changed(table, held, files, gone, transactions),
+                    partition_filters=None if widened is None else [("partition", "=", "-1")],
+                    commit_properties=changed(table, held, files, gone, transactions, schema.to_json()),
                     post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
                 )
             except CommitFailedError as error:
@@ -379,3 +410,15 @@ def _has_checkpoint(table: DeltaTable, version: int) -> bool:
     """Whether delta-rs has made a checkpoint of the log with the commit of ``version``."""
     interval = int(table.metadata().configuration.get(_INTERVAL_KEY, _LOG_CHECKPOINT_INTERVAL))
     return (version + 1) % interval == 0  # it counts version 0
+
+
+def _delta_schema(archive: TopicArchive, schema: pa.Schema, partitions: int) -> DeltaSchema:
+    """The schema of an archive's table that has a place for values of ``schema`` as well."""
+    value = archive.check_shape(schema, partitions).field("value")
+    described = json.loads(archive.schema_json)
+    for field in described["fields"]:
+        if field["name"] == "value":
+            field["type"] = json.loads(DeltaSchema.from_arrow(pa.schema([value])).to_json())["fields"][0]["type"]
+        if field["name"] == "partition":
+            field["metadata"][FORMAT_KEY] = str(FORMAT_VERSION)
+    return DeltaSchema.from_json(json.dumps(described))

@@ -273,6 +273,7 @@ def changed(
     more: Sequence[ArchiveFile],
     gone: Collection[str],
     transactions: Sequence[tuple[str, int]],
+    schema_json: str | None = None,
 ) -> CommitProperties:
     """What the commit after ``table`` says; it is that one or none.
 
@@ -282,12 +283,14 @@ def changed(
         more: Those that are added.
         gone: Paths of those that are removed.
         transactions: Applications and their versions.
+        schema_json: The table's schema after it; None: as before.
     """
     version = table.version() + 1
     said = []
     for app_id, app_version in transactions:
         said += [Transaction(app_id, app_version), Transaction(_CHECK + app_id, _digest(app_id, app_version) >> 1)]
-    said.append(Transaction(DIGEST, _table_digest(table, version, files.digest(more, gone))))  # whatever is cut off: it
+    digest = _table_digest(table, version, files.digest(more, gone), schema_json)
+    said.append(Transaction(DIGEST, digest))  # whatever is cut off: it
     return CommitProperties({DIGEST: ""}, max_commit_retries=0, app_transactions=said)
 
 
@@ -296,8 +299,8 @@ def _hides_statistics(table: DeltaTable) -> bool:
     return table.metadata().configuration.get(_COLUMNS_WITH_STATISTICS) in {"0", "1"}
 
 
-def _table_digest(table: DeltaTable, version: int, files_digest: str) -> int:
-    metadata, schema = table.metadata(), json.loads(table.schema().to_json())
+def _table_digest(table: DeltaTable, version: int, files_digest: str, schema_json: str | None = None) -> int:
+    metadata, schema = table.metadata(), json.loads(schema_json or table.schema().to_json())
     return version << 32 | _digest(metadata.name, metadata.partition_columns, schema, files_digest) >> 32
 
 

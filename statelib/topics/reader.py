@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 from deltalake import Schema as DeltaSchema
 
 from statelib.counted import counted
-from statelib.errors import InputError
+from statelib.errors import ConfigurationError, InputError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_sealed_footer
 from statelib.topics.interleaved import groups_in_order, has_room, in_order, repeated_offset
 from statelib.topics.repeated import values_in, values_in_footer
-from statelib.topics.schema import HEADERS, HEADERS_COLUMN, TIMESTAMP, project
+from statelib.topics.schema import HEADERS, HEADERS_COLUMN, TIMESTAMP, project, topic_schema
+from statelib.topics.schema_changes import DoesNotFitError, read_as, united
 from statelib.topics.sealed_statistics import first_of_dense_offsets, timestamp_bounds
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ class PartitionReader:
     Args:
         storage: Where the files' paths begin: the archive's root.
         files: All files that may hold such records, in any order.
-        schema: The topic's columns, as `topic_schema` gives them.
+        schema: The topic's columns, as `topic_schema` gives them. A file may lack fields of values, or hold narrower
+            numbers: it was written before the topic had them (`statelib.topics.schema_changes`).
+        wanted: The columns as they are to be read: those of an earlier version of the topic; None: as ``schema``.
         topic: For messages.
         partition: The Kafka partition.
         start_offset: The first offset wanted.
@@ -69,6 +72,7 @@ class PartitionReader:
         files: Sequence[ArchiveFile],
         schema: pa.Schema,
         *,
+        wanted: pa.Schema | None = None,
         topic: str,
         partition: int,
         start_offset: int = 0,
@@ -77,7 +81,8 @@ class PartitionReader:
         batch_rows: int = 65_536,
         encoded_keys: bool = False,
     ) -> None:
-        self.schema = schema if columns is None else project(schema, columns)
+        wanted = schema if wanted is None else wanted
+        self.schema = wanted if columns is None else project(wanted, columns)
         """Of the batches: the topic's columns as far as they are read, in the topic's order."""
         self._storage = storage
         self._files = files_in_range(files, start_offset, end_offset)
@@ -142,7 +147,8 @@ class PartitionReader:
         again = repeated_offset(batches)
         if again is not None:
             self._fail("has offsets that do not ascend, and one that is there twice", files[-1], offset=again)
-        yield from map(self._conformed, in_order(batches, self._batch_rows))
+        for batch in in_order(batches, self._batch_rows):
+            yield self._conformed(batch, files[-1])
 
     def _read_file(self, file: ArchiveFile, *, ascends: bool = True) -> Iterator[pa.RecordBatch]:
         with (
@@ -178,7 +184,7 @@ class PartitionReader:
         groups = self._row_groups(parquet.metadata)
         has_headers = HEADERS_COLUMN in parquet.schema_arrow.names or HEADERS_COLUMN not in self.schema.names
         unread = sum(parquet.metadata.row_group(group).num_rows for group in groups)
-        unread_values = values_in_footer(parquet.metadata, groups, self._columns)
+        unread_values = values_in_footer(parquet.metadata, groups, self._columns_of(parquet.schema_arrow))
         has_lists = unread_values > 0
         last_offset = file.first_offset - 1
         for batch in self._checked(parquet, groups, file, is_sealed=is_sealed, ascends=ascends):
@@ -189,7 +195,7 @@ class PartitionReader:
             if wanted.num_rows:
                 if not has_headers:
                     wanted = wanted.append_column(HEADERS_COLUMN, pa.nulls(wanted.num_rows, HEADERS))
-                yield self._conformed(wanted, None if ascends else self._with_offsets)
+                yield self._conformed(wanted, file, None if ascends else self._with_offsets)
         # A page whose header is damaged may be left out without a word, and with it the end of the row group.
         is_to_end = parquet.num_row_groups - 1 in groups
         if unread or unread_values or (is_to_end and last_offset != file.last_offset):
@@ -199,7 +205,7 @@ class PartitionReader:
         self, parquet: pq.ParquetFile, groups: Sequence[int], file: ArchiveFile, *, is_sealed: bool, ascends: bool
     ) -> Iterator[pa.RecordBatch]:
         """Batches whose offsets and timestamps are as they should be, by the footer if that can be believed."""
-        columns = self._columns or parquet.schema_arrow.names
+        columns = self._columns_of(parquet.schema_arrow) or parquet.schema_arrow.names
         others = [column for column in columns if column != "offset"]
         next_offset = first_of_dense_offsets(parquet.metadata, groups) if is_sealed and groups and others else None
         times = timestamp_bounds(parquet.metadata, groups) if is_sealed and groups else None
@@ -226,16 +232,36 @@ class PartitionReader:
                 self._check_times(first, last, file)
             yield batch
 
-    def _conformed(self, batch: pa.RecordBatch, schema: pa.Schema | None = None) -> pa.RecordBatch:
+    def _columns_of(self, file: pa.Schema) -> list[str] | None:
+        """Those of `_columns` that a file has. Of values at least one field: in any one a null value shows."""
+        if self._columns is None or not pa.types.is_struct(file.field("value").type):
+            return self._columns
+        fields = [f"value.{field.name}" for field in file.field("value").type]
+        has = [name for name in self._columns if not name.startswith("value.") or name in fields]
+        return has if len(has) == len(self._columns) or any(name in fields for name in has) else [*has, fields[0]]
+
+    def _conformed(self, batch: pa.RecordBatch, file: ArchiveFile, schema: pa.Schema | None = None) -> pa.RecordBatch:
         """The batch with the columns of ``schema`` (None: that of the batches), except that keys may be encoded."""
         schema = self.schema if schema is None else schema
         types = dict(zip(schema.names, schema.types, strict=True))
         encoded = pa.dictionary(pa.int32(), types.get("key", pa.null()))
         if self._encoded_keys and "key" in types and batch.column("key").type == encoded:
             types["key"] = encoded
-        return pa.RecordBatch.from_arrays(
-            [batch.column(name).cast(type_) for name, type_ in types.items()], list(types)
-        )
+        try:
+            columns = [
+                read_as(batch.column(name), type_) if name == "value" else batch.column(name).cast(type_)
+                for name, type_ in types.items()
+            ]
+        except DoesNotFitError as error:
+            raise InputError(
+                f"a record does not fit what the job reads of the topic: {error}",
+                topic=self._topic,
+                partition=self._partition,
+                offset=batch.column("offset")[error.row].as_py() if "offset" in batch.schema.names else None,
+                file=self._storage.uri(file.path),
+                next_step="give the job a new name: it then replays all with the topic's present types",
+            ) from None
+        return pa.RecordBatch.from_arrays(columns, list(types))
 
     def _row_groups(self, metadata: pq.FileMetaData) -> list[int]:
         """The row groups that may hold wanted offsets."""
@@ -261,7 +287,7 @@ class PartitionReader:
         """Checks the number of records and the columns.
 
         A file of another writer may have another unit of time or large types: what is the same to Delta is cast. A file
-        may have no headers.
+        may have no headers, and values as they were before the topic's changed.
         """
         if metadata.num_rows != file.rows:
             self._fail(f"has {counted(metadata.num_rows, 'record')} instead of {file.rows}", file)
@@ -270,7 +296,7 @@ class PartitionReader:
             expected = pa.schema([field for field in expected if field.name != HEADERS_COLUMN])
         if found.equals(expected):
             return
-        if found.names != expected.names or _delta_types(found) != _delta_types(expected):
+        if found.names != expected.names or not _is_of(expected, found):
             of_topic = ", ".join(f"{field.name}: {field.type}" for field in self._topic_schema)
             of_file = ", ".join(f"{field.name}: {field.type}" for field in found)
             self._fail(f"has other columns than the topic ({of_file} instead of {of_topic})", file)
@@ -332,6 +358,20 @@ def unusable_timestamps(timestamps: pa.Array) -> NDArray[np.bool_]:
     """
     mask = pc.less(timestamps.cast(pa.int64()), 0).fill_null(True)
     return np.asarray(mask)
+
+
+def _is_of(topic: pa.Schema, file: pa.Schema) -> bool:
+    """Whether a file has the columns of a topic, or had them before its values changed."""
+    if _delta_types(topic) == _delta_types(file):
+        return True
+    position = file.get_field_index("value")
+    try:
+        value = topic_schema(pa.string(), file.field(position).type).field("value").type
+        if not united(topic.field("value").type, value).equals(topic.field("value").type):
+            return False
+    except ConfigurationError:
+        return False
+    return _delta_types(topic) == _delta_types(file.set(position, topic.field("value")))
 
 
 def _delta_types(schema: pa.Schema) -> str:

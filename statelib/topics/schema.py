@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError
+from statelib.topics.schema_changes import unknown_fields
 from statelib.topics.stored_keys import KEY, type_to_write
 
 if TYPE_CHECKING:
@@ -92,12 +93,12 @@ def _storable_scalar(type_: pa.DataType) -> pa.DataType | None:
 
 
 def conform(records: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
-    """The records with exactly the columns of ``schema``: put in order, cast without loss, missing headers null.
+    """The records with exactly the columns of ``schema``: put in order, cast without loss, what is missing is null.
 
-    Keys that are encoded as files can take them over stay so.
+    Headers may be missing, and fields of structs. Keys that are encoded as files can take them over stay so.
 
     Raises:
-        ConfigurationError: A column is missing or unknown, or does not fit its type.
+        ConfigurationError: A column is missing, a column or a field is unknown, or one does not fit its type.
     """
     names = records.schema.names
     unknown = sorted(set(names) - set(schema.names))
@@ -116,6 +117,10 @@ def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.
     type_ = type_to_write(column.type, field.type) if field.name == KEY else field.type
     if column.type.equals(type_):
         return column
+    if unknown := list(unknown_fields(field.type, column.type, field.name)):
+        what = f"the topic archive has no place for {', '.join(unknown)}"
+        step = "leave it out, or let the archive have it: TopicArchive.ensure with the new schema"
+        raise ConfigurationError(what, column=field.name, next_step=step)
     try:
         return column.cast(type_)
     except pa.ArrowException as error:

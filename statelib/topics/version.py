@@ -12,9 +12,11 @@ Add actions carry Delta's statistics of offset and timestamp, so a reader opens 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+from deltalake import Schema as DeltaSchema
 
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
@@ -23,6 +25,7 @@ from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVers
 from statelib.topics.kafka_copy import copied_from, copied_to
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
+from statelib.topics.schema_changes import united
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +33,11 @@ if TYPE_CHECKING:
     from statelib.topics.file_index import FileIndex
     from statelib.topics.files import ArchiveFile
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""The newest that this release reads. Format 2: files may be of earlier schemas of the table."""
+
+FIRST_FORMAT_VERSION = 1
+"""That of a table whose schema has never changed."""
 
 FORMAT_KEY = "hindstream.format"
 PARTITIONS_KEY = "hindstream.partitions"
@@ -50,7 +57,8 @@ class TopicVersion:
         uri: The table's root, as given.
         version: Delta version.
         partitions: Number of Kafka partitions.
-        schema: The columns of its files, as `topic_schema` gives them.
+        schema: The columns that its records are read as, as `topic_schema` gives them.
+        table_schema: Those of the table; older files may have fewer fields, and narrower numbers.
         schema_json: The table's Delta schema.
         table_id: The table's id in Delta: a table that is deleted and made anew has another.
         storage: Rooted at the table.
@@ -64,7 +72,7 @@ class TopicVersion:
         self.uri = uri
         self.version = table.version()
         self.partitions = int(schema.field("partition").metadata[PARTITIONS_KEY.encode()])
-        self.schema = topic_schema(schema.field("key").type, schema.field("value").type)
+        self.schema = self.table_schema = topic_schema(schema.field("key").type, schema.field("value").type)
         self.schema_json = table.schema().to_json()
         self.table_id = str(table.metadata().id)
         self.storage = Storage(uri, options)
@@ -197,7 +205,8 @@ class TopicVersion:
         return PartitionReader(
             self.storage,
             self.files(partition, start_offset, end_offset),
-            self.schema,
+            self.table_schema,
+            wanted=self.schema,
             topic=self.topic,
             partition=partition,
             start_offset=start_offset,
@@ -206,8 +215,23 @@ class TopicVersion:
             batch_rows=batch_rows,
         )
 
-    def check_shape(self, schema: pa.Schema, partitions: int) -> None:
+    def reading_as(self, schema_json: str) -> Self:
+        """The same version, its records read as those of an earlier schema of the topic.
+
+        Args:
+            schema_json: A Delta schema that the table has had.
+        """
+        earlier = pa.schema(DeltaSchema.from_json(schema_json).to_arrow())
+        found = copy(self)
+        found.schema = topic_schema(earlier.field("key").type, earlier.field("value").type)
+        found.schema_json = schema_json
+        return found
+
+    def check_shape(self, schema: pa.Schema, partitions: int) -> pa.Schema:
         """Checks that the archive can take records of ``schema`` in ``partitions`` partitions.
+
+        Returns:
+            The columns that it needs for that: its own, or more and wider ones (`statelib.topics.schema_changes`).
 
         Raises:
             ConfigurationError: It cannot.
@@ -216,11 +240,16 @@ class TopicVersion:
         if self.partitions != partitions:
             what = f"the topic archive has {counted(self.partitions, 'partition')}, not {partitions}"
             raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
-        wanted = topic_schema(schema.field("key").type, schema.field("value").type)
-        for mine, other in zip(self.schema, wanted, strict=True):
-            if not mine.type.equals(other.type):
-                what = f"the topic archive's column {mine.name} is {mine.type}, not {other.type}"
-                raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
+        mine, wanted = self.table_schema, topic_schema(schema.field("key").type, schema.field("value").type)
+        if not mine.field("key").type.equals(wanted.field("key").type):
+            what = f"the topic archive's column key is {mine.field('key').type}, not {wanted.field('key').type}"
+            raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
+        try:
+            value = united(mine.field("value").type, wanted.field("value").type)
+        except ConfigurationError as error:
+            place = {"topic": self.topic, "file": self.uri, **error.place}
+            raise ConfigurationError(error.what, next_step=error.next_step, **place) from None
+        return topic_schema(mine.field("key").type, value)
 
     @property
     def _files(self) -> FileIndex:

@@ -148,7 +148,7 @@ def test_a_changed_schema_is_refused(warehouse, events, run_slice, tmp_path):
     TopicArchive.create(
         warehouse.uri("topics/events"), topic_schema(SCHEMA.field("key").type, SCHEMA.field("key").type), 2
     )
-    with pytest.raises(ConfigurationError, match=r"schema.*commit 1: value was long and is string"):
+    with pytest.raises(ConfigurationError, match=r"schema.*commit 1: value was int64 and is string"):
         planned(warehouse)
 
 

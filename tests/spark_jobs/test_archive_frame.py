@@ -141,7 +141,7 @@ def test_small_numbers_and_days_are_times_too(spark: SparkSession, settings: Set
     [
         ("long", None, r"1 row has no timestamp \(topic views, key a\)"),
         ("long", -1, "a timestamp that no record can have, such as -1 ms since 1970"),
-        ("long", MS * 1_000_000, "a timestamp that no record can have"),
+        ("long", MS * 1_000_000, "a timestamp that no record can have.*which looks like nanoseconds"),
         ("timestamp", datetime(1912, 4, 15, tzinfo=UTC), "a timestamp that no record can have, such as -182"),
         ("double", 1.5, "cannot be read, such as '1.5'"),
         ("double", float("nan"), "cannot be read, such as 'NaN'"),
@@ -217,6 +217,17 @@ def test_two_columns_of_one_name_are_refused(spark: SparkSession, settings: Sett
         load(frame, settings)
 
 
+def test_a_load_with_other_columns_widens_the_topic(spark: SparkSession, settings: Settings) -> None:
+    first = spark.createDataFrame([("a", 1, 5, "x")], "user string, n int, at long, page string")
+    assert load(first, settings, partitions=1)
+    second = spark.createDataFrame([("a", True, 1 << 40, 6)], "user string, new boolean, n long, at long")
+    assert load(second, settings, "second", partitions=1)
+    assert [row[3] for row in archived(settings)] == [
+        {"n": 1, "page": "x", "new": None},
+        {"n": 1 << 40, "page": None, "new": True},
+    ]
+
+
 def test_rows_without_a_key_are_spread(spark: SparkSession, settings: Settings) -> None:
     rows = [(None, n, 7) for n in range(300)]
     assert load(spark.createDataFrame(rows, "user string, n long, at long").repartition(100), settings)
@@ -232,7 +243,7 @@ def test_what_cannot_be_loaded(spark: SparkSession, frame: DataFrame, settings: 
     assert load(frame, settings)
     with pytest.raises(ConfigurationError, match="has 3 partitions, not 4"):
         load(frame, settings, "more", partitions=4)
-    with pytest.raises(ConfigurationError, match="column value is"):
+    with pytest.raises(ConfigurationError, match=r"the topic archive's value is struct.*, not string"):
         load(frame, settings, "more", value="page")
 
 

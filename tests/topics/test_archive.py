@@ -198,10 +198,10 @@ def test_tables_that_are_no_topic_archives(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        for module in (archive_module, version_module):
-            patched.setattr(module, "FORMAT_VERSION", 2)
+        patched.setattr(archive_module, "FIRST_FORMAT_VERSION", 3)
+        patched.setattr(version_module, "FORMAT_VERSION", 3)
         TopicArchive.create(str(tmp_path / "t"), SCHEMA, 1)
-    with pytest.raises(ConfigurationError, match=r"format 2.*up to 1.*newer Hindstream"):
+    with pytest.raises(ConfigurationError, match=r"format 3.*up to 2.*newer Hindstream"):
         TopicArchive.open(str(tmp_path / "t"))
 
 

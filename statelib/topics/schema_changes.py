@@ -1,0 +1,208 @@
+"""What may become of the values of a topic while it grows, and reading what was written before and after as one type.
+
+=========================  ==================================================================================
+a field                    in the topic
+=========================  ==================================================================================
+is new                     null in all records before it
+is missing                 stays, and is null in the new records
+stands elsewhere           stays where it is: fields are told apart by their names
+holds wider numbers        becomes as wide: integers, floating-point numbers, decimals of the same scale
+has had nothing but nulls  becomes what it is
+is anything else           cannot be: the topic is refused, with the field's name
+=========================  ==================================================================================
+
+The same holds for the fields of structs, the elements of lists and the values of maps. Keys stay as they are: a key of
+another type has other bytes, and so lies in another partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statelib.arrow_buffers import valid_of
+from statelib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WIDER = (
+    (pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+    (pa.float32(), pa.float64()),
+)
+"""Each type holds exactly what those before it hold."""
+
+
+class DoesNotFitError(ValueError):
+    """A value cannot be read as the type that is wanted.
+
+    Attributes:
+        row: Where it is in the array.
+        field: Its path.
+        value: It, as text.
+        wanted: The type.
+    """
+
+    def __init__(self, row: int, field: str, value: str, wanted: pa.DataType) -> None:
+        super().__init__(f"{field} is {value}, which is no {wanted}")
+        self.row = row
+
+
+def united(old: pa.DataType, new: pa.DataType, field: str = "value") -> pa.DataType:
+    """The type of a topic of ``old`` values that takes ``new`` ones as well; ``old`` itself if it does.
+
+    Raises:
+        ConfigurationError: There is none; it names the field.
+    """
+    if new.equals(old) or pa.types.is_null(new):
+        return old
+    if pa.types.is_null(old):
+        return new
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        more = {inner.name: inner.type for inner in new}
+        kept = [
+            (inner.name, united(inner.type, more.pop(inner.name), f"{field}.{inner.name}"))
+            if inner.name in more
+            else (inner.name, inner.type)
+            for inner in old
+        ]
+        return pa.struct([*kept, *more.items()])
+    if pa.types.is_list(old) and pa.types.is_list(new):
+        return pa.list_(united(old.value_type, new.value_type, f"{field}[]"))
+    if pa.types.is_map(old) and pa.types.is_map(new) and old.key_type.equals(new.key_type):
+        return pa.map_(old.key_type, united(old.item_type, new.item_type, f"{field}[]"))
+    wider = _wider(old, new)
+    if wider is None:
+        raise ConfigurationError(
+            f"the topic archive's {field} is {old}, not {new}",
+            field=field,
+            next_step=f"bring it to {old}, or write to another topic",
+        )
+    return wider
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The one of two types of numbers that holds all of both."""
+    for types in _WIDER:
+        if one in types and other in types:
+            return max(one, other, key=types.index)
+    if pa.types.is_decimal128(one) and pa.types.is_decimal128(other) and one.scale == other.scale:
+        return max(one, other, key=lambda kind: kind.precision)
+    return None
+
+
+def changes(old: pa.DataType, new: pa.DataType, field: str = "value") -> Iterator[str]:
+    """What is different, in words: all that `united` allows, and of what it does not the name of the field."""
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        before = {inner.name: inner.type for inner in old}
+        now = {inner.name: inner.type for inner in new}
+        for name in [*before, *(name for name in now if name not in before)]:
+            path = f"{field}.{name}"
+            if name not in now:
+                yield f"{path} is gone"
+            elif name not in before:
+                yield f"{path} ({now[name]}) is new"
+            else:
+                yield from changes(before[name], now[name], path)
+        if before.keys() == now.keys() and list(before) != list(now):
+            yield f"the fields of {field} stand in another order"
+    elif not old.equals(new):
+        yield f"{field} was {old} and is {new}"
+
+
+def unknown_fields(topic: pa.DataType, found: pa.DataType, field: str = "value") -> Iterator[str]:
+    """The fields of ``found`` that ``topic`` has no place for; Arrow's cast leaves them out without a word."""
+    if pa.types.is_struct(topic) and pa.types.is_struct(found):
+        known = {inner.name: inner.type for inner in topic}
+        for inner in found:
+            path = f"{field}.{inner.name}"
+            if inner.name not in known:
+                yield path
+            else:
+                yield from unknown_fields(known[inner.name], inner.type, path)
+    elif _is_any_list(topic) and _is_any_list(found):
+        yield from unknown_fields(topic.value_type, found.value_type, f"{field}[]")
+    elif pa.types.is_map(topic) and pa.types.is_map(found):
+        yield from unknown_fields(topic.item_type, found.item_type, f"{field}[]")
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def read_as(array: pa.Array, wanted: pa.DataType, field: str = "value") -> pa.Array:
+    """The same values in another type: of a struct the fields that it has, null where the array has none.
+
+    Args:
+        array: Values of a type that `united` puts together with ``wanted``; wider numbers may be read as narrow ones.
+        wanted: The type.
+        field: For errors.
+
+    Raises:
+        DoesNotFitError: A number does not fit.
+    """
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
+        return _struct_as(array, wanted, field)
+    if pa.types.is_list(array.type) and pa.types.is_list(wanted):
+        items = read_as(_items(array), wanted.value_type, f"{field}[]")
+        return pa.ListArray.from_arrays(_offsets(array), items, mask=array.is_null())
+    if pa.types.is_map(array.type) and pa.types.is_map(wanted):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        keys, items = array.keys.slice(first, last - first), array.items.slice(first, last - first)
+        values = read_as(items, wanted.item_type, f"{field}[]")
+        return pa.MapArray.from_arrays(_offsets(array), keys, values, mask=array.is_null())
+    return _number_as(array, wanted, field)
+
+
+def _struct_as(array: pa.StructArray, wanted: pa.StructType, field: str) -> pa.StructArray:
+    """A null struct's fields are null, as Parquet has them."""
+    columns = dict(zip((inner.name for inner in array.type), array.flatten(), strict=True))
+    made = [
+        read_as(columns[inner.name], inner.type, f"{field}.{inner.name}")
+        if inner.name in columns
+        else pa.nulls(len(array), inner.type)
+        for inner in wanted
+    ]
+    mask = pa.array(~valid_of(array)) if array.null_count else None
+    return pa.StructArray.from_arrays(made, fields=list(wanted), mask=mask)
+
+
+def _number_as(array: pa.Array, wanted: pa.DataType, field: str) -> pa.Array:
+    try:
+        made = array.cast(wanted, safe=not pa.types.is_floating(wanted))
+    except pa.ArrowException:
+        made = None
+    if made is not None and (not pa.types.is_floating(wanted) or _is_same(array, made)):
+        return made
+    row = next(row for row in range(len(array)) if not _fits(array.slice(row, 1), wanted))
+    raise DoesNotFitError(row, field, str(array[row].as_py()), wanted)
+
+
+def _fits(array: pa.Array, wanted: pa.DataType) -> bool:
+    try:
+        return _is_same(array, array.cast(wanted, safe=not pa.types.is_floating(wanted)))
+    except pa.ArrowException:
+        return False
+
+
+def _is_same(array: pa.Array, made: pa.Array) -> bool:
+    """Whether numbers are what they were; NaN is."""
+    back = made.cast(array.type, safe=False)
+    if not pa.types.is_floating(array.type):
+        return bool(back.equals(array))
+    one, other = (np.asarray(pc.fill_null(numbers, 0.0)) for numbers in (array, back))
+    return bool(np.array_equal(one, other, equal_nan=True))
+
+
+def _items(array: pa.ListArray) -> pa.Array:
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return array.values.slice(first, last - first)
+
+
+def _offsets(array: pa.ListArray | pa.MapArray) -> pa.Array:
+    return pc.subtract(array.offsets, array.offsets[0])
