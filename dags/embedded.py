@@ -36,11 +36,13 @@ class SliceRun:
         until_ms: The end that was asked for.
         run_id: The run; None: there was nothing to do.
         states: State of each task, by its id: ``success`` or ``skipped``.
+        future_records: Records that hold the slice back, or by which others are lost; a sentence each.
     """
 
     until_ms: int | None
     run_id: str | None
     states: Mapping[str, str] = field(default_factory=dict)
+    future_records: Sequence[str] = ()
 
 
 def backfill(
@@ -182,10 +184,13 @@ def _run(home: Path, dag_id: str, until_ms: int | None, *, seal: bool) -> SliceR
         instances = {instance.task_id: instance for instance in run.get_task_instances()}
         states = {task.task_id: str(instances[task.task_id].state) for task in dag.tasks}
         run_id = instances["plan"].xcom_pull(task_ids="plan")
+        from dags.factory import FUTURE_RECORDS  # noqa: PLC0415 - imports Airflow
+
+        future_records = instances["plan"].xcom_pull(task_ids="plan", key=FUTURE_RECORDS)
     failed = [task_id for task_id, state in states.items() if state not in {"success", "skipped"}]
     if failed or states["plan"] != "success":
         raise _failure(errors, dag_id, states, output.file)
-    return SliceRun(until_ms, run_id, states)
+    return SliceRun(until_ms, run_id, states, future_records or ())
 
 
 def _failure(errors: Sequence[BaseException], dag_id: str, states: Mapping[str, str], log: Path) -> HindstreamError:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PHASES", "migration_dag", "replay_dag"]
 
+FUTURE_RECORDS = "future_records"
+"""The key of what the task ``plan`` tells beside its run: records by which others are lost, or have to wait."""
+
 PHASES = ("plan", "replay", "audit", "commit", "publish", "maintain", "report")
 """The tasks of a DAG, in order."""
 
@@ -153,6 +156,8 @@ def _plan_task(runner: Runner, *, has_intervals: bool) -> Any:
         """Gives the run's id; None, which skips all that follows, if there is nothing to do."""
         end_of_input = get_current_context()["params"]["end_of_input"]
         planned = runner.call(_phase("plan"), until=_until(has_intervals=has_intervals), end_of_input=end_of_input)
+        found = [f"{record}. Next: {record.next_step}" for record in planned.future_records]
+        get_current_context()["ti"].xcom_push(key=FUTURE_RECORDS, value=found)
         return getattr(planned, "run_id", None)
 
     return plan()

@@ -46,6 +46,8 @@ def run_backfill(
         def tell(run: SliceRun) -> None:
             what = f"run {run.run_id}" if run.run_id else "nothing to do"
             console.print(f"before {time_text(run.until_ms)}: {what}", highlight=False, soft_wrap=True)
+            for record in run.future_records:
+                console.print(f"  {record}", highlight=False, soft_wrap=True)
             progress.advance(bar)
 
         backfill(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+import pyarrow as pa
 import pytest
 
 from hindstream.documents import load_runs
@@ -60,3 +61,22 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     assert len(found) == len(published(settings)) == len(expected_totals(orders(days=4)))
     folder = tmp_path / ".hindstream" / "airflow"
     assert {path.name for path in folder.iterdir()} >= {"airflow.db", "backfill.log", "dags"}
+
+
+def test_a_record_that_holds_a_slice_back_is_told(tmp_path) -> None:
+    settings = make_settings(tmp_path)
+    two = orders(days=1).slice(0, 2)
+    times = pa.array([4_102_444_800_000, DAY_MS], pa.timestamp("ms", "UTC"))  # of 2100, then of 1970
+    table = two.set_column(0, "key", pa.array(["k", "k"])).set_column(2, "timestamp", times)
+    archive_orders(settings, table)
+    shutil.copy(JOB_FILE, tmp_path / "job.py")
+    result = hindstream(
+        "backfill", "job.py:job", "--from", "1970-01-02T00:00Z", "--to", "1970-01-03T00:00Z", "--every", "day",
+        "--warehouse", "warehouse", "--set", "spark_master=local[2]",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    nothing, held_back = result.stdout.splitlines()
+    assert nothing == "before 1970-01-03 00:00 UTC: nothing to do"
+    assert "offset 0 is stamped 2100-01-01T00:00:00.000Z: the slice ends before it" in held_back
+    assert "set max_future to set such records apart" in held_back
