@@ -45,9 +45,6 @@ BY_TASK_TIME = {
     "once-by-key", "once-by-key-and-id", "once-by-id", "counted-once", "distinct-in-windows", "distinct-counted",
 }  # fmt: skip
 """What goes by the task's stream time: that of what it has taken up, which in two jobs are results and no events."""
-MEETING = {"merged", "joined", "joined-left", "joined-outer", "joined-history", "near"}
-"""Several results of one record go different ways here and meet again: by the ways, not by the results. Of sessions two
-of them may have one key: what they come to is another then."""
 
 
 def events(*, late: bool) -> Records:
@@ -115,10 +112,8 @@ def differences(one: Mapping[str, list[Row]], two: Mapping[str, list[Row]], unor
 def test_one_job_is_as_two(tmp_path: Path, windows: str, semantics: Semantics) -> None:
     one, two = one_and_two(tmp_path, windows, events(late=True), semantics)
     assert "SURFACE_SEED" in os.environ or {*one} == SINKS
-    unordered = BY_KEY_BYTES if windows in {"tumbling", "offset", "days", "unlimited"} else BY_KEY_BYTES | MEETING
-    found = differences(one, two, unordered)
-    others = BY_TASK_TIME | MEETING if windows == "sessions" else BY_TASK_TIME
-    assert {topic: rows for topic, rows in found.items() if topic not in others} == {}
+    found = differences(one, two, BY_KEY_BYTES)
+    assert {topic: rows for topic, rows in found.items() if topic not in BY_TASK_TIME} == {}
 
 
 def test_one_job_is_as_two_with_the_stream_time_of_events(tmp_path: Path) -> None:
