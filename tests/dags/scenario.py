@@ -41,7 +41,11 @@ def main(folder: Path) -> None:
     events: list[dict[str, Any]] = []
 
     def run(*untils: int | None, **more: object) -> None:
-        given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"} | more
+        given = {
+            "warehouse": settings.warehouse,
+            "state_dir": str(settings.state_dir),
+            "spark_master": "local[2]",
+        } | more
         event: dict[str, Any] = {}
         try:
             runs = backfill(f"{JOB_FILE}:job", untils, home=home, dag_id="orders", settings=given)
