@@ -89,7 +89,7 @@ def test_a_get_older_than_retention_finds_only_an_older_latest_and_warns_once(ca
     assert store.get(b"k", 50) is None
     assert store.get(b"k", 89) is None
     assert store.get(b"k", 90) == VersionedRecord(b"v2", 2)
-    assert [record.message for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "store s was asked for 50, which is older than its history retention: no result (logged once)"
     ]
 
