@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.durations import milliseconds
 from statelib.window_grids import LONGEST_DAY_MS, DayGrid, zone_named
 from statelib.windowed_type import KeyWindows
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class DayWindows:
+class DayWindows(KafkasNames):
     """The days of a time zone, from one midnight there to the next: of 23 or 25 hours where clocks are changed.
 
     A day closes when stream time reaches its end plus the grace period. (Kafka Streams has no such windows; in its

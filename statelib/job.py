@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statelib.calls import arguments_checked, function_checked
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
 from statelib.user_code import load_attribute
@@ -36,11 +37,13 @@ class Expectation:
     kwargs: Mapping[str, Any]
 
 
+@function_checked
 def expect(type_: str, /, **kwargs: Any) -> Expectation:
     """``expect("expect_column_values_to_not_be_null", column="key.key")``."""
     return Expectation(type_, kwargs)
 
 
+@arguments_checked
 @dataclass(frozen=True)
 class Job:
     """What is replayed: everything but the settings of a run.

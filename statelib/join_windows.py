@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 _ANY_MS = -(1 << 62)
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class JoinWindows:
+class JoinWindows(KafkasNames):
     """Records of one key meet if their timestamps are near enough (Kafka's ``JoinWindows``; grace: KIP-633).
 
     A right record joins a left one of time ``t`` if its own time is from ``t - before`` to ``t + after``, both

@@ -12,8 +12,9 @@ can promise one final result a window::
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal, Self
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 from statelib.names import check_optional_name
@@ -31,11 +32,10 @@ not restart the timer); ``record``, the timestamp of the key's latest record (as
 before if that is out of order; ``last``, the largest timestamp of the key's records so far (the KIP's "reset the
 timeout", which it compares with sessions): the key leaves once it has been quiet for the limit."""
 
-_CLOCKS = get_args(Clock)
 
-
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class BufferConfig:
+class BufferConfig(KafkasNames):
     """How much a buffer may hold (KIP-328, ``BufferConfig``); None: any amount.
 
     Made by `unbounded`, `max_records` or `max_bytes`. Records are keys that wait. Bytes are those of their serialised
@@ -94,6 +94,7 @@ class BufferConfig:
         return self.record_limit is not None or self.byte_limit is not None
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class StrictBufferConfig(BufferConfig):
     """Never emits before the time is up (KIP-328, ``StrictBufferConfig``).
@@ -109,6 +110,7 @@ class StrictBufferConfig(BufferConfig):
         return {"emits_early": False}
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class EagerBufferConfig(BufferConfig):
     """Emits the oldest records early where a bound is exceeded (KIP-328, ``EagerBufferConfig``)."""
@@ -122,8 +124,9 @@ AnyBufferConfig = StrictBufferConfig | EagerBufferConfig
 """What the builders of `BufferConfig` make."""
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(KafkasNames):
     """What to hold back (KIP-328, ``Suppressed``). Made by `until_window_closes` or `until_time_limit`.
 
     Attributes:
@@ -149,17 +152,11 @@ class Suppressed:
         Raises:
             ConfigurationError: The buffer is not strict: a result that leaves early is not final.
         """
-        if not isinstance(buffer, StrictBufferConfig):
-            raise ConfigurationError(
-                f"until_window_closes needs a buffer that never emits early, not {buffer}",
-                next_step="use BufferConfig.unbounded(), or add .spill_to_disk_when_full() or .shut_down_when_full() "
-                "to its bounds",
-            )
         return cls(buffer)
 
     @classmethod
     def until_time_limit(
-        cls, time_to_wait_for_more_events: timedelta, buffer: BufferConfig, *, clock: Clock = "first"
+        cls, time_to_wait_for_more_events: timedelta, buffer: AnyBufferConfig, *, clock: Clock = "first"
     ) -> Suppressed:
         """One update of a key in this time (KIP-328, ``untilTimeLimit``).
 
@@ -169,13 +166,6 @@ class Suppressed:
         Raises:
             ConfigurationError: The time is negative, or there is no such clock or buffer.
         """
-        if clock not in _CLOCKS:
-            raise ConfigurationError(f"there is no clock {clock!r}", next_step=f"use one of {', '.join(_CLOCKS)}")
-        if not isinstance(buffer, AnyBufferConfig):
-            raise ConfigurationError(
-                f"{buffer!r} is no buffer",
-                next_step="use BufferConfig.unbounded(), .max_records(n) or .max_bytes(n)",
-            )
         return cls(buffer, milliseconds(time_to_wait_for_more_events, "time_to_wait_for_more_events"), clock)
 
     def with_name(self, name: str) -> Suppressed:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statelib.calls import KafkasNames, arguments_checked, constructor_checked
 from statelib.commits import CommitLog, NothingToDo, commit, plan, publish, record_audit, stage, topic_path
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors import ConfigurationError
@@ -69,7 +70,9 @@ class _Piped:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-class TopologyTestDriver:
+@constructor_checked
+@arguments_checked
+class TopologyTestDriver(KafkasNames):
     """Kafka's ``TopologyTestDriver``: see the module's docstring.
 
     Args:
@@ -178,8 +181,9 @@ class TopologyTestDriver:
         piped.records.clear()
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class TestInputTopic:
+class TestInputTopic(KafkasNames):
     """Made by `TopologyTestDriver.create_input_topic` (Kafka's ``TestInputTopic``)."""
 
     __test__ = False
@@ -201,8 +205,9 @@ class TestInputTopic:
             self.pipe_input(*record)
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class TestOutputTopic:
+class TestOutputTopic(KafkasNames):
     """Made by `TopologyTestDriver.create_output_topic` (Kafka's ``TestOutputTopic``)."""
 
     __test__ = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.day_windows import DayWindows
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class TimeWindows:
+class TimeWindows(KafkasNames):
     """Windows of fixed size: tumbling, or hopping where the advance is less than the size.
 
     They are aligned to the beginning of 1970 (UTC), or to an offset from it; none begins before that: with an offset,
@@ -133,8 +135,9 @@ class TimeWindows:
         }
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class SessionWindows:
+class SessionWindows(KafkasNames):
     """Sessions: records of a key belong together while no two neighbours are further apart than the inactivity gap.
 
     A session holds the timestamps from its first to its last record, both inclusive, and closes when stream time
@@ -209,8 +212,9 @@ class SessionWindows:
         return {"windows": "session", "gap_ms": self.gap_ms, "grace_period_ms": self.grace_period_ms}
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class UnlimitedWindows:
+class UnlimitedWindows(KafkasNames):
     """One window, from a time on, that never ends and never closes (Kafka's ``UnlimitedWindows``).
 
     Attributes:
@@ -292,8 +296,9 @@ class UnlimitedWindows:
         return {"windows": "unlimited", "start_ms": self.origin_ms}
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class SlidingWindows:
+class SlidingWindows(KafkasNames):
     """Windows that end or begin at a record: each different set of records within the time difference has one.
 
     A window holds the timestamps from its start to its end, both inclusive; its end is its start plus the time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.errors import ConfigurationError
 from statelib.names import check_optional_name
 from statelib.operators.branch import Branch, Split
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import MapperLike
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Branched:
+class Branched(KafkasNames):
     """Name of a branch, and what is done with it at once (Kafka's ``Branched``).
 
     Attributes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from statelib.calls import KafkasNames, arguments_checked, constructor_checked
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import table_of
 from statelib.dsl.options import Materialized
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from statelib.topology import Topology
 
 
+@constructor_checked
 @arguments_checked
 class StreamsBuilder(KafkasNames):
     """Builds a topology, as Kafka Streams' class of the same name does.

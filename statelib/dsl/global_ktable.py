@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_view import TableView

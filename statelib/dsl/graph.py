@@ -12,7 +12,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.topology.nodes import name_taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,9 +61,7 @@ class DslGraph:
         self._graph_nodes.append(graph_node)
         for node in nodes:
             if node.name in self._nodes:
-                raise ConfigurationError(
-                    "two nodes have one name", node=node.name, next_step="name one with Named differently"
-                )
+                raise name_taken(node.name)
             for parent in dict.fromkeys(node.parents):
                 above = self._of_node.get(parent)
                 if above is not None and above is not graph_node:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.day_windows import DayWindows
 from statelib.dsl import kstream
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.ktable import WindowedKTable, aggregated_table
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
@@ -211,6 +211,7 @@ class _WindowedKStream(KafkasNames):
         return WindowedKTable(self._builder, name, windows=self._windows)
 
 
+@arguments_checked
 class TimeWindowedKStream(_WindowedKStream):
     """Kafka's ``TimeWindowedKStream``, made by `KGroupedStream.windowed_by`."""
 
@@ -226,6 +227,7 @@ class TimeWindowedKStream(_WindowedKStream):
         return self._table("KSTREAM-AGGREGATE", Aggregate(initializer, aggregator, arrow_type), materialized, named)
 
 
+@arguments_checked
 class SessionWindowedKStream(_WindowedKStream):
     """Kafka's ``SessionWindowedKStream``, made by `KGroupedStream.windowed_by`.
 

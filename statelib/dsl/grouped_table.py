@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl import ktable
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized
 from statelib.dsl.repartitioning import Grouping, table_names
 from statelib.operators import aggregations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl.branched import BranchedKStream
 from statelib.dsl.global_ktable import GlobalKTable
 from statelib.dsl.grouped import KGroupedStream
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.ktable import KTable, table_of
 from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
 from statelib.dsl.processing import add_process
@@ -15,8 +15,6 @@ from statelib.dsl.repartitioning import Grouping, add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.durations import milliseconds
-from statelib.errors import ConfigurationError
-from statelib.join_windows import JoinWindows
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import Mapper, MapperLike, mapper
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplicate import Kind
     from statelib.processor import ProcessorSupplierLike
@@ -362,13 +361,7 @@ class KStream(KafkasNames):
             return self._join_stream(other, *how, keeps_left=left, keeps_right=False, **options)
         if isinstance(other, GlobalKTable):
             return self._join_global_table(other, *how, left=left, **options)
-        if isinstance(other, KTable):
-            return self._join_table(other, *how, left=left, **options)
-        raise ConfigurationError(
-            f"a stream cannot be joined with {type(other).__name__}",
-            node=self.node,
-            next_step="join it with what StreamsBuilder.table(), .global_table() or .stream() gives",
-        )
+        return self._join_table(other, *how, left=left, **options)
 
     def _join_global_table(
         self, table: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None, *, left: bool
@@ -380,15 +373,9 @@ class KStream(KafkasNames):
         return KStream(self._builder, name, key_changed=self._key_changed)
 
     def _join_stream(
-        self, other: KStream, joiner: MapperLike, windows: object = None, joined: StreamJoined | None = None, *,
+        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None, *,
         keeps_left: bool, keeps_right: bool,
     ) -> KStream:  # fmt: skip
-        if not isinstance(windows, JoinWindows):
-            raise ConfigurationError(
-                "two streams are joined within windows",
-                node=self.node,
-                next_step="join(other, joiner, JoinWindows.of_time_difference_and_grace(difference, grace))",
-            )
         self._builder.check_same(other._builder)
         joined = joined or StreamJoined()
         left, right = (

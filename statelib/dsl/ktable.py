@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl import foreign_key_joins, grouped_table, kstream, table_joins
-from statelib.dsl.kafkas_dsl import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -277,6 +277,7 @@ class KTable(_Table):
         return KTable(self._builder, node, store=store, made_of=made_of, versioned=versioned)
 
 
+@arguments_checked
 class TopicTable(KTable):
     """A topic's table without a store of its own, until something looks into it."""
 
@@ -290,6 +291,7 @@ class TopicTable(KTable):
         return (self.node,), TableView(self._generated)
 
 
+@arguments_checked
 class JoinedTable(KTable):
     """A join of two tables without a store of its own: what looks into it looks into both."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 from statelib.names import check_name, check_optional_name
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from statelib.serdes import Serde
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Named:
+class Named(KafkasNames):
     """The name of a node (Kafka's ``Named``)."""
 
     name: str
@@ -40,9 +42,14 @@ class Named:
         """A node called ``name``."""
         return cls(name)
 
+    def with_name(self, name: str) -> Named:
+        """The same, called ``name``."""
+        return replace(self, name=name)
 
+
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class Grouped(KafkasNames):
     """The name of a repartition topic that grouping may need (Kafka's ``Grouped``)."""
 
     name: str | None = None
@@ -56,9 +63,14 @@ class Grouped:
         """The topic is called ``<application id>-<name>-repartition``."""
         return cls(name)
 
+    def with_name(self, name: str) -> Grouped:
+        """The same with a topic of this name."""
+        return replace(self, name=name)
 
+
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(KafkasNames):
     """Name and grace period of a join, and the name of the repartition topic that it may need (Kafka's ``Joined``)."""
 
     name: str | None = None
@@ -73,6 +85,10 @@ class Joined:
         """The node is called ``name``."""
         return cls(name)
 
+    def with_name(self, name: str) -> Joined:
+        """The same, in a node called ``name``."""
+        return replace(self, name=name)
+
     def with_grace_period(self, grace_period: timedelta) -> Joined:
         """Stream records wait this long, in stream time, for table updates that come late (KIP-923).
 
@@ -81,8 +97,9 @@ class Joined:
         return replace(self, grace_period_ms=milliseconds(grace_period, "grace_period"))
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Produced:
+class Produced(KafkasNames):
     """How a sink topic is written (Kafka's ``Produced``)."""
 
     partitions: int | None = None
@@ -91,6 +108,11 @@ class Produced:
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
         check_optional_name(self.name, "a node")
+
+    @classmethod
+    def as_(cls, name: str) -> Produced:
+        """The node is called ``name``."""
+        return cls(name=name)
 
     @classmethod
     def with_partitions(cls, partitions: int) -> Produced:
@@ -102,8 +124,9 @@ class Produced:
         return replace(self, name=name)
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Repartitioned:
+class Repartitioned(KafkasNames):
     """Name and number of partitions of a repartition topic (Kafka's ``Repartitioned``)."""
 
     name: str | None = None
@@ -123,13 +146,18 @@ class Repartitioned:
         """The topic has this many partitions."""
         return cls(None, partitions)
 
+    def with_name(self, name: str) -> Repartitioned:
+        """The same with a topic of this name."""
+        return replace(self, name=name)
+
     def with_number_of_partitions(self, partitions: int) -> Repartitioned:
         """The same with this many partitions."""
         return replace(self, partitions=partitions)
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Materialized:
+class Materialized(KafkasNames):
     """The store of a table or an aggregation (Kafka's ``Materialized``).
 
     Attributes:
@@ -206,8 +234,9 @@ class Materialized:
         )
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Deduplicated:
+class Deduplicated(KafkasNames):
     """Name, store and serdes of a deduplication (KIP-655, ``Deduplicated``).
 
     Ids are compared and stored in the bytes of the key serde, which by default follows from their Arrow type: two ids

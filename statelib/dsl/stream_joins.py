@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.durations import milliseconds
 from statelib.names import check_optional_name
 from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import Mapper
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class StreamJoined:
+class StreamJoined(KafkasNames):
     """Names of a stream-stream join's nodes and stores (Kafka's ``StreamJoined``).
 
     Stores keep records for the windows' size and grace period; Kafka refuses any other retention.

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
+from statelib.calls import function_checked
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator, parts_of, shown
 from statelib.operators.fields import ALL, both, fields_of_mapper
@@ -66,26 +67,31 @@ class Aggregation:
         return {"function": self.function, "of": None if self.of is None else self.of.describe()}
 
 
+@function_checked
 def count(of: MapperLike | None = None) -> Aggregation:
     """How many records there are, or for how many ``of`` is not null."""
     return Aggregation("count", None if of is None else mapper(of))
 
 
+@function_checked
 def sum_(of: MapperLike) -> Aggregation:
     """The sum of ``of``."""
     return Aggregation("sum", mapper(of))
 
 
+@function_checked
 def min_(of: MapperLike) -> Aggregation:
     """The smallest of ``of``."""
     return Aggregation("min", mapper(of))
 
 
+@function_checked
 def max_(of: MapperLike) -> Aggregation:
     """The largest of ``of``."""
     return Aggregation("max", mapper(of))
 
 
+@function_checked
 def mean_(of: MapperLike) -> Aggregation:
     """The arithmetic mean of ``of``."""
     return Aggregation("mean", mapper(of))

@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero
 
+from statelib.calls import function_checked
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.near import did_you_mean
@@ -79,6 +80,7 @@ def mapper(of: MapperLike) -> Mapper:
     )
 
 
+@function_checked
 def per_record(function: Callable[..., object], arrow_type: pa.DataType, *columns: str) -> Mapper:
     """A function called with each record's values of ``columns`` (paths; ``key`` and ``value`` if none are given).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.calls import KafkasNames, arguments_checked
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
 from statelib.state.builder import StoreBuilder
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from statelib.state.store import SerdeLike
 
 
-class Stores:
+@arguments_checked
+class Stores(KafkasNames):
     """Kafka's ``Stores``: suppliers say what kind of store it is; builders add the serdes, or just the Arrow types.
 
     The suppliers raise `ConfigurationError` for a duration that is negative or has microseconds. In a job a persistent
@@ -66,16 +68,32 @@ class Stores:
 
     @staticmethod
     def persistent_window_store(
-        name: str, retention_period: timedelta, window_size: timedelta
+        name: str,
+        retention_period: timedelta,
+        window_size: timedelta,
+        retain_duplicates: bool = False,  # noqa: FBT001, FBT002 - as in Kafka
     ) -> WindowBytesStoreSupplier:
-        """A window store; windows are kept for the retention period after their start, at least their size."""
+        """A window store; windows are kept for the retention period after their start, at least their size.
+
+        Raises:
+            ConfigurationError: It is to retain duplicates, or for less than its windows' size.
+        """
+        _no_duplicates(name, retain_duplicates=retain_duplicates)
         return _window(name, retention_period, window_size, persistent=True)
 
     @staticmethod
     def in_memory_window_store(
-        name: str, retention_period: timedelta, window_size: timedelta
+        name: str,
+        retention_period: timedelta,
+        window_size: timedelta,
+        retain_duplicates: bool = False,  # noqa: FBT001, FBT002 - as in Kafka
     ) -> WindowBytesStoreSupplier:
-        """A window store in memory."""
+        """A window store in memory.
+
+        Raises:
+            ConfigurationError: It is to retain duplicates, or for less than its windows' size.
+        """
+        _no_duplicates(name, retain_duplicates=retain_duplicates)
         return _window(name, retention_period, window_size, persistent=False)
 
     @staticmethod
@@ -139,6 +157,15 @@ def _versioned(
     interval = None if segment_interval is None else milliseconds(segment_interval, "segment_interval", at_least=1)
     retention = milliseconds(history_retention, "history_retention")
     return VersionedBytesStoreSupplier(name, retention, interval, persistent)
+
+
+def _no_duplicates(name: str, *, retain_duplicates: bool) -> None:
+    if retain_duplicates:
+        raise ConfigurationError(
+            "window stores that retain duplicates are those of stream-stream joins, and of nothing else",
+            store=name,
+            next_step="leave retain_duplicates out, and keep a list as the value where a key has several in a window",
+        )
 
 
 def _window(

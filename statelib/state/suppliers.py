@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from statelib.calls import arguments_checked
 from statelib.names import check_name
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from statelib.state.versioned_bytes import VersionedBytesStore
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class KeyValueBytesStoreSupplier:
     """A plain key-value store (Kafka's ``KeyValueBytesStoreSupplier``).
@@ -32,6 +34,7 @@ class KeyValueBytesStoreSupplier:
         check_name(self.name, "a store")
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class VersionedBytesStoreSupplier:
     """A versioned key-value store (KIP-889, "VersionedBytesStoreSupplier Interface").
@@ -59,6 +62,7 @@ class VersionedBytesStoreSupplier:
         return VersionedBytesStore(self)
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class WindowBytesStoreSupplier:
     """A window store (Kafka's ``WindowBytesStoreSupplier``).
@@ -80,6 +84,7 @@ class WindowBytesStoreSupplier:
         check_name(self.name, "a store")
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class SessionBytesStoreSupplier:
     """A session store (Kafka's ``SessionBytesStoreSupplier``).

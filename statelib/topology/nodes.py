@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
+from statelib.calls import KafkasNames, arguments_checked
+from statelib.errors import ConfigurationError
 from statelib.names import check_optional_name
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp, TimestampExtractor
 
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
     from statelib.serdes import Serde
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(KafkasNames):
     """How a source topic is read (Kafka's ``Consumed``).
 
     Attributes:
@@ -130,6 +133,12 @@ class Source:
         """As plain data."""
         reading = {"reading": self.reading} if self.is_global else {}
         return {"node": "source", "topic": self.topic, **reading, **self.consumed.describe()}
+
+
+def name_taken(name: str) -> ConfigurationError:
+    """The error where two nodes have one name, wherever that is found."""
+    step = "name one differently, with its Named, Consumed, Produced, Joined, Grouped or Branched"
+    return ConfigurationError("two nodes have one name", node=name, next_step=step)
 
 
 @dataclass(frozen=True, slots=True)

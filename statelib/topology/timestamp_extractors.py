@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
+from statelib.calls import arguments_checked
 from statelib.operators.mapping import mapper
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 OnInvalid: TypeAlias = Literal["fail", "skip", "skip-negative", "partition-time"]
 
 
+@arguments_checked
 @dataclass(frozen=True, slots=True)
 class TimestampExtractor:
     """Where a source's timestamps come from (Kafka's interface of this name), here a user's own mapper.
@@ -58,6 +60,7 @@ class TimestampExtractor:
         return None if self.mapper is None else self.mapper.describe()
 
 
+@arguments_checked
 class _Named(TimestampExtractor):
     """One of Kafka's."""
 
@@ -68,6 +71,7 @@ class _Named(TimestampExtractor):
         return {"extractor": type(self).__name__, "of": super().describe()}
 
 
+@arguments_checked
 class FailOnInvalidTimestamp(_Named):
     """A record with an invalid timestamp cannot be used: Kafka's class of this name, its default."""
 
@@ -75,6 +79,7 @@ class FailOnInvalidTimestamp(_Named):
     on_invalid: ClassVar[OnInvalid] = "fail"
 
 
+@arguments_checked
 class LogAndSkipOnInvalidTimestamp(_Named):
     """A record with an invalid timestamp is dropped and counted: Kafka's class of this name.
 
@@ -85,6 +90,7 @@ class LogAndSkipOnInvalidTimestamp(_Named):
     on_invalid: ClassVar[OnInvalid] = "skip"
 
 
+@arguments_checked
 class UsePartitionTimeOnInvalidTimestamp(_Named):
     """A record with an invalid timestamp has the largest one so far of its partition: Kafka's class of this name.
 

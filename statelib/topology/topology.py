@@ -13,7 +13,7 @@ from statelib.names import check_name
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import describe
 from statelib.topology.groups import global_nodes, groups
-from statelib.topology.nodes import Node, Processor, Sink, Source
+from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
 from statelib.topology.windowed_sources import check_windowed_sources
@@ -236,7 +236,7 @@ def _check(nodes: Sequence[Node]) -> None:
     written: set[str] = set()
     for node in nodes:
         if node.name in seen:
-            raise ConfigurationError("two nodes have one name", node=node.name, next_step="name one with Named")
+            raise name_taken(node.name)
         unknown = [parent for parent in node.parents if parent not in seen]
         if unknown:
             next_step = "declare a node after all its parents; a node below itself would be a cycle"

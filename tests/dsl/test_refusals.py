@@ -187,7 +187,7 @@ REFUSALS = {
     "join of tables, two builders": (builder(tables_of_two_builders), r"two StreamsBuilders"),
     "foreign key, two builders": (builder(foreign_key_of_another_builder), r"two StreamsBuilders"),
     "global table, two builders": (builder(joined_with_another_builders_global_table), r"two StreamsBuilders"),
-    "join with a topic": (builder(joined_with_a_topic), r"cannot be joined with str.*StreamsBuilder\.table\(\)"),
+    "join with a topic": (builder(joined_with_a_topic), r"as other, not a str.*StreamsBuilder\.table\(\)"),
     "join, partitions": (
         builder(joined_with_other_partitions),
         r"joined topics differ in their number of partitions: job-by-2-repartition has 2, job-by-3-repartition has 3",

@@ -1,0 +1,199 @@
+"""What Kafka Streams' DSL has and this one has not, or calls otherwise: an error that names the way round."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from statelib.errors import ConfigurationError
+from statelib.near import did_you_mean
+from statelib.user_lines import place_of_call
+
+_LEADS_TO = {
+    "KStream": {"KTable": "to_table()", "KGroupedStream": "group_by_key()", "BranchedKStream": "split()"},
+    "KTable": {"KStream": "to_stream()", "KGroupedTable": "group_by(...)"},
+    "WindowedKTable": {"KStream": "to_stream()", "KGroupedTable": "group_by(...)"},
+    "KGroupedStream": {"TimeWindowedKStream": "windowed_by(...)", "KTable": "count()"},
+    "KGroupedTable": {"KTable": "count()"},
+    "TimeWindowedKStream": {"WindowedKTable": "count()"},
+    "SessionWindowedKStream": {"WindowedKTable": "count()"},
+    "BranchedKStream": {"KStream": "default_branch()[name]"},
+    "StreamsBuilder": {"KStream": "stream(topic)", "KTable": "table(topic)"},
+}
+"""By class: which others its methods give, and how one is called. Aggregations: `count` stands for any."""
+
+_COGROUP = 'aggregate each stream on its own, and join the tables: a.outer_join(b, {"x": "left", "y": "right"})'
+_NO_SERDES = (
+    "leave it out: between nodes records are Arrow columns; Consumed.with_() and JsonSerde say what topics hold"
+)
+_PARTITIONER = (
+    "leave it out: records are partitioned by key as Kafka's default partitioner does; select_key() another key"
+)
+_COMPARE = "use ==, hash() or str()"
+_ONE_BY_ONE = "read_records_to_list() gives all records, with key, value and timestamp_ms"
+_STATE = "hand what it holds to a topic, table.to_stream().to(topic), and read that; of a run: statelib.open_state"
+_PRINT = "use foreach() or peek(); a store is shown by hindstream inspect"
+
+WAYS: dict[str, str] = {
+    "add_global_store": "use global_table(), or process() with a store of each task",
+    "add_read_only_state_store": "use table(), and join with it",
+    "advance_time": "give each record its time: pipe_input(key, value, timestamp)",
+    "advance_wall_clock_time": "a replay has no wall clock: schedule by PunctuationType.STREAM_TIME",
+    "branch": "use split().branch(...), and default_branch() for what is left",
+    "close": "leave it out: nothing is left open",
+    "cogroup": _COGROUP,
+    "emit_strategy": "final results: .suppress(Suppressed.until_window_closes(...))",
+    "equals": _COMPARE,
+    "flat_transform": "use process(), whose processor may forward several records, or flat_map()",
+    "flat_transform_values": "use process_values() or flat_map_values()",
+    "get_all_state_stores": _STATE,
+    "get_key_value_store": _STATE,
+    "get_queue_size": "len(read_records_to_list()) says how many there are",
+    "get_session_store": _STATE,
+    "get_session_store_with_headers": _STATE,
+    "get_state_store": _STATE,
+    "get_timestamped_key_value_store": _STATE,
+    "get_timestamped_key_value_store_with_headers": _STATE,
+    "get_timestamped_window_store": _STATE,
+    "get_timestamped_window_store_with_headers": _STATE,
+    "get_versioned_key_value_store": _STATE,
+    "get_window_store": _STATE,
+    "grace_period": "it is the attribute grace_period_ms",
+    "hash_code": _COMPARE,
+    "inactivity_gap": "it is the attribute gap_ms",
+    "is_empty": "read_records_to_list() gives [] where nothing has come",
+    "key_serde": _NO_SERDES,
+    "lru_map": "use in_memory_key_value_store(): what a cache of a size forgets would decide the answer",
+    "metrics": "a run's report has them",
+    "other_value_serde": _NO_SERDES,
+    "persistent_timestamped_key_value_store": "use persistent_key_value_store(): its builder says whether values have "
+    "timestamps",
+    "persistent_timestamped_window_store": "use persistent_window_store(): its builder says whether values have "
+    "timestamps",
+    "pipe_key_value_list": "use pipe_record_list([(key, value, timestamp), ...])",
+    "pipe_value_list": "use pipe_record_list([(None, value, timestamp), ...])",
+    "print": _PRINT,
+    "print_to": _PRINT,
+    "produced_topic_names": "topology.sink_topics has them",
+    "query_state": "use statelib.open_state, or hindstream inspect",
+    "queryable_store_name": "it is what Materialized.as_(name) says; hindstream inspect shows all stores",
+    "read_key_value": _ONE_BY_ONE,
+    "read_key_values_to_map": "dict(read_key_values_to_list()) is the same",
+    "read_record": _ONE_BY_ONE,
+    "read_value": _ONE_BY_ONE,
+    "read_values_to_list": _ONE_BY_ONE,
+    "size": "it is the attribute size_ms",
+    "stream_partitioner": _PARTITIONER,
+    "through": "use repartition(), or to() and stream() of the topic",
+    "to_string": _COMPARE,
+    "transform": "use process()",
+    "value_serde": _NO_SERDES,
+    "windows_for": "leave it out: operators find a record's windows by themselves",
+    "with_": _NO_SERDES,
+    "with_dsl_store_suppliers": "leave it out: the state of a task is one store, in memory as far as that goes",
+    "with_key_serde": _NO_SERDES,
+    "with_logging_disabled": "leave it out: a replay writes no changelog, its state is kept in checkpoints",
+    "with_logging_enabled": "leave it out: a replay writes no changelog, its state is kept in checkpoints",
+    "with_offset_reset_policy": "leave it out: a replay reads a topic from its beginning, and goes on where it ended",
+    "with_other_partitioner": _PARTITIONER,
+    "with_other_store_supplier": "leave it out: both stores keep records for the windows' size and grace period; "
+    "with_store_name() names them",
+    "with_other_value_serde": _NO_SERDES,
+    "with_partitioner": _PARTITIONER,
+    "with_store_type": "leave it out: the state of a task is one store, in memory as far as that goes",
+    "with_stream_partitioner": _PARTITIONER,
+    "with_this_store_supplier": "leave it out: both stores keep records for the windows' size and grace period; "
+    "with_store_name() names them",
+    "with_value_serde": _NO_SERDES,
+    "write_as_text": "use to(), and read the topic's archive",
+}  # fmt: skip
+"""By name, what does the same here."""
+
+_WAYS_OF = {
+    ("KStream", "suppress"): "aggregate by windows first: group_by_key().windowed_by(...).count().suppress(...); "
+    "of a stream's latest values: to_table().suppress(...)",
+    ("StrictBufferConfig", "unbounded"): "call with_no_bound()",
+    ("KTable", "through"): "use to_stream().repartition().to_table()",
+}
+"""By class and name, where another class has something else of the name."""
+
+
+class NotInThisDsl(ConfigurationError, AttributeError):
+    """A method that there is not."""
+
+
+_classes: dict[str, type] = {}
+
+
+class _Named(type):
+    """Says of a class what to use in place of a class method that there is not."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise _no_method(cls, name)
+
+
+if TYPE_CHECKING:  # else a type checker would take any name
+
+    class KafkasNames:
+        """Base of the DSL's classes: who asks for a method that there is not is told what to use."""
+
+        __slots__ = ()
+else:
+
+    class KafkasNames(metaclass=_Named):
+        """Base of the DSL's classes: who asks for a method that there is not is told what to use."""
+
+        __slots__ = ()
+
+        def __init_subclass__(cls) -> None:
+            _classes[cls.__name__] = cls
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises; called for names that the class does not have."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise _no_method(type(self), name)
+
+
+def _no_method(cls: type, name: str) -> NotInThisDsl:
+    snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    snake = {"as": "as_", "with": "with_"}.get(snake, snake)
+    methods = [method for method in dir(cls) if not method.startswith("_")]
+    ways = [_WAYS_OF[base.__name__, snake] for base in cls.__mro__ if (base.__name__, snake) in _WAYS_OF]
+    kinds = [base.__name__ for base in cls.__mro__ if base.__name__ in _LEADS_TO]
+    path = _path(kinds[0], snake) if kinds else None
+    if snake in methods:
+        step = f"call it {snake}()" if callable(getattr(cls, snake, None)) else f"it is the attribute {snake}"
+    elif ways:
+        step = ways[0]
+    elif path is not None:
+        step = f"call {'.'.join(path)}.{snake}()"
+    elif snake in WAYS:
+        step = WAYS[snake]
+    elif "_with_headers" in snake:
+        step = f"use {snake.replace('_with_headers', '')}(): a processor's stores keep keys and values, no headers"
+    elif snake in dir(_classes.get("StreamsBuilder", object)):
+        step = f"call it on the StreamsBuilder: builder.{snake}()"
+    elif cls.__name__ == "GlobalKTable" and any(snake in dir(_classes.get(name, object)) for name in _LEADS_TO):
+        step = f"a global table is only looked into, by joins of streams; for {snake}() use StreamsBuilder.table()"
+    else:
+        step = did_you_mean(snake, methods, "it has")
+    return NotInThisDsl(f"{cls.__name__} has no {name}()", next_step=step, **place_of_call())
+
+
+def _path(start: str, method: str) -> list[str] | None:
+    """The calls that lead from one class to the nearest that has a method; None: there is none."""
+    waiting: deque[tuple[str, list[str]]] = deque([(start, [])])
+    seen = {start}
+    while waiting:
+        name, calls = waiting.popleft()
+        if calls and name in _classes and method in dir(_classes[name]):
+            return calls
+        for other, call in _LEADS_TO.get(name, {}).items():
+            if other not in seen:
+                seen.add(other)
+                waiting.append((other, [*calls, call]))
+    return None

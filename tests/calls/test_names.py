@@ -1,0 +1,74 @@
+"""Every name that Kafka Streams' DSL has is there, or says what to use: on its own class and on those around it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from statelib import ConfigurationError
+from tests.calls.kafka_4_4 import KAFKAS, STREAMS_AND_TABLES
+from tests.calls.samples import STREAMS, an
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNHELPFUL = ("it has", "did you mean")
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def asked(of: object, name: str) -> str:
+    """The next step; nothing if there is such a method."""
+    if hasattr(type(of), name) or (isinstance(of, type) and hasattr(of, name)):
+        return ""
+    with pytest.raises(ConfigurationError, match=f"has no {name}\\(\\)") as raised:
+        getattr(of, name)
+    assert raised.value.place["file"] == __file__
+    assert raised.value.next_step
+    return raised.value.next_step
+
+
+@pytest.mark.parametrize("of", KAFKAS)
+def test_every_name_of_kafkas_is_there_or_says_what_to_use(of: str, tmp_path: Path) -> None:
+    one = an(of, str(tmp_path))
+    for name in KAFKAS[of].split():
+        for spelt in {name, snake(name)}:
+            for asked_of in (one, type(one)):
+                step = asked(asked_of, spelt)
+                assert not step.startswith(UNHELPFUL), (of, spelt, step)
+
+
+@pytest.mark.parametrize("of", STREAMS)
+def test_a_name_of_another_class_says_how_to_come_there(of: str, tmp_path: Path) -> None:
+    one = an(of, str(tmp_path))
+    for other in STREAMS_AND_TABLES:
+        for name in KAFKAS[other].split():
+            step = asked(one, snake(name))
+            assert not step.startswith(UNHELPFUL), (of, other, name, step)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "step"),
+    [
+        ("KStream", "suppress", "group_by_key().windowed_by(...).count().suppress(...)"),
+        ("WindowedKTable", "join", "call to_stream().join()"),
+        ("WindowedKTable", "to", "call to_stream().to()"),
+        ("WindowedKTable", "outerJoin", "call to_stream().outer_join()"),
+        ("KTable", "foreach", "call to_stream().foreach()"),
+        ("KStream", "count", "call group_by_key().count()"),
+        ("KStream", "windowedBy", "call group_by_key().windowed_by()"),
+        ("KGroupedStream", "to", "call count().to_stream().to()"),
+        ("TimeWindowedKStream", "suppress", "call count().suppress()"),
+        ("GlobalKTable", "filter", "use StreamsBuilder.table()"),
+        ("KTable", "build", "builder.build()"),
+        ("TimeWindows", "size", "it is the attribute size_ms"),
+        ("KStream", "map_valeus", "did you mean map_values"),
+        ("Grouped", "with", "JsonSerde"),
+    ],
+)
+def test_the_way_is_the_shortest(of: str, name: str, step: str, tmp_path: Path) -> None:
+    assert step in asked(an(of, str(tmp_path)), name)
