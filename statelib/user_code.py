@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.errors import ConfigurationError, HindstreamError
 from statelib.near import did_you_mean
+from statelib.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,13 +62,14 @@ def is_user_file(module: ModuleType) -> bool:
 
 
 def _load_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # it is there, and imports something that is not
-        next_step = "check the name, or give the file: path/to/file.py:NAME"
-        raise ConfigurationError(f"no module named {error.name}", reference=name, next_step=next_step) from error
+    with _errors_told(None):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # it is there, and imports something that is not
+            next_step = "check the name, or give the file: path/to/file.py:NAME"
+            raise ConfigurationError(f"no module named {error.name}", reference=name, next_step=next_step) from error
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -120,8 +122,8 @@ def _mark(module: ModuleType, folder: Path) -> None:
 
 
 @contextmanager
-def _errors_told(file: Path) -> Iterator[None]:
-    """Says where an error of the user's code comes from: the last line that is in the file's folder."""
+def _errors_told(file: Path | None) -> Iterator[None]:
+    """Says where an error of the user's code comes from: the last line that is in the file's folder; None: any."""
     try:
         yield
     except MemoryError:
@@ -130,7 +132,7 @@ def _errors_told(file: Path) -> Iterator[None]:
         place = {**_place(error, file), **error.place}
         raise type(error)(error.what, next_step=error.next_step, **place) from error
     except (Exception, SystemExit) as error:
-        what = f"the file cannot be loaded: {type(error).__name__}: {_text(error)}"
+        what = f"the {'module' if file is None else 'file'} cannot be loaded: {type(error).__name__}: {_text(error)}"
         step = "mend the line; its traceback: hindstream --debug"
         raise ConfigurationError(what, next_step=step, **_place(error, file)) from error
 
@@ -139,9 +141,11 @@ def _text(error: BaseException) -> str:
     return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
-def _place(error: BaseException, file: Path) -> dict[str, object]:
+def _place(error: BaseException, file: Path | None) -> dict[str, object]:
     if isinstance(error, SyntaxError) and error.filename is not None:
         return {"file": error.filename, "line": error.lineno}
+    if file is None:
+        return place_in_user_code(error)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(file.parent)]
     return {"file": own[-1].filename, "line": own[-1].lineno} if own else {"file": file}

@@ -125,6 +125,31 @@ def test_an_error_of_the_file_has_its_line(
     assert (raised.value.place["file"], raised.value.place["line"]) == (str(tmp_path / place[0]), place[1])
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("\n\n1 / 0\n", "ZeroDivisionError: division by zero", 3),
+        ("x = 1\ndef f(:\n", "SyntaxError", 2),
+        ("import nothing_of_that_name\n", "No module named 'nothing_of_that_name'", 1),
+        ("from statelib import Job\nJob('a b', None)\n", "not None", 2),
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3", 2),
+    ],
+)
+@pytest.mark.parametrize("name", ["its_module", "its_package.module", "its_package"])
+def test_an_error_of_a_module_has_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, message: str, line: int
+) -> None:
+    """Also where it is the package that raises it, whichever module of it is asked for."""
+    file = tmp_path / (f"{name}.py" if name == "its_module" else "its_package/__init__.py")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigurationError, match=message) as raised:
+        load_job(f"{name}:job")
+    assert (raised.value.place["file"], raised.value.place["line"]) == (str(file), line)
+    assert raised.value.next_step
+
+
 def test_a_file_is_loaded_once_it_is_mended(tmp_path: Path) -> None:
     file = written(tmp_path, job="1 / 0")
     with pytest.raises(ConfigurationError, match="ZeroDivisionError"):

@@ -81,13 +81,13 @@ def mapper(of: MapperLike) -> Mapper:
 
 
 @function_checked
-def per_record(function: Callable[..., object], arrow_type: pa.DataType, *columns: str) -> Mapper:
+def per_record(function: Callable[..., object], arrow_type: pa.DataType, *columns: MapperLike) -> Mapper:
     """A function called with each record's values of ``columns`` (paths; ``key`` and ``value`` if none are given).
 
     Args:
         function: From plain Python values (None, int, str, dict, ...) to one.
         arrow_type: The Arrow type of what it gives.
-        columns: Paths of its arguments.
+        columns: Paths of its arguments, or other mappers that make them.
     """
     return PerRecord(function, arrow_type, tuple(mapper(column) for column in columns or ("key", "value")))
 
