@@ -116,6 +116,8 @@ def _values(array: pa.Array) -> list[Any]:
     type_ = array.type
     if pa.types.is_timestamp(type_):
         return [_time(number, type_) for number in array.cast(pa.int64()).to_pylist()]
+    if pa.types.is_date(type_) or pa.types.is_duration(type_):
+        return _days_or_durations(array)
     if pa.types.is_struct(type_):
         columns = [_values(column) for column in array.flatten()]
         names = [field.name for field in type_]
@@ -130,6 +132,22 @@ def _values(array: pa.Array) -> list[Any]:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
         return [None if not item.is_valid else _values(item.values) for item in array]
     return list(array.to_pylist())
+
+
+def _days_or_durations(array: pa.Array) -> list[Any]:
+    """One value at a time; days beyond Python's years and durations beyond its own are texts."""
+    try:
+        return list(array.to_pylist())
+    except (ValueError, OverflowError):
+        if pa.types.is_duration(array.type):
+            unit = array.type.unit
+            return [None if number is None else f"{number} {unit}" for number in array.cast(pa.int64()).to_pylist()]
+        days = _values(array.cast(pa.timestamp("s")))
+        return [day if day is None or isinstance(day, str) else day.date() for day in (_day(day) for day in days)]
+
+
+def _day(day: Any) -> Any:
+    return day.partition("T")[0] if isinstance(day, str) else day
 
 
 def _time(number: int | None, type_: pa.DataType) -> Any:

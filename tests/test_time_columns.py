@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -97,3 +97,13 @@ def test_a_function_is_never_given_a_time_that_python_lacks() -> None:
 def test_none_of_many_is_out_of_reach() -> None:
     assert out_of_reach(pa.array(np.arange(3), pa.int64()).cast(MS)) is None
     assert out_of_reach(pa.array([2**63 - 1], pa.int64())) is None, "a number is no time"
+
+
+def test_days_and_durations_that_python_does_not_have_are_texts() -> None:
+    days = pa.array([0, -1, -1_000_000, 4_000_000, None], pa.int32()).cast(pa.date32())
+    assert python_values(days) == [date(1970, 1, 1), date(1969, 12, 31), "-0768-02-04", "+12921-08-18", None]
+    assert python_values(pa.array([{"d": day} for day in (None,)], pa.struct([("d", pa.date32())]))) == [{"d": None}]
+    nested = pa.StructArray.from_arrays([days.slice(3, 1)], ["day"])
+    assert python_values(nested) == [{"day": "+12921-08-18"}]
+    durations = pa.array([1, None, 2**62], pa.duration("s"))
+    assert python_values(durations) == ["1 s", None, f"{2**62} s"]

@@ -240,6 +240,12 @@ def _configuring_by_name(
     first = next(iter(forms[0].parameters), None)
     if first in named and first not in options:  # the only one, mostly: as it was given
         left.insert(0, named.pop(first))
+    places = [name for name, of in forms[0].parameters.items() if of.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if len(forms) == 1:  # the others go by place, past the parameters that have been given
+        at = next((place for place, name in enumerate(places) if name in named), len(places))
+        following = [name for name in places[at:] if name not in named]
+        named |= dict(zip(following, left[at:], strict=False))
+        del left[at : at + len(following)]
     return tuple(left), named
 
 

@@ -149,7 +149,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "SlidingWindows": ("SlidingWindows", _one_of("SlidingWindows")),
     "SessionWindows": ("SessionWindows", _one_of("SessionWindows")),
     "JoinWindows": ("JoinWindows", _one_of("JoinWindows")),
-    "AnyBufferConfig": ("a BufferConfig", _one_of("BufferConfig")),
+    "AnyBufferConfig": ("a buffer", _one_of("StrictBufferConfig", "EagerBufferConfig")),
     "StrictBufferConfig": ("a buffer that never emits early", _one_of("StrictBufferConfig")),
     "Clock": ("'first', 'record' or 'last'", lambda value: value in ("first", "record", "last")),
     "Semantics": (

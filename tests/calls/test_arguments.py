@@ -185,8 +185,17 @@ def test_what_configures_may_stand_anywhere(call: Call, tmp_path: Path) -> None:
         return
     given = arguments(call, str(tmp_path))
     first = [value for name, value in given.items() if name not in configuring]
+    nothing: dict[str, None] = dict.fromkeys(configuring)
+    if len(configuring) > 1:
+        for given_last in ([None, *configuring.values()][:-1], [*[*configuring.values()][1:], None]):
+            _taken(call.on(str(tmp_path)), *first, *given_last)
+    _taken(call.on(str(tmp_path)), *first, **(nothing | configuring))
+    _taken(call.on(str(tmp_path)), *first[:1], *reversed(configuring.values()), *first[1:])
+
+
+def _taken(method: Callable[..., Any], *args: Any, **options: Any) -> None:
     try:
-        call.on(str(tmp_path))(*first[:1], *reversed(configuring.values()), *first[1:])
+        method(*args, **options)
     except ConfigurationError as error:
         assert "two StreamsBuilders" in error.what or "merger" in error.what, error  # noqa: PT017 - in form it is right
 

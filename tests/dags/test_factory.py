@@ -172,3 +172,46 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
         "there is no setting shedule (place replay_dag('a.b:job')). Next: did you mean schedule?",
         "there is no setting warehose (place migration_dag('a.b:job')). Next: did you mean warehouse?",
     ]
+
+
+EACH_SCHEDULE = """
+# an airflow dag
+from datetime import timedelta
+from airflow.sdk import Asset
+from dags.factory import replay_dag
+
+for name, schedule in {
+    "once": "@once", "daily": "@daily", "cron": "0 0 1 * *", "every": timedelta(hours=6),
+    "asset": Asset("s3://lake/in"), "assets": [Asset("s3://lake/a"), Asset("s3://lake/b")], "asked": None,
+}.items():
+    globals()[name] = replay_dag("a.b:job", dag_id=name, schedule=schedule)
+"""
+
+LOADED = """
+import sys
+from airflow.dag_processing.dagbag import DagBag
+
+bag = DagBag(sys.argv[1])
+print([(name, type(dag.timetable).__name__, len(dag.tasks)) for name, dag in sorted(bag.dags.items())])
+print([error.strip().splitlines()[-1] for _, error in sorted(bag.import_errors.items())])
+"""
+
+
+def test_airflow_loads_a_dag_of_each_schedule_and_tells_a_mistyped_setting(tmp_path: Path) -> None:
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    (folder / "each.py").write_text(EACH_SCHEDULE)
+    wrong = '# airflow\nfrom dags.factory import replay_dag\ndag = replay_dag("a.b:job", warehose="w")\n'
+    (folder / "wrong.py").write_text(wrong)
+    environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
+    command = [sys.executable, "-c", LOADED, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    dags, errors = done.stdout.splitlines()[-2:]
+    assert dags == str([
+        ("asked", "NullTimetable", 7), ("asset", "AssetTriggeredTimetable", 7),
+        ("assets", "AssetTriggeredTimetable", 7), ("cron", "CronDataIntervalTimetable", 7),
+        ("daily", "CronDataIntervalTimetable", 7), ("every", "DeltaTriggerTimetable", 7), ("once", "OnceTimetable", 7),
+    ])  # fmt: skip
+    assert "no setting warehose" in errors
+    assert "did you mean warehouse?" in errors
