@@ -24,7 +24,7 @@ A message says what happened, where, and the next step::
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class HindstreamError(Exception):
@@ -37,12 +37,20 @@ class HindstreamError(Exception):
     """
 
     exit_code: ClassVar[int] = 70
+    sequence: int | None = None
+    """Within a task: of the record that it is about; whoever knows its topic puts that into the place."""
 
     def __init__(self, what: str, *, next_step: str | None = None, **place: object) -> None:
         self.what = what
         self.next_step = next_step
         self.place = {name: value for name, value in place.items() if value is not None}
         super().__init__(self.message)
+
+    def placed(self, **place: object) -> Self:
+        """The same with a place where it has none; what it says already stays."""
+        made = type(self)(self.what, next_step=self.next_step, **{**place, **self.place})
+        made.sequence = self.sequence
+        return made
 
     @property
     def message(self) -> str:

@@ -1,33 +1,106 @@
-"""The line of the user's own code in which an error was raised."""
+"""Lines of the user's own code: where an error was raised, where a function is defined, where an operator was added."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import sysconfig
 import traceback
 from pathlib import Path
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _OURS = Path(__file__).parent
 _STANDARD = Path(sysconfig.get_path("stdlib"))
+_WITHOUT_CODE = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
+_INSTALLED = {"site-packages", "dist-packages"}
 
 
-def place_in_user_code(error: BaseException) -> dict[str, object]:
-    """``file`` and ``line`` of the last frame that is neither Hindstream's nor a library's; empty if there is none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
-    return {"file": frames[-1].filename, "line": frames[-1].lineno} if frames else {}
+class Line(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
 
 
-def _is_users(filename: str) -> bool:
-    path = Path(filename)
-    is_library = "site-packages" in path.parts or path.is_relative_to(_STANDARD) or filename.startswith("<")
-    return not is_library and not path.is_relative_to(_OURS)
+def place_in_user_code(error: BaseException, functions: Iterable[object] = ()) -> dict[str, object]:
+    """``file`` and ``line`` of the last frame that is neither Hindstream's nor a library's.
+
+    Where there is none (what failed is compiled, or a library's), those where the first of ``functions`` is defined
+    that is the user's; empty if none is.
+    """
+    frames = [
+        Line(frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _is_users(frame.f_code.co_filename)
+    ]
+    return frames[-1]._asdict() if frames else defined_at(functions)
+
+
+def defined_at(functions: Iterable[object]) -> dict[str, object]:
+    """``file`` and ``line`` of the first of these functions that is the user's own; empty if none is."""
+    for function in functions:
+        code = _code_of(function)
+        if code is not None and _is_users(code.co_filename):
+            return Line(code.co_filename, code.co_firstlineno)._asdict()
+    return {}
+
+
+def calling_line() -> Line | None:
+    """The line that has called Hindstream, a job's where it adds an operator; None if there is no such file."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files
+    while frame is not None and Path(frame.f_code.co_filename).is_relative_to(_OURS):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith("<"):
+        return None
+    return Line(frame.f_code.co_filename, frame.f_lineno)
 
 
 def place_of_call() -> dict[str, object]:
-    """``file`` and ``line`` of what has called into Hindstream, where this is called; empty if that is no file's."""
-    frame = sys._getframe(1)  # noqa: SLF001 - what walks the whole stack reads the lines of all files
-    while frame is not None:
-        if _is_users(frame.f_code.co_filename):
-            return {"file": frame.f_code.co_filename, "line": frame.f_lineno}
-        frame = frame.f_back  # type: ignore[assignment]
-    return {}
+    """``file`` and ``line`` of what has called Hindstream; empty if that is no file's."""
+    line = calling_line()
+    return {} if line is None else line._asdict()
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """The code of a function, however it is wrapped: partial, method, decorator, Numba's, an object that is called."""
+    while callable(function) and not isinstance(function, _WITHOUT_CODE):
+        match function:
+            case FunctionType():
+                code: CodeType = inspect.unwrap(function).__code__
+                return code
+            case functools.partial():
+                function = function.func
+            case MethodType():
+                function = function.__func__
+            case type():
+                function = vars(function).get("__init__")
+            case _:
+                inner = getattr(function, "py_func", getattr(function, "__wrapped__", None))
+                function = getattr(type(function), "__call__", None) if inner is None else inner  # noqa: B004 - its code
+    return None
+
+
+def _is_users(filename: str) -> bool:
+    """Whether it is a Python file, and neither a library's nor Hindstream's.
+
+    Compiled modules name their sources by relative paths, some of which end with ``.py``.
+    """
+    path = Path(filename)
+    if path.suffix != ".py" or not (path.is_absolute() or path.is_file()):
+        return False
+    is_library = not _INSTALLED.isdisjoint(path.parts) or path.is_relative_to(_STANDARD)
+    return not is_library and not path.is_relative_to(_OURS)

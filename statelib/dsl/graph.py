@@ -8,11 +8,13 @@ By this order sub-topologies are numbered, and a record visits the children of a
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.topology.nodes import name_taken
+from statelib.user_lines import calling_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +61,7 @@ class DslGraph:
         """
         graph_node = _GraphNode([node.name for node in nodes], self._next())
         self._graph_nodes.append(graph_node)
+        line = calling_line()
         for node in nodes:
             if node.name in self._nodes:
                 raise name_taken(node.name)
@@ -67,7 +70,7 @@ class DslGraph:
                 if above is not None and above is not graph_node:
                     above.children.append(graph_node)
                     graph_node.waits_for += 1
-            self._nodes[node.name] = node
+            self._nodes[node.name] = dataclasses.replace(node, line=line)
             self._of_node[node.name] = graph_node
 
     def add_again(self, node: str) -> None:

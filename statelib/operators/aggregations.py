@@ -166,7 +166,6 @@ class Reduce:
 
     def build(self, node: str) -> Aggregator:
         """The running aggregation."""
-        del node
 
         def step(key: object, value: object, aggregate: object) -> object:
             del key
@@ -175,7 +174,7 @@ class Reduce:
         def merge(key: object, one: object, other: object) -> object:
             return step(key, other, one)
 
-        return PerRecordAggregator(step, None, merge, None)
+        return PerRecordAggregator(step, None, merge, None, functions=[self.function], node=node)
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
@@ -211,12 +210,12 @@ class Aggregate:
 
     def build(self, node: str) -> Aggregator:
         """The running aggregation."""
-        del node
+        functions = [self.function, self.initializer, self.merger]
 
         def step(key: object, value: object, aggregate: object) -> object:
             return self.function(key, value, self.initializer() if aggregate is None else aggregate)
 
-        return PerRecordAggregator(step, self.initializer, self.merger, self.arrow_type)
+        return PerRecordAggregator(step, self.initializer, self.merger, self.arrow_type, functions=functions, node=node)
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""

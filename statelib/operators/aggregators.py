@@ -18,10 +18,12 @@ from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import NO_SLOTS, accumulator
 from statelib.operators.fields import columns_for
 from statelib.operators.mapping import evaluate
-from statelib.operators.python_values import calling, column_of, items_of, python_keys
+from statelib.operators.python_values import column_of, items_of, python_keys
+from statelib.operators.user_functions import calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -133,7 +135,7 @@ class ColumnarAggregator:
         """See `Aggregator`."""
         mappers = [function.of for _, function in self._functions]
         records = columns_for(mappers, batch)
-        self._columns = [None if of is None else evaluate(of, records, self._node) for of in mappers]
+        self._columns = [None if of is None else evaluate(of, records, self._node, batch.sequence) for of in mappers]
         types = [None if column is None else column.type for column in self._columns]
         if self._types is None:
             self._bind(types)
@@ -253,6 +255,8 @@ class PerRecordAggregator:
         initializer: Gives the aggregate before the first record; None: there is none.
         merge: Of key and two aggregates of sessions: the merged one. None: windows never merge.
         arrow_type: The type of an aggregate; None: that of the values.
+        functions: The user's own that these call, for errors; the one that gives aggregates first.
+        node: Named in errors.
     """
 
     may_remove = True
@@ -264,7 +268,12 @@ class PerRecordAggregator:
         initializer: Callable[[], object] | None,
         merge: Callable[[object, object, object], object] | None,
         arrow_type: pa.DataType | None,
+        *,
+        functions: Sequence[object] = (),
+        node: str | None = None,
     ) -> None:
+        self._functions = functions
+        self._node = node
         self._step = step
         self._initializer = initializer
         self._merge = merge
@@ -311,11 +320,23 @@ class PerRecordAggregator:
 
     def initial(self) -> pa.Array:
         """See `Aggregator`."""
-        return self._column([self._initial()])
+        with self._calling(lambda _: None):
+            initial = self._initial()
+        return self._column([initial])
 
-    def _column(self, aggregates: list[object]) -> pa.Array:
+    def _calling(self, sequence: Callable[[BaseException], int | None]) -> AbstractContextManager[None]:
+        return calling("a function that aggregates", self._functions, node=self._node, sequence=sequence)
+
+    def _column(self, aggregates: list[object], sequence_of: Callable[[int], int | None] | None = None) -> pa.Array:
         step = "declare the type that the function gives, or, for a reducer, map the values to a wider type before"
-        return column_of(aggregates, self.result_type, who="an aggregation has come to", next_step=step)
+        return column_of(
+            aggregates,
+            self.result_type,
+            who="an aggregation has come to",
+            next_step=step,
+            functions=self._functions,
+            sequence_of=sequence_of,
+        )
 
     def _initial(self) -> object:
         return self._initializer() if self._initializer else None
@@ -334,17 +355,21 @@ class PerRecordAggregator:
         chosen = pa.array(rows, mask=rows == NO_ROW)
         keys = python_keys(batch.keys, chosen)
         values = items_of(batch.value.take(chosen))
-        results = []
+        results: list[object] = []
+
+        def sequence_of(update: int) -> int | None:
+            return None if update >= len(rows) or rows[update] == NO_ROW else int(batch.sequence[rows[update]])
+
         never = [None] * len(rows)
         others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
-        with calling("a function that aggregates"):
+        with self._calling(lambda _: sequence_of(len(results))):
             for row, key, value, slot, (merged, copy_of) in zip(
                 rows.tolist(), keys, values, slots.tolist(), others, strict=True
             ):
                 before = self._before(key, slot, merged, copy_of)
                 self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
                 results.append(own(self._aggregates[slot]))
-        column = self._walked = self._column(results)
+        column = self._walked = self._column(results, sequence_of)
         return column, ~valid_of(column) if column.null_count else NONE_REMOVED
 
     def walked(self) -> pa.StructArray:

@@ -104,8 +104,8 @@ class RunningSplit:
         branch = np.full(len(batch), NO_BRANCH, dtype=np.int64)
         left = np.arange(len(batch))
         for number, predicate in enumerate(self._spec.predicates):
-            columns = batch.take(left).as_record_batch()
-            is_chosen = holds(predicate, columns, self._context.node)
+            rest = batch.take(left)
+            is_chosen = holds(predicate, rest.as_record_batch(), self._context.node, rest.sequence)
             branch[left[is_chosen]] = number
             left = left[~is_chosen]
         if self._spec.has_default:

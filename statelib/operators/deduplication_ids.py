@@ -49,7 +49,7 @@ class DeduplicationIds:
         ids = (
             archived(batch.keys.array)
             if spec.id is None
-            else evaluate(spec.id, columns_for(spec.id, batch), context.node)
+            else evaluate(spec.id, columns_for(spec.id, batch), context.node, batch.sequence)
         )
         scopes = key_codes(batch, context) if spec.kind == "by_key_value" else None
         return self._own.encode((spec.id_serde or serde_for(ids.type)).serialize(ids), scopes)

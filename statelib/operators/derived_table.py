@@ -113,7 +113,7 @@ class RunningDerivedTable:
         return 0 if self._writer is None else self._writer.memory_bytes()
 
     def _step(self, batch: Batch, values: pa.Array) -> pa.Array:
-        return self._spec.step.apply(columns_of(batch.keys, values), self._context.node)
+        return self._spec.step.apply(columns_of(batch.keys, values), self._context.node, batch.sequence)
 
 
 @dataclass(frozen=True, slots=True)

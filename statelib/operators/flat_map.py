@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn
-from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.mapping import Mapper, evaluate, functions_of
+from statelib.user_lines import defined_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ class FlatMap:
         """The running operator."""
 
         def as_records(results: Batch, items: pa.Array) -> Batch:
-            _check_records(items, context.node)
+            _check_records(items, context.node, self.records)
             key, value = (pc.struct_field(items, [name]) for name in ("key", "value"))
             return replace(results, keys=KeyColumn(key), key_code=None, value=value)
 
@@ -99,8 +100,8 @@ class Unfolding:
         """The results, in the order of the records, and of each in the order of its list."""
         del uptake
         (batch,) = inputs
-        lists = evaluate(self._lists, batch.as_record_batch(), self._context.node)
-        _check_lists(lists, self._context.node)
+        lists = evaluate(self._lists, batch.as_record_batch(), self._context.node, batch.sequence)
+        _check_lists(lists, self._context.node, self._lists)
         lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
         bare = replace(batch, value=pa.nulls(len(batch)), prior=None, is_latest=None)
         results = self._as_results(bare.take(np.repeat(np.arange(len(batch)), lengths)), pc.list_flatten(lists))
@@ -119,27 +120,30 @@ class Unfolding:
         return 0
 
 
-def _check_lists(column: pa.Array, node: str) -> None:
+def _check_lists(column: pa.Array, node: str, of: Mapper) -> None:
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     if not any(is_kind(column.type) for is_kind in kinds):
         raise ConfigurationError(
             f"a mapper gave {column.type}, not lists",
             node=node,
+            **defined_at(functions_of(of)),
             next_step="give a list for each record: a list field, a list array, or per_record(f, pa.list_(TYPE))",
         )
 
 
-def _check_records(items: pa.Array, node: str) -> None:
+def _check_records(items: pa.Array, node: str, of: Mapper) -> None:
     fields = {field.name for field in items.type} if pa.types.is_struct(items.type) else set()
     if not fields.issuperset(("key", "value")):
         raise ConfigurationError(
             f"a mapper gave lists of {items.type}, not of records",
             node=node,
+            **defined_at(functions_of(of)),
             next_step="give lists of structs with the fields key and value, or use flat_map_values()",
         )
     if items.null_count:
         raise ConfigurationError(
             "a mapper gave a list with a null in place of a record",
             node=node,
+            **defined_at(functions_of(of)),
             next_step="leave it out of the list, or give a record whose value is null",
         )

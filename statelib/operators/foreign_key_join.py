@@ -138,11 +138,12 @@ class RunningForeignKeyJoin:
             pc.struct_field(subscribes.value, [name]).take(chosen) for name in ("primary_key", "left", "number")
         )
         timestamp = np.maximum(subscribes.timestamp, right.timestamp)[answered]
+        sequence = subscribes.sequence[answered]
         value = self._spec.joined.of(
-            KeyColumn.of(primary_key), left, right.value.take(chosen), timestamp, self._context.node
+            KeyColumn.of(primary_key), left, right.value.take(chosen), timestamp, self._context.node, sequence
         )
         headers = None if subscribes.headers is None else subscribes.headers.take(chosen)
-        return _responses(primary_key, value, number, timestamp, subscribes.sequence[answered], headers)
+        return _responses(primary_key, value, number, timestamp, sequence, headers)
 
     def _told(self, subscribes: Batch, changes: Batch) -> tuple[Batch, int]:
         """What subscriptions are told of the right table's changes, and how many changes reach any."""
@@ -168,14 +169,11 @@ class RunningForeignKeyJoin:
             key_codes(changes, self._context),
         )
         chosen = pa.array(reached.change)
-        timestamp = changes.timestamp[reached.change]
-        value = self._spec.joined.of(
-            KeyColumn.of(reached.primary_key), reached.left, changes.value.take(chosen), timestamp, self._context.node
-        )
+        timestamp, sequence = changes.timestamp[reached.change], changes.sequence[reached.change]
+        node, right = self._context.node, changes.value.take(chosen)
+        value = self._spec.joined.of(KeyColumn.of(reached.primary_key), reached.left, right, timestamp, node, sequence)
         headers = None if changes.headers is None else changes.headers.take(chosen)
-        told = _responses(
-            reached.primary_key, value, pa.array(reached.number), timestamp, changes.sequence[reached.change], headers
-        )
+        told = _responses(reached.primary_key, value, pa.array(reached.number), timestamp, sequence, headers)
         return told, len(np.unique(reached.change))
 
 

@@ -128,7 +128,8 @@ class RunningForeignKeySubscribe:
         for values in (changes.value, prior):
             there = valid_of(values)
             columns = columns_of(changes.keys, values).filter(pa.array(there))
-            keys.append(scatter(evaluate(self._spec.foreign_key, columns, self._context.node), there))
+            of_rows = evaluate(self._spec.foreign_key, columns, self._context.node, changes.sequence[there])
+            keys.append(scatter(of_rows, there))
         what = "the foreign keys of new rows are {}, those of old ones {}"
         check_types(keys[0].type, keys[1].type, node=self._context.node, what=what, way_round=ONE_TYPE)
         new_key, old_key = of_one_type(keys)

@@ -17,6 +17,8 @@ from statelib.state import Windowed
 from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from statelib.processor import FixedKeyRecord, Headers
@@ -64,16 +66,27 @@ class Forwarded:
         self._sequences.append(sequence)
         self.addressee.append(addressee)
 
-    def batch(self) -> Batch:
-        """All of them.
+    def batch(self, functions: Sequence[object] = ()) -> Batch:
+        """All of them; ``functions``: the user's that have forwarded them, for errors.
 
         Raises:
             ConfigurationError: A key or value is not of the declared type.
         """
+
+        def column(items: Sequence[Any], arrow_type: pa.DataType, what: str) -> pa.Array:
+            return column_of(
+                items,
+                arrow_type,
+                who=f"a processor forwarded the {what}",
+                next_step=f"declare another {what}_type, or forward what it says",
+                functions=functions,
+                sequence_of=self._sequences.__getitem__,
+            )
+
         return Batch(
-            _key_column(self._keys, self.key_type),
+            _key_column(self._keys, self.key_type, column),
             None,
-            _column(self._values, self.value_type, "value"),
+            column(self._values, self.value_type, "value"),
             np.array(self._timestamps, np.int64),
             np.array(self._sequences, np.int64),
             headers=pa.array(self._headers, HEADERS_TYPE),
@@ -92,19 +105,16 @@ def sent_to(batch: Batch, addressee: NDArray[np.int64], child: int) -> Batch:
     return batch.filter((addressee == child) | (addressee == TO_ALL))
 
 
-def _key_column(keys: list[Any], key_type: pa.DataType) -> KeyColumn:
+def _key_column(
+    keys: list[Any], key_type: pa.DataType, column: Callable[[Sequence[Any], pa.DataType, str], pa.Array]
+) -> KeyColumn:
     if not isinstance(key_type, WindowedType):
-        return KeyColumn(_column(keys, key_type, "key"))
+        return KeyColumn(column(keys, key_type, "key"))
     start, end = (np.array([key[i] for key in keys], np.int64) for i in (1, 2))
     return WindowedKeys(
-        _key_column([key.key for key in keys], key_type.key_type), Windows(start, end), key_type.windows
+        _key_column([key.key for key in keys], key_type.key_type, column), Windows(start, end), key_type.windows
     )
 
 
 def _kept(item: Any) -> Any:
     return copy.deepcopy(item) if isinstance(item, (dict, list)) else item
-
-
-def _column(items: list[Any], arrow_type: pa.DataType, what: str) -> pa.Array:
-    step = f"declare another {what}_type, or forward what it says"
-    return column_of(items, arrow_type, who=f"a processor forwarded the {what}", next_step=step)

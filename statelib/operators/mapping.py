@@ -22,7 +22,8 @@ Functions must be pure: a replay may run them again, and in another process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -33,13 +34,16 @@ from pyarrow import acero
 
 from statelib.calls import function_checked
 from statelib.counted import counted
-from statelib.errors import ConfigurationError, HindstreamError
+from statelib.errors import ConfigurationError
 from statelib.near import did_you_mean
 from statelib.operators.code_identity import describe_function
-from statelib.operators.python_values import items_of
-from statelib.user_lines import place_in_user_code
+from statelib.operators.python_values import column_of, items_of
+from statelib.operators.user_functions import calling, first_that_fails
+from statelib.user_lines import defined_at
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -48,11 +52,14 @@ class Mapper(Protocol):
     """Makes one column from a batch's columns; immutable and picklable."""
 
     def map(self, columns: pa.RecordBatch) -> pa.Array:
-        """One value for each row of ``columns``. May raise anything: `evaluate` names the node."""
+        """One value for each row of ``columns``. May raise anything: `evaluate` names the node and the record."""
 
     def describe(self) -> object:
         """What it does, as plain data (JSON), for the fingerprint and for people."""
 
+
+_UNMATCHED = re.compile(r"No match for (FieldRef\..*?\)+) in ")
+_NAMES = re.compile(r"FieldRef\.Name\(([^)]*)\)")
 
 MapperLike: TypeAlias = str | pc.Expression | Mapping[str, Any] | Callable[[pa.RecordBatch], Any] | Mapper
 """What a user may write for a mapper: see the module's docstring."""
@@ -136,6 +143,22 @@ def _last_header(headers: pa.Array, name: str) -> pa.Array:
     return pc.struct_field(entries, ["value"]).take(pa.array(entry_of, mask=entry_of < 0))
 
 
+def _check_there(names: Sequence[str], columns: pa.RecordBatch) -> None:
+    """Looks whether there is such a field, for an expression.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if names and names[0] not in columns.schema.names and "value" in columns.schema.names:
+        of_value = columns.schema.field("value").type
+        if pa.types.is_struct(of_value) and of_value.get_field_index(names[0]) >= 0:
+            raise ConfigurationError(
+                f"there is no column {names[0]!r}", next_step=f'write pc.field("value", "{names[0]}")'
+            )
+    if names:
+        Path(tuple(names) if names[0] in columns.schema.names else ("value", *names)).map(columns)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """A pyarrow expression."""
@@ -151,7 +174,14 @@ class Expression:
                 acero.Declaration("project", acero.ProjectNodeOptions([self.expression], ["mapped"])),
             ]
         )
-        return plan.to_table(use_threads=False).column(0).combine_chunks()
+        try:
+            return plan.to_table(use_threads=False).column(0).combine_chunks()
+        except pa.ArrowInvalid as error:
+            missing = _UNMATCHED.match(str(error))
+            if missing is None:
+                raise
+            _check_there(_NAMES.findall(missing[1]), columns)
+            raise
 
     def describe(self) -> object:
         """The expression's text."""
@@ -185,7 +215,14 @@ class Function:
 
     def map(self, columns: pa.RecordBatch) -> pa.Array:
         """What the function gives."""
-        return _as_array(self.function(columns))
+        given = self.function(columns)
+        try:
+            made = _as_array(given)
+            if len(made) != columns.num_rows:
+                raise _wrong_length(len(made), columns.num_rows)
+        except ConfigurationError as error:
+            raise error.placed(**defined_at([self.function])) from error
+        return made
 
     def describe(self) -> object:
         """Name and code of the function."""
@@ -203,7 +240,11 @@ class PerRecord:
     def map(self, columns: pa.RecordBatch) -> pa.Array:
         """The function's results."""
         arguments = [items_of(argument.map(columns)) for argument in self.arguments]
-        return pa.array([self.function(*row) for row in zip(*arguments, strict=True)], self.arrow_type)
+        given = [self.function(*row) for row in zip(*arguments, strict=True)]
+        if pa.types.is_list(self.arrow_type) or pa.types.is_large_list(self.arrow_type):
+            given = [list(items) if isinstance(items, Iterator) else items for items in given]  # of generators
+        step = f"give what is of type {self.arrow_type}, or None, or declare another type in per_record()"
+        return column_of(given, self.arrow_type, who="a mapper gave", next_step=step, functions=[self.function])
 
     def describe(self) -> object:
         """Name and code of the function, arguments and type."""
@@ -215,7 +256,9 @@ class PerRecord:
         }
 
 
-def holds(predicate: Mapper, columns: pa.RecordBatch, node: str) -> NDArray[np.bool_]:
+def holds(
+    predicate: Mapper, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_]:
     """bool, one a row: for which rows a predicate is true.
 
     Null, which comparisons with null give, is not true. So a filter leaves such a row out, ``filter_not`` keeps it, and
@@ -224,87 +267,74 @@ def holds(predicate: Mapper, columns: pa.RecordBatch, node: str) -> NDArray[np.b
     Raises:
         ConfigurationError: As of `evaluate`; or the predicate gives something else than booleans.
     """
-    given = evaluate(predicate, columns, node)
+    given = evaluate(predicate, columns, node, sequence)
     if not (pa.types.is_boolean(given.type) or pa.types.is_null(given.type)):
         raise ConfigurationError(
             f"a predicate gave {given.type}, not bool",
             node=node,
             next_step="compare, so that it gives booleans",
+            **defined_at(functions_of(predicate)),
         )
     return np.asarray(given.cast(pa.bool_()).fill_null(False))
 
 
-class MapperError(ConfigurationError):
-    """A mapper has raised an error.
-
-    Attributes:
-        rows: How many it was given.
-        row: The first of them for which it fails alone; None: it fails for none alone.
-        timestamp: That row's, ms; None: it was not given.
-    """
-
-    rows: int = 0
-    row: int | None = None
-    timestamp: int | None = None
-
-    def locate(self, of: Mapper, columns: pa.RecordBatch) -> None:
-        """Finds the row: asks for halves."""
-        first, end = 0, columns.num_rows
-        while end - first > 1:
-            middle = (first + end) // 2
-            first, end = (first, middle) if _fails(of, columns.slice(first, middle - first)) else (middle, end)
-        if end > first and _fails(of, columns.slice(first, 1)):
-            self.rows, self.row = columns.num_rows, first
-            if "timestamp" in columns.schema.names:
-                self.timestamp = columns.column("timestamp").cast(pa.int64())[first].as_py()
-
-
-def _fails(of: Mapper, columns: pa.RecordBatch) -> bool:
-    try:
-        of.map(columns)
-    except Exception:  # noqa: BLE001 - a user's function may raise anything
-        return True
-    return False
-
-
-def evaluate(of: Mapper, columns: pa.RecordBatch, node: str) -> pa.Array:
+def evaluate(of: Mapper, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64] | None = None) -> pa.Array:
     """The mapper's column, checked.
 
     Args:
         of: What to evaluate.
         columns: What it sees.
         node: The node's name, for errors.
+        sequence: int64, for errors: of each row, the sequence of the record that it comes from; None: not known.
 
     Raises:
         ConfigurationError: The mapper failed, or gave another length or type than it must; names the node.
+        HindstreamError: A function has raised it.
     """
-    try:
+
+    def failed_for(error: BaseException) -> int | None:
+        if sequence is None or (not functions and isinstance(error, ConfigurationError)):
+            return None  # a path or an expression that suits no record
+        row = first_that_fails(of.map, columns, error)
+        return None if row is None else int(sequence[row])
+
+    functions = functions_of(of)
+    with calling("a mapper", functions, node=node, sequence=failed_for):
         mapped = of.map(columns)
-    except HindstreamError as error:
-        raise type(error)(error.what, next_step=error.next_step, **error.place, node=node) from error
-    except Exception as error:
-        failed = MapperError(
-            f"a mapper failed: {type(error).__name__}: {error}",
-            node=node,
-            next_step="mend the mapper, or filter such records out before it",
-            **place_in_user_code(error),
-        )
-        failed.locate(of, columns)
-        raise failed from error
     if len(mapped) != columns.num_rows:
-        raise ConfigurationError(
-            f"a mapper gave {counted(len(mapped), 'value')} for {counted(columns.num_rows, 'record')}",
-            node=node,
-            next_step="give one value for each record",
-        )
+        raise _wrong_length(len(mapped), columns.num_rows).placed(node=node, **defined_at(functions))
     return mapped
 
 
+def functions_of(of: Mapper | None) -> list[object]:
+    """The user's functions that a mapper calls."""
+    match of:
+        case Function(function) | PerRecord(function):
+            return [function]
+        case Struct(fields):
+            return [function for _, field in fields for function in functions_of(field)]
+        case _:
+            return []
+
+
+def _wrong_length(given: int, rows: int) -> ConfigurationError:
+    what = f"a mapper gave {counted(given, 'value')} for {counted(rows, 'record')}"
+    return ConfigurationError(what, next_step="give one value for each record")
+
+
 def _as_array(given: object) -> pa.Array:
+    """What a function has given, as a column; what is wrong with it is said without the function's place."""
     if isinstance(given, pa.ChunkedArray):
         return given.combine_chunks()
-    if isinstance(given, np.ndarray):
-        return pa.array(given)
     if isinstance(given, pa.Array):
         return given
-    raise TypeError(f"a column must be an Arrow or numpy array, not {type(given).__name__}")
+    shown = type(given).__name__
+    if isinstance(given, np.ndarray):
+        try:
+            return pa.array(given)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            shown = f"ndarray of {given.dtype} with {counted(given.ndim, 'dimension')} ({error})"
+    raise ConfigurationError(
+        f"a mapper's column must be an Arrow or numpy array, not {shown}",
+        next_step="give an array with one value for each record, or use per_record() for a function of one record",
+    )

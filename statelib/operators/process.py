@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from statelib.batch import NO_OFFSET, NO_TIMESTAMP
 from statelib.durations import milliseconds
-from statelib.errors import ConfigurationError, HindstreamError
+from statelib.errors import ConfigurationError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
@@ -26,6 +26,7 @@ from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, sent_to
 from statelib.operators.punctuation import Scheduler
 from statelib.operators.python_values import items_of, python_keys
 from statelib.operators.store_log import NotInInit, StoreLog
+from statelib.operators.user_functions import calling
 from statelib.processor import (
     FixedKeyProcessor,
     FixedKeyRecord,
@@ -114,7 +115,9 @@ class Process:
         Raises:
             ConfigurationError: The supplier gives something else.
         """
-        processor = self.supplier.get() if isinstance(self.supplier, ProcessorSupplier) else self.supplier()
+        supplier: Any = self.supplier.get if isinstance(self.supplier, ProcessorSupplier) else self.supplier
+        with calling("a processor's supplier", [supplier], node=self.node):
+            processor = supplier()
         wanted: type[Processor | FixedKeyProcessor] = FixedKeyProcessor if self.fixed_key else Processor
         if not isinstance(processor, wanted):
             raise ConfigurationError(
@@ -153,7 +156,7 @@ class ProcessOperator:
         self._scheduler = Scheduler(context.backend, context.node, spec.schedule_family, self._processor)
         for name in self._logs.keys() & self._stores.keys():
             self._stores[name].log_to(NotInInit(name))
-        self._guarded(self._processor.init, self)
+        self._guarded(self._processor.init, self, self._processor.init)
         self._scheduler.end_init()
         for name, store in self._stores.items():
             store.log_to(self._logs.get(name))
@@ -241,11 +244,11 @@ class ProcessOperator:
             self._row, self._stream_time = row, int(uptake.stream_time[row])
             self._metadata = self._metadata_of(uptake, row)
             self._record_timestamp = timestamp
-            self._guarded(self._processor.process, kind(key, value, timestamp, headers))
+            self._guarded(self._processor.process, kind(key, value, timestamp, headers), self._processor.process)
             self._log_schedule()
         self._punctuate(uptake, before=len(uptake))
         self._hand_over_logs()
-        forwarded = self._forwarded.batch()
+        forwarded = self._forwarded.batch([self._processor.process])
         self._addressee = np.array(self._forwarded.addressee, np.int64)
         metrics.records_in += len(batch)
         metrics.records_out += len(forwarded)
@@ -275,7 +278,7 @@ class ProcessOperator:
                 return
             self._row, self._stream_time, self._metadata = row, int(uptake.stream_time[row]), None
             self._record_timestamp = self._stream_time
-            made = self._guarded(queue.punctuate, self._stream_time)
+            made = self._guarded(queue.punctuate, self._stream_time, queue.next_callback)
             self._log_schedule()
             self._context.metrics.count("punctuations", made)
 
@@ -299,20 +302,11 @@ class ProcessOperator:
         topic = topics[int(uptake.source[row])] if topics else ""
         return RecordMetadata(topic, int(uptake.partition[row]), offset)
 
-    def _guarded(self, function: Callable[..., Any], argument: object) -> Any:
-        """Calls the user's code; an error says where it was."""
-        try:
+    def _guarded(self, function: Callable[..., Any], argument: object, of_user: object) -> Any:
+        """Calls the user's code, of which ``of_user`` is the function; an error says where it was."""
+        with calling("a processor", [of_user], node=self._context.node, sequence=lambda _: self._sequence()):
             return function(argument)
-        except HindstreamError as error:
-            place = {**self._place(), **error.place, "node": self._context.node}
-            raise type(error)(error.what, next_step=error.next_step, **place) from error
-        except Exception as error:
-            raise ConfigurationError(
-                f"a processor failed: {type(error).__name__}: {error}",
-                **self._place(),
-                node=self._context.node,
-                next_step="mend the processor, or filter such records out before it",
-            ) from error
 
-    def _place(self) -> dict[str, object]:
-        return {} if self._metadata is None else self._metadata._asdict()
+    def _sequence(self) -> int | None:
+        """Of the record that is being processed; None: there is none, a call is made."""
+        return None if self._metadata is None or self._row is None else self._first_sequence + self._row

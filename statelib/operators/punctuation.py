@@ -61,6 +61,11 @@ class PunctuationQueue:
         """When something is due next; None: never."""
         return self._heap[0].due_ms if self._heap else None
 
+    @property
+    def next_callback(self) -> Callback | None:
+        """What is called next."""
+        return self._heap[0].callback if self._heap else None
+
     def add(self, schedule: Schedule) -> None:
         """Puts a schedule into its place (``PriorityQueue.offer``)."""
         heap, at = self._heap, len(self._heap)

@@ -1,38 +1,24 @@
-"""What Python functions of a user give, record by record: as Arrow columns, and what is said if they fail."""
+"""What Python functions of a user take and give, record by record, as Arrow columns."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError, HindstreamError, InputError
+from statelib.errors import ConfigurationError, InputError
 from statelib.key_column import WindowedKeys
 from statelib.state import Windowed
 from statelib.time_columns import far_time_text
+from statelib.user_lines import defined_at
+
+_SHOWN = 200
+"""Characters of a value."""
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from statelib.key_column import KeyColumn
-
-
-@contextmanager
-def calling(what: str) -> Iterator[None]:
-    """Around calls of a user's functions; ``what`` they are, for the error.
-
-    Raises:
-        ConfigurationError: One has raised anything that is not Hindstream's own.
-    """
-    try:
-        yield
-    except HindstreamError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(
-            f"{what} failed: {type(error).__name__}: {error}", next_step="mend the function; the traceback is above"
-        ) from error
 
 
 def items_of(column: pa.Array) -> list[Any]:
@@ -51,7 +37,15 @@ def items_of(column: pa.Array) -> list[Any]:
         raise InputError(what, next_step=step) from None
 
 
-def column_of(items: Sequence[Any], arrow_type: pa.DataType, *, who: str, next_step: str) -> pa.Array:
+def column_of(
+    items: Sequence[Any],
+    arrow_type: pa.DataType,
+    *,
+    who: str,
+    next_step: str,
+    functions: Sequence[object] = (),
+    sequence_of: Callable[[int], int | None] | None = None,
+) -> pa.Array:
     """Python values as a column.
 
     Args:
@@ -59,15 +53,23 @@ def column_of(items: Sequence[Any], arrow_type: pa.DataType, *, who: str, next_s
         arrow_type: Of the column.
         who: Whose values they are and what was done: ``"a processor forwarded the key"``.
         next_step: For the error.
+        functions: What has given them; the error says where the first of the user's own is defined.
+        sequence_of: Gives the sequence of the record that one comes from, by its place; None: not known.
 
     Raises:
-        ConfigurationError: One is not of that type; it is shown.
+        ConfigurationError: One is not of that type; it is shown, and its own type.
     """
     try:
         return pa.array(items, arrow_type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        wrong = next(item for item in items if not _fits(item, arrow_type))
-        raise ConfigurationError(f"{who} {wrong!r}, which is not of type {arrow_type}", next_step=next_step) from error
+        wrong = next((place for place, item in enumerate(items) if not _fits(item, arrow_type)), None)
+        what = f"{who} what is not of type {arrow_type}: {error}"
+        if wrong is not None:
+            given = items[wrong]
+            what = f"{who} {_shortened(repr(given))}, which is not of type {arrow_type} but {type(given).__name__}"
+        told = ConfigurationError(what, next_step=next_step, **defined_at(functions))
+        told.sequence = None if wrong is None or sequence_of is None else sequence_of(wrong)
+        raise told from error
 
 
 def python_keys(keys: KeyColumn, chosen: pa.Array | None = None) -> list[Any]:
@@ -77,6 +79,10 @@ def python_keys(keys: KeyColumn, chosen: pa.Array | None = None) -> list[Any]:
     rows = range(len(keys)) if chosen is None else chosen.to_pylist()
     inner, start, end = python_keys(keys.without_windows), keys.windows.start.tolist(), keys.windows.end.tolist()
     return [None if row is None or inner[row] is None else Windowed(inner[row], start[row], end[row]) for row in rows]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _fits(item: Any, arrow_type: pa.DataType) -> bool:

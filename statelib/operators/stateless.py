@@ -13,6 +13,7 @@ import numpy as np
 from statelib.key_column import KeyColumn
 from statelib.operators.fields import both, columns_for, fields_of_mapper, narrowed
 from statelib.operators.mapping import Mapper, evaluate, holds
+from statelib.operators.user_functions import calling, first_that_fails
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,11 +37,11 @@ class MapValues:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            mapped = evaluate(self.value, columns_for(self.value, batch), context.node)
+            mapped = evaluate(self.value, columns_for(self.value, batch), context.node, batch.sequence)
             prior = batch.prior
             if prior is not None:
                 before = replace(batch, value=prior)
-                prior = evaluate(self.value, columns_for(self.value, before), context.node)
+                prior = evaluate(self.value, columns_for(self.value, before), context.node, batch.sequence)
             return replace(batch, value=mapped, prior=prior)
 
         return Stateless(run, context)
@@ -122,7 +123,9 @@ class Filter:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            kept = holds(self.predicate, columns_for(self.predicate, batch), context.node) != self.negated
+            kept = (
+                holds(self.predicate, columns_for(self.predicate, batch), context.node, batch.sequence) != self.negated
+            )
             return narrowed(batch, context.wanted).filter(kept)
 
         return Stateless(run, context)
@@ -148,8 +151,8 @@ class Filter:
 class Peek:
     """Shows each batch to a function and forwards it unchanged (``peek``).
 
-    The function is called for batches with records only, and again when a task is tried again: it must not matter how
-    often.
+    The function is called for batches with records only, and again when a task is tried again, and with parts of a
+    batch that it has failed for: it must not matter how often.
     """
 
     action: Callable[[pa.RecordBatch], object]
@@ -158,8 +161,7 @@ class Peek:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            if len(batch):
-                self.action(batch.as_record_batch())
+            show(self.action, batch, context.node, "peek")
             return batch
 
         return Stateless(run, context)
@@ -183,8 +185,7 @@ class ForEach:
         """The running operator."""
 
         def run(batch: Batch) -> Batch:
-            if len(batch):
-                self.action(batch.as_record_batch())
+            show(self.action, batch, context.node, "foreach")
             return batch.take(np.empty(0, dtype=np.int64))
 
         return Stateless(run, context, taken="consumed")
@@ -231,14 +232,32 @@ class Stateless:
         return 0
 
 
+def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, method: str) -> None:
+    """Shows a batch with records to a function.
+
+    Raises:
+        HindstreamError: The function has failed: see `statelib.operators.user_functions.calling`.
+    """
+    if not len(batch):
+        return
+    columns = batch.as_record_batch()
+
+    def failed_for(error: BaseException) -> int | None:
+        row = first_that_fails(action, columns, error)
+        return None if row is None else int(batch.sequence[row])
+
+    with calling(f"a function of {method}", [action], node=node, sequence=failed_for):
+        action(columns)
+
+
 def _rekeying(key: Mapper, value: Mapper | None, context: OperatorContext) -> Stateless:
     def run(batch: Batch) -> Batch:
         columns = batch.as_record_batch()
         return replace(
             batch,
-            keys=KeyColumn(evaluate(key, columns, context.node)),
+            keys=KeyColumn(evaluate(key, columns, context.node, batch.sequence)),
             key_code=None,
-            value=batch.value if value is None else evaluate(value, columns, context.node),
+            value=batch.value if value is None else evaluate(value, columns, context.node, batch.sequence),
             prior=None,
         )
 

@@ -60,7 +60,7 @@ class StreamSide:
             way_round = "bring the keys of the one to the other's type with select_key() before"
             check_types(stream.keys.type, table.keys.type, node=node, what=what, way_round=way_round)
             return stream.keys, key_codes(stream, self._context)
-        key = KeyColumn(evaluate(self._key, columns_for(self._key, stream), node))
+        key = KeyColumn(evaluate(self._key, columns_for(self._key, stream), node, stream.sequence))
         what = "the join looks for keys of type {}, the table's are of type {}"
         way_round = f"cast what the key mapper gives to {table.keys.type}"
         check_types(key.type, table.keys.type, node=node, what=what, way_round=way_round)
@@ -87,7 +87,7 @@ class StreamSide:
         if reads_key(self._joiner):
             columns["key"] = left.key
         columns |= window_columns(left.keys)
-        value = evaluate(self._joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
+        value = evaluate(self._joiner, pa.RecordBatch.from_pydict(columns), self._context.node, left.sequence)
         metrics = self._context.metrics
         metrics.records_in += len(stream)
         metrics.records_out += len(left)

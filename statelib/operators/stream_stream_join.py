@@ -374,6 +374,6 @@ class RunningStreamStreamJoin:
             "timestamp": pa.array(results["time"]),
             **window_columns(keys),
         }
-        value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node)
+        value = evaluate(self._spec.joiner, pa.RecordBatch.from_pydict(columns), self._context.node, sequence)
         self._metrics.records_out += len(results)
         return Batch(keys, codes, value, np.ascontiguousarray(results["time"]), sequence)

@@ -106,7 +106,7 @@ class RunningStreamTableJoin:
         key, codes = self._stream.keys_of(stream, table)
         found = self._working_set.values_of(self._working_set.meet(stream, codes, table))
         steps = self._spec.steps
-        right = through(steps, key, found, self._context.node) if steps else found
+        right = through(steps, key, found, self._context.node, stream.sequence) if steps else found
         return self._stream.joined(stream, codes, right)
 
     def flush(self, write: WriteBatch) -> None:

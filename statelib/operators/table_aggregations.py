@@ -101,7 +101,6 @@ class TableReduce:
 
     def build(self, node: str) -> Aggregator:
         """The running aggregation."""
-        del node
 
         def add(key: object, value: object, aggregate: object) -> object:
             del key
@@ -111,7 +110,7 @@ class TableReduce:
             del key
             return self.subtractor(aggregate, value)
 
-        return PerChangeAggregator(add, take_back, None, None)
+        return PerChangeAggregator(add, take_back, None, None, functions=[self.adder, self.subtractor], node=node)
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""
@@ -146,12 +145,14 @@ class TableAggregate:
 
     def build(self, node: str) -> Aggregator:
         """The running aggregation."""
-        del node
 
         def add(key: object, value: object, aggregate: object) -> object:
             return self.adder(key, value, self.initializer() if aggregate is None else aggregate)
 
-        return PerChangeAggregator(add, self.subtractor, self.initializer, self.arrow_type)
+        functions = [self.adder, self.subtractor, self.initializer]
+        return PerChangeAggregator(
+            add, self.subtractor, self.initializer, self.arrow_type, functions=functions, node=node
+        )
 
     def results_of(self, stored: pa.Array) -> pa.Array:
         """See `AggregatorSpec`."""

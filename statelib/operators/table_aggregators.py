@@ -24,7 +24,7 @@ from statelib.kernels.table_aggregations import (
 from statelib.operators.accumulators import NO_SLOTS, grown, numbers_of
 from statelib.operators.aggregators import PerRecordAggregator, own
 from statelib.operators.mapping import evaluate
-from statelib.operators.python_values import calling, python_keys
+from statelib.operators.python_values import items_of, python_keys
 from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
@@ -183,7 +183,9 @@ class ColumnarTableAggregator:
         if function.of is None:
             return pc.if_else(batch.value.is_valid(), True, None)
         there = batch.value.is_valid()
-        return scatter(evaluate(function.of, batch.as_record_batch().filter(there), self._node), np.asarray(there))
+        rows = np.asarray(there)
+        columns = batch.as_record_batch().filter(there)
+        return scatter(evaluate(function.of, columns, self._node, batch.sequence[rows]), rows)
 
     def reserve(self, slots: int) -> None:
         """See `Aggregator`."""
@@ -260,6 +262,8 @@ class PerChangeAggregator(PerRecordAggregator):
         take_back: Of key, old value and aggregate: the next aggregate.
         initializer: Gives the aggregate before the first value; None: there is none.
         arrow_type: The type of an aggregate; None: that of the values.
+        functions: See `PerRecordAggregator`.
+        node: Named in errors.
     """
 
     def __init__(
@@ -268,8 +272,11 @@ class PerChangeAggregator(PerRecordAggregator):
         take_back: Callable[[object, object, object], object],
         initializer: Callable[[], object] | None,
         arrow_type: pa.DataType | None,
+        *,
+        functions: Sequence[object] = (),
+        node: str | None = None,
     ) -> None:
-        super().__init__(add, initializer, None, arrow_type)
+        super().__init__(add, initializer, None, arrow_type, functions=functions, node=node)
         self._take_back = take_back
         self._old: pa.Array | None = None
 
@@ -287,13 +294,18 @@ class PerChangeAggregator(PerRecordAggregator):
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         """See `Aggregator`: the changes ``rows`` of the prepared batch; aggregates by key never merge."""
         del absorbed, copied
-        if self._batch is None or self._old is None:
+        batch = self._batch
+        if batch is None or self._old is None:
             raise InternalError("an aggregation of a table has no old values")
+
+        def sequence_of(change: int) -> int | None:
+            return None if change >= len(rows) else int(batch.sequence[rows[change]])
+
         chosen = pa.array(rows)
-        columns = (column.take(chosen).to_pylist() for column in (self._batch.value, self._old))
-        changes = zip(python_keys(self._batch.keys, chosen), *columns, slots.tolist(), strict=True)
-        results = []
-        with calling("a function that aggregates"):
+        columns = (items_of(column.take(chosen)) for column in (batch.value, self._old))
+        changes = zip(python_keys(batch.keys, chosen), *columns, slots.tolist(), strict=True)
+        results: list[object] = []
+        with self._calling(lambda _: sequence_of(len(results))):
             for key, new, old, slot in changes:
                 aggregate = self._aggregates[slot]
                 if old is not None and aggregate is not None:
@@ -302,5 +314,5 @@ class PerChangeAggregator(PerRecordAggregator):
                     aggregate = self._step(key, new, aggregate)
                 self._aggregates[slot] = aggregate
                 results.append(own(aggregate))
-        self._walked = self._column(results)
+        self._walked = self._column(results, sequence_of)
         return self._walked, ~valid_of(self._walked)

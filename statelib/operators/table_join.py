@@ -150,7 +150,7 @@ class RunningTableJoin:
 
     def _values(self, changes: Batch, own: pa.Array, other: pa.Array) -> pa.Array:
         left, right = (own, other) if self._spec.is_left else (other, own)
-        return self._spec.joined.of(changes.keys, left, right, changes.timestamp, self._context.node)
+        return self._spec.joined.of(changes.keys, left, right, changes.timestamp, self._context.node, changes.sequence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class _StoreLookup:
             self._values = LatestValues(self._context, stored)
         updates = Updates(table.sequence, key_codes(table, self._context), table.timestamp, table.value)
         found = self._values.look_up(lookups, updates)
-        return _since(self._view.shown(keys, found.value, self._context.node), found.timestamp)
+        return _since(self._view.shown(keys, found.value, self._context.node, lookups.sequence), found.timestamp)
 
     def forget(self) -> None:
         """See `TableLookup`."""
@@ -101,8 +101,8 @@ class _JoinedLookup:
         left = self._left.look_up(keys, lookups, changes[:of_left])
         right = self._right.look_up(keys, lookups, changes[of_left:])
         timestamp = np.maximum(left.timestamp, right.timestamp)
-        joined = self._view.joined.of(keys, left.value, right.value, timestamp, self._node)
-        return _since(through(self._view.steps, keys, joined, self._node), timestamp)
+        joined = self._view.joined.of(keys, left.value, right.value, timestamp, self._node, lookups.sequence)
+        return _since(through(self._view.steps, keys, joined, self._node, lookups.sequence), timestamp)
 
     def forget(self) -> None:
         """See `TableLookup`."""

@@ -111,8 +111,10 @@ class RunningTableSelect:
         """Group and value of each row; both null where there is no row, or either is null."""
         there = valid_of(values)
         columns = columns_of(changes.keys, values).filter(pa.array(there))
+        sequence = changes.sequence[there]
         key, value = (
-            scatter(evaluate(of, columns, self._context.node), there) for of in (self._spec.key, self._spec.value)
+            scatter(evaluate(of, columns, self._context.node, sequence), there)
+            for of in (self._spec.key, self._spec.value)
         )
         both = valid_of(key) & valid_of(value)
         chosen = pa.array(np.arange(len(both)), mask=~both)

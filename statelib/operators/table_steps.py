@@ -24,6 +24,8 @@ from statelib.operators.scatter import scatter
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from statelib.key_column import KeyColumn
 
 
@@ -34,8 +36,8 @@ class TableStep(Protocol):
     def is_filter(self) -> bool:
         """Whether it may only keep a value or leave it out."""
 
-    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
-        """One value for each row of ``columns`` (`columns_of`); null: nothing."""
+    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
+        """One value for each row of ``columns`` (`columns_of`); null: nothing. ``sequence``: see `evaluate`."""
 
     def describe(self) -> Mapping[str, object]:
         """Kind and mapper as plain data."""
@@ -49,12 +51,12 @@ class FilterStep:
     negated: bool = False
     is_filter = True
 
-    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
         """The values that pass."""
         value = columns.column("value")
         there = value.is_valid()
-        passes = holds(self.predicate, columns.filter(there), node) != self.negated
         rows = np.flatnonzero(np.asarray(there))
+        passes = holds(self.predicate, columns.filter(there), node, sequence[rows]) != self.negated
         kept = np.zeros(len(value), dtype=np.bool_)
         kept[rows[passes]] = True
         return value if kept.all() else value.take(pa.array(np.arange(len(value)), mask=~kept))
@@ -71,10 +73,11 @@ class MapStep:
     mapper: Mapper
     is_filter = False
 
-    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
         """The mapped values; nothing stays nothing."""
         there = columns.column("value").is_valid()
-        return scatter(evaluate(self.mapper, columns.filter(there), node), np.asarray(there))
+        rows = np.asarray(there)
+        return scatter(evaluate(self.mapper, columns.filter(there), node, sequence[rows]), rows)
 
     def describe(self) -> Mapping[str, object]:
         """See `TableStep`."""
@@ -88,9 +91,9 @@ class TransformStep:
     mapper: Mapper
     is_filter = False
 
-    def apply(self, columns: pa.RecordBatch, node: str) -> pa.Array:
+    def apply(self, columns: pa.RecordBatch, node: str, sequence: NDArray[np.int64]) -> pa.Array:
         """The transformed values."""
-        return evaluate(self.mapper, columns, node)
+        return evaluate(self.mapper, columns, node, sequence)
 
     def describe(self) -> Mapping[str, object]:
         """See `TableStep`."""
@@ -102,10 +105,15 @@ def columns_of(keys: KeyColumn, value: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"key": keys.plain, "value": value, **window_columns(keys)})
 
 
-def through(steps: Sequence[TableStep], keys: KeyColumn, value: pa.Array, node: str) -> pa.Array:
-    """The values that come out of all ``steps``, one by one, for ``value`` of ``keys``; a null key has none."""
+def through(
+    steps: Sequence[TableStep], keys: KeyColumn, value: pa.Array, node: str, sequence: NDArray[np.int64]
+) -> pa.Array:
+    """The values that come out of all ``steps``, one by one, for ``value`` of ``keys``; a null key has none.
+
+    ``sequence``: of the records that look them up, see `evaluate`.
+    """
     for step in steps:
-        value = step.apply(columns_of(keys, value), node)
+        value = step.apply(columns_of(keys, value), node, sequence)
     if steps and not (there := keys.valid()).all():
         value = pc.if_else(pa.array(there), value, pa.scalar(None, value.type))
     return value

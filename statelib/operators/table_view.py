@@ -54,9 +54,9 @@ class TableView:
         """The view of a table that is made of this one."""
         return replace(self, steps=(*self.steps, step))
 
-    def shown(self, keys: KeyColumn, value: pa.Array, node: str) -> pa.Array:
+    def shown(self, keys: KeyColumn, value: pa.Array, node: str, sequence: NDArray[np.int64]) -> pa.Array:
         """This table's values, of the values that the table with the store has for ``keys``."""
-        return through(self.steps, keys, value, node)
+        return through(self.steps, keys, value, node, sequence)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -79,8 +79,14 @@ class JoinedValues:
     keeps_right: bool = False
 
     def of(
-        self, keys: KeyColumn, left: pa.Array, right: pa.Array, timestamp: NDArray[np.int64], node: str
-    ) -> pa.Array:  # fmt: skip
+        self,
+        keys: KeyColumn,
+        left: pa.Array,
+        right: pa.Array,
+        timestamp: NDArray[np.int64],
+        node: str,
+        sequence: NDArray[np.int64],
+    ) -> pa.Array:
         """The joined values, null where there is nothing; the joiner is not asked for those.
 
         Args:
@@ -89,13 +95,14 @@ class JoinedValues:
             right: The same on the right.
             timestamp: int64, ms, of the results.
             node: The node's name, for errors.
+            sequence: int64, of the records that they are joined for, for errors.
         """
         has_left, has_right = valid_of(left), valid_of(right)
         there = (has_left & has_right) | (has_left & self.keeps_left) | (has_right & self.keeps_right)
         chosen = pa.array(there)
         columns = {"key": keys.plain, "left": left, "right": right, "timestamp": pa.array(timestamp)}
         columns |= window_columns(keys)
-        joined = evaluate(self.joiner, pa.RecordBatch.from_pydict(columns).filter(chosen), node)
+        joined = evaluate(self.joiner, pa.RecordBatch.from_pydict(columns).filter(chosen), node, sequence[there])
         return scatter(joined, there)
 
     def describe(self) -> Mapping[str, object]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import Batch, Uptake, concat_in_order
-from statelib.errors import HindstreamError
+from statelib.batch import NO_OFFSET, Batch, Uptake, concat_in_order
+from statelib.errors import ConfigurationError, HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import (
@@ -21,7 +22,6 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.fields import ALL
-from statelib.operators.mapping import MapperError
 from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name
@@ -29,7 +29,7 @@ from statelib.topology.fields import wanted_fields
 from statelib.topology.ways import ways
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -73,6 +73,7 @@ class Graph:
         self._backend = backend
         self.nodes = sub_topology.nodes
         self._sources = {source.name: index for index, source in enumerate(sub_topology.all_sources)}
+        self._topics = [source.topic for source in sub_topology.all_sources]
         self._encode_keys = sub_topology.stateful
         self.keys = KeyTable()
         self._new_keys = 0  # of the last records
@@ -88,7 +89,7 @@ class Graph:
                 self.metrics[processor.name],
                 self.clocks[processor.name],
                 semantics,
-                [source.topic for source in sub_topology.all_sources],
+                self._topics,
                 None if processor.name in sub_topology.global_nodes else late,  # each task would tell of them
                 f"{sub_topology.index}_{partition}",
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
@@ -147,7 +148,8 @@ class Graph:
         for node in self.nodes:
             operator = self.operators.get(node.name)
             if node.name in nodes and isinstance(operator, HoldingOperator):
-                held[node.name] = operator.seal([empty[parent] for parent in node.parents])
+                with self.placing(node.name, None):
+                    held[node.name] = operator.seal([empty[parent] for parent in node.parents])
                 self.metrics[node.name].count("sealed-results", len(held[node.name]))
         return held
 
@@ -250,40 +252,39 @@ class Graph:
 
     def _run(self, node: Processor, inputs: Sequence[Passing]) -> Passing:
         first, batches = inputs[0], tuple(passing.batch for passing in inputs)
-        try:
-            batch = self.operators[node.name].process(batches, first.numbering.uptake)
-        except HindstreamError as error:
-            found = self._place_of(error, batches, first.numbering.uptake) if isinstance(error, MapperError) else {}
-            if "node" in error.place and not found:
-                raise
-            place = {**found, **error.place, "node": error.place.get("node", node.name)}
-            raise type(error)(error.what, next_step=error.next_step, **place) from error
+        uptake = first.numbering.uptake
+        with self.placing(node.name, uptake):
+            batch = self.operators[node.name].process(batches, uptake)
         return replace(first, batch=batch)
 
-    def _place_of(self, error: MapperError, inputs: tuple[Batch, ...], uptake: Uptake) -> dict[str, object]:
-        """Topic, partition and offset of the record that a mapper has failed for, where it is known which it was.
+    @contextmanager
+    def placing(self, node: str, uptake: Uptake | None) -> Iterator[None]:
+        """Says where an error of an operator was, and, of what the user has to change, the line that has added it.
 
-        It is the row of the only input, if the mapper was given all of it, and else the only one with its timestamp.
+        Args:
+            node: Its node's name.
+            uptake: What it was processed with; None: no records of the input.
         """
-        if error.row is None:
+        try:
+            yield
+        except HindstreamError as error:
+            line = next(of.line for of in self.nodes if of.name == node)
+            place: dict[str, object] = {"node": node}
+            if error.sequence is not None and uptake is not None:
+                place |= self._place_of(error.sequence, uptake)
+            if isinstance(error, ConfigurationError) and line is not None and "file" not in error.place:
+                place |= line._asdict()
+            if place.keys() <= error.place.keys():
+                raise
+            raise error.placed(**place) from error
+
+    def _place_of(self, sequence: int, uptake: Uptake) -> dict[str, object]:
+        """Topic, partition and offset of the source record that an operator knows by a sequence; empty: of none."""
+        row = sequence - uptake.first_sequence
+        if not 0 <= row < len(uptake) or (offset := int(uptake.offset[row])) == NO_OFFSET:
             return {}
-        if len(inputs) == 1 and len(inputs[0]) == error.rows:
-            failed = [np.array([error.row])]
-        else:
-            failed = [np.flatnonzero(batch.timestamp == error.timestamp) for batch in inputs]
-        sequences = {
-            int(cause): int(sequence)
-            for batch, rows in zip(inputs, failed, strict=True)
-            for cause, sequence in zip(uptake.causes_of(batch)[rows], batch.sequence[rows], strict=True)
-        }
-        if len(sequences) != 1:
-            return {}
-        taken_up = next(iter(sequences.values())) - uptake.first_sequence
-        if not 0 <= taken_up < len(uptake):
-            return {}
-        topics = {self._sources[node.name]: node.topic for node in self.nodes if isinstance(node, Source)}
-        place = {"topic": topics[int(uptake.source[taken_up])], "partition": int(uptake.partition[taken_up])}
-        return {**place, "offset": int(uptake.offset[taken_up])}
+        topic = self._topics[int(uptake.source[row])]
+        return {"topic": topic, "partition": int(uptake.partition[row]), "offset": offset}
 
     def _source(self, records: Records, sequence: NDArray[np.int64]) -> Batch:
         encodes = self._encode_keys and records.keys.windows is None  # of windows not all operators have codes

@@ -150,7 +150,8 @@ class _Task:
             arrived = self._graph.process(parts, merged.rank, uptake)
             phases.end("process")
             for name, batch in arrived.items():
-                self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
+                with self._graph.placing(name, uptake):
+                    self._deliver(name, batch, partial(merged.order_time_of, batch.sequence - uptake.first_sequence))
             self._deliver_aside()
             phases.end("write")
             step("task.batch-processed")

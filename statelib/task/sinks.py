@@ -163,7 +163,7 @@ class RepartitionSink:
         }
         by = batch.keys
         if self._sink.partition_by is not None:
-            by = KeyColumn(evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name))
+            by = KeyColumn(evaluate(self._sink.partition_by, batch.as_record_batch(), self._sink.name, batch.sequence))
         where = partition_for(by.placed_by(), self._partitions)
         # Kafka spreads records without a key at random; here they stay together, whatever the batches and slices are.
         where = np.where(by.valid(), where, self._home)

@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, HindstreamError
 from statelib.kernels.stream_time import running_stream_time
-from statelib.operators.mapping import MapperError, evaluate
+from statelib.operators.mapping import evaluate, functions_of
 from statelib.time_columns import time_problem
 from statelib.times import LAST_TIME_MS
+from statelib.user_lines import defined_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +70,7 @@ def extracted(
     given = stored if of is None else _given(of, source, columns, stored, partition)
     if _is_plain(given):
         return Extracted(given.to_numpy())
-    times, reasons = _milliseconds(given, source.name)
+    times, reasons = _milliseconds(given, source.name, of)
     invalid = valid_of(reasons)
     times = np.where(invalid, NO_TIMESTAMP, times)
     match extractor.on_invalid:
@@ -97,7 +98,7 @@ def _is_plain(given: pa.Array) -> bool:
     return len(times) == 0 or bool(times.min() >= 0 and times.max() <= LAST_TIME_MS)
 
 
-def _milliseconds(given: pa.Array, node: str) -> tuple[NDArray[np.int64], pa.Array]:
+def _milliseconds(given: pa.Array, node: str, mapper: Mapper | None) -> tuple[NDArray[np.int64], pa.Array]:
     """int64 ms, any number where there is none; and string, what is wrong with each, null if nothing is."""
     of = given.type
     if pa.types.is_date(of):
@@ -127,6 +128,7 @@ def _milliseconds(given: pa.Array, node: str) -> tuple[NDArray[np.int64], pa.Arr
         raise ConfigurationError(
             f"a timestamp extractor gave {of}, which is no time",
             node=node,
+            **defined_at(functions_of(mapper)),
             next_step="give whole milliseconds since 1970, timestamps or dates",
         )
     reasons = pc.coalesce(reasons, pc.if_else(pa.array(times < 0), _NEGATIVE, _NONE))
@@ -154,10 +156,9 @@ def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.A
     names = ("key", "value", "headers")
     seen = pa.RecordBatch.from_pydict({**{name: columns.column(name) for name in names}, "timestamp": stored})
     try:
-        return evaluate(mapper, seen, source.name)
-    except MapperError as error:
-        if error.row is None:
+        return evaluate(mapper, seen, source.name, np.arange(len(seen)))
+    except HindstreamError as error:
+        if error.sequence is None:
             raise
-        offset = columns.column("offset")[error.row].as_py()
-        place = {**error.place, "topic": source.topic, "partition": partition, "offset": offset}
-        raise ConfigurationError(error.what, next_step=error.next_step, **place) from error
+        offset = columns.column("offset")[error.sequence].as_py()
+        raise error.placed(topic=source.topic, partition=partition, offset=offset) from error

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mapping import Mapper, MapperLike
     from statelib.serdes import Serde
+    from statelib.user_lines import Line
 
 
 @arguments_checked
@@ -114,6 +115,7 @@ class Source:
         reading: See `Reading`.
         topic_in_text: What the topic is called where the topology is described, if that is another name: of a
             repartition topic, the name without the application's.
+        line: Of the user's file, where it was added; None: not known. Told in errors.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Source:
     parents: tuple[str, ...] = ()
     reading: Reading = "partition"
     topic_in_text: str | None = None
+    line: Line | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_global(self) -> bool:
@@ -164,6 +167,7 @@ class Processor:
         looks_into: How many of the parents, the last ones, are tables that it only looks into. Kafka draws no line from
             those: there an operator reads their stores, here it takes up their changes.
         described: What Kafka Streams has in its place, parents before their children; None: the same processor.
+        line: See `Source`.
     """
 
     name: str
@@ -172,6 +176,7 @@ class Processor:
     stores: tuple[str, ...] = ()
     looks_into: int = 0
     described: tuple[Described, ...] | None = None
+    line: Line | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
@@ -193,6 +198,7 @@ class Sink:
             as that node's sub-topology has tasks.
         null_key_filter: Name of the processor that Kafka Streams has before it; None: it has none there.
         topic_in_text: See `Source`.
+        line: See `Source`.
     """
 
     name: str
@@ -206,6 +212,7 @@ class Sink:
     drops_null_keys: bool = False
     null_key_filter: str | None = None
     topic_in_text: str | None = None
+    line: Line | None = field(default=None, compare=False, repr=False)
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

@@ -92,7 +92,10 @@ def test_a_join_has_its_own_columns() -> None:
         (lambda columns: pa.array([1]), "gave 1 value for 3 records"),
         (lambda columns: [1, 2, 3], "must be an Arrow or numpy array, not list"),
         (per_record(lambda key, value: value["n"], pa.int64()), "a mapper failed: TypeError"),
-        (pc.field("nowhere"), "a mapper failed: ArrowInvalid"),
+        (pc.field("nowhere"), "there is no field 'nowhere': value has the fields n, in, timestamp"),
+        (pc.field("value", "m") + 1, "no field 'm': value has the fields n, in, timestamp"),
+        (pc.field("value", "in", "y") > 1, "no field 'y': value.in has the fields x"),
+        (pc.field("n") > 1, r"no column 'n'.*write pc.field\(\"value\", \"n\"\)"),
     ],
 )
 def test_a_wrong_mapper_names_the_node(of: MapperLike, message: str) -> None:

@@ -143,9 +143,11 @@ def test_errors_say_where() -> None:
     def fail(context: Any, record: Record) -> None:
         raise KeyError(record.value)
 
-    with pytest.raises(ConfigurationError, match=r"a processor failed: KeyError: 'v' .*offset 3.*node NODE") as raised:
+    with pytest.raises(ConfigurationError, match=r"a processor failed: KeyError: 'v' .*node NODE") as raised:
         run_with(fail)
     assert isinstance(raised.value.__cause__, KeyError)
+    assert (raised.value.place["file"], raised.value.place["line"]) == (__file__, fail.__code__.co_firstlineno + 1)
+    assert raised.value.sequence == 0
 
 
 def test_what_cannot_be_is_refused() -> None:

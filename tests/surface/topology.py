@@ -75,6 +75,7 @@ def surface() -> Topology:
     foreign_key_joins(prices, names)
     global_table_joins(events, builder.global_table("places"), builder.global_table("tariffs", versioned("tariffs")))
     windows_on_other_grids(events.group_by_key())
+    events.peek(lambda columns: columns.validate()).to("peeked")
     return builder.build()
 
 

@@ -1,0 +1,114 @@
+"""Errors of the user's own functions: what is said of them, and where; the one way for all kinds of operators.
+
+Nothing is done as long as none fails. Whoever calls functions says whose they are and, where one has failed, for which
+record: by its sequence, of which the task knows topic, partition and offset (`statelib.task.graph`).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from statelib.errors import ConfigurationError, HindstreamError
+from statelib.exhausted import is_exhaustion
+from statelib.user_lines import place_in_user_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+
+FAILURES = (Exception, SystemExit)
+"""What a user's function may raise; ``sys.exit()`` in one must not end a task as if all were well."""
+
+
+class UserFunctionError(ConfigurationError):
+    """A function of the user has raised an error."""
+
+
+@contextmanager
+def calling(
+    what: str,
+    functions: Sequence[object] = (),
+    *,
+    node: str | None = None,
+    sequence: Callable[[BaseException], int | None] | None = None,
+) -> Iterator[None]:
+    """Around calls of a user's functions.
+
+    Args:
+        what: What they are, for the error: ``a mapper``.
+        functions: Themselves: where one of them is defined is told where no line of the error's is the user's.
+        node: The node's name.
+        sequence: Called with what one has raised: the sequence of the record that it was called for; None: not known.
+
+    Raises:
+        HindstreamError: One has raised it, or, as a `UserFunctionError`, anything else.
+        MemoryError: As it is, with whatever else says that memory or threads have run out.
+    """
+    try:
+        yield
+    except FAILURES as error:
+        if is_exhaustion(error):
+            raise
+        found = sequence(error) if sequence else None
+        raise failure(what, error, functions, node=node, sequence=found) from error
+
+
+def failure(
+    what: str,
+    error: BaseException,
+    functions: Sequence[object] = (),
+    *,
+    node: str | None = None,
+    sequence: int | None = None,
+) -> HindstreamError:
+    """What to raise for an error of a user's functions. Args as of `calling`."""
+    place = {"node": node, **place_in_user_code(error, functions)}
+    if isinstance(error, HindstreamError):
+        told = error.placed(**place)
+    else:
+        text = f": {error}" if str(error) else ""
+        thing = what.removeprefix("a ").removeprefix("an ")
+        step = f"mend the {thing}, or filter such records out before it"
+        told = UserFunctionError(f"{what} failed: {type(error).__name__}{text}", next_step=step, **place)
+    if told.sequence is None:
+        told.sequence = sequence
+    return told
+
+
+def first_that_fails(
+    call: Callable[[pa.RecordBatch], object], columns: pa.RecordBatch, error: BaseException
+) -> int | None:
+    """The first row that a function of a batch fails for alone, in the same way; None: it fails so for none alone.
+
+    Args:
+        call: The function. It is called with halves.
+        columns: What it has failed for.
+        error: What it has raised then. Where that tells of more than one record, any other will do, unless it is
+            Hindstream's own, which is about the whole batch then.
+    """
+
+    def is_like(raised: BaseException | None) -> bool:
+        return (type(raised), str(raised)) == (type(error), str(error))
+
+    row = _first(lambda part: is_like(_raised(call, part)), columns)
+    if row is None and not isinstance(error, HindstreamError):
+        row = _first(lambda part: _raised(call, part) is not None, columns)
+    return row
+
+
+def _first(fails: Callable[[pa.RecordBatch], bool], columns: pa.RecordBatch) -> int | None:
+    first, end = 0, columns.num_rows
+    while end - first > 1:
+        middle = (first + end) // 2
+        first, end = (first, middle) if fails(columns.slice(first, middle - first)) else (middle, end)
+    return first if end > first and fails(columns.slice(first, 1)) else None
+
+
+def _raised(call: Callable[[pa.RecordBatch], object], columns: pa.RecordBatch) -> BaseException | None:
+    try:
+        call(columns)
+    except FAILURES as error:
+        return error
+    return None
