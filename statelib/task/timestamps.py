@@ -161,4 +161,5 @@ def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.A
         if error.sequence is None:
             raise
         offset = columns.column("offset")[error.sequence].as_py()
-        raise error.placed(topic=source.topic, partition=partition, offset=offset) from error
+        where = {**error.place, "topic": source.topic, "partition": partition, "offset": offset}
+        raise error.placed(**where) from error
