@@ -70,24 +70,24 @@ def compact(pipeline: Pipeline, attempt: str, *, keep: int = 2, now_ms: int = 0,
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
 ) -> None:
-    topology = made(build)
+    topology, blocks = made(build), BLOCKS - 1
     pipeline = piped(tmp_path, topology, semantics=semantics)
     log, states = CommitLog(pipeline.warehouse, "job"), {}
-    for block in range(BLOCKS):
+    for block in range(blocks):
         pipeline.run(2 * DAY * (block + 1) - DAY)
         states[block + 1] = pipeline.state()
         compact(pipeline, f"m{block}", now_ms=100 * block)
-        for commit in range(block, block + 2) if block >= BLOCKS - 2 else ():
+        for commit in range(block, block + 2) if block >= blocks - 2 else ():
             assert rebuilt(pipeline, log.read(commit)) == states[commit]
     for store in (store for sub in topology.sub_topologies for store in sub.stores):
         archive = open_archive(pipeline.warehouse, changelog_topic("job", store.name))
         assert archive.cleaned_offset(0) > 0
         assert archive.rows < sum(archive.end_offsets().values())
     assert verify(pipeline.warehouse, "job", everything=True).damages == ()
-    rollback(pipeline.warehouse, "job", BLOCKS - 1, now_ms=0)
-    assert rebuilt(pipeline, head_of(pipeline)) == states[BLOCKS - 1]
-    pipeline.run(None)
-    assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state() == states[BLOCKS]
+    rollback(pipeline.warehouse, "job", blocks - 1, now_ms=0)
+    assert rebuilt(pipeline, head_of(pipeline)) == states[blocks - 1]
+    pipeline.run(2 * DAY * blocks - DAY)
+    assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state() == states[blocks]
 
 
 class DeletesTheNewest(Processor):
