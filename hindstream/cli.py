@@ -191,7 +191,9 @@ def backfill(
     every: Annotated[Literal["hour", "day", "week", "month"], typer.Option(help="The length of a slice.")] = "day",
     timezone: Annotated[
         str | None,
-        typer.Option(help="Whose days, weeks and months slices are, and of times without an offset: America/New_York."),
+        typer.Option(
+            help="Zone of the slices' days, weeks and months, and of times without an offset: America/New_York."
+        ),
     ] = None,
     airflow_home: Annotated[
         str, typer.Option(help="Airflow's home, with its database and log.")

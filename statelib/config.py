@@ -118,8 +118,9 @@ class Settings(BaseSettings):
     )
     max_future: LatestTime | None = Field(
         default=None,
-        description="a record is from the future if its timestamp is later than its archive got it, by more than this "
-        "(7d, 36h), or later than this time (ISO 8601 with time zone); none: no record is, as for Kafka Streams",
+        description="a record is from the future if its timestamp is by more than this (7d, 36h) later than the time "
+        "at which its archive got it, or later than this time (ISO 8601 with time zone); none: no record is, as for "
+        "Kafka Streams",
     )
     on_future_record: OnFutureRecord = Field(
         default="quarantine",

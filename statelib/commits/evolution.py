@@ -210,7 +210,10 @@ def _one_topic(before: Made, now: Made) -> str:
     """A way to have as few sub-topologies as before, where there are more; or nothing."""
     if len(now.tasks) <= len(before.tasks):
         return ""
-    return "name groupings whose aggregations had one repartition topic together (Grouped.as_), which they then have, "
+    return (
+        "name groupings (Grouped.as_) whose aggregations had one repartition topic together, so that they have one"
+        " again, "
+    )
 
 
 def _writers(topology: TopologyDescription) -> dict[Any, int]:

@@ -32,8 +32,8 @@ def asked_renames(
         if former not in was or name not in is_ or is_taken:
             gone, new = (", ".join(sorted(names)) or "none" for names in (was - is_, is_ - was))
             raise ConfigurationError(
-                f"store {former} cannot go on as {name}: one has to be in the former topology, the other in the new one"
-                f" and nobody else's (gone: {gone}; new: {new})",
+                f"store {former} cannot go on as {name}: {former} has to be a store of the former topology and {name}"
+                f" one of the new one, which goes on from no other (gone: {gone}; new: {new})",
                 job=job,
                 next_step="name them as FORMER=NAME",
             )
