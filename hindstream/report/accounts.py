@@ -41,7 +41,9 @@ _ACCOUNTS = {
         Account("late", "late", "failed", "drop-2", "came after its window, and the grace period, had passed"),
         Account("before-first-window", "before the first window", "dropped", "drop-4", "older than any window"),
         Account("quarantined", "quarantined", "failed", "drop-3", "cannot be used; went to the quarantine topic"),
-        Account("invalid-timestamp", "invalid timestamp", "dropped", "drop-4", "its timestamp extractor gave none"),
+        Account(
+            "invalid-timestamp", "invalid timestamp", "dropped", "drop-4", "its timestamp extractor gave no valid time"
+        ),
         Account("refused", "refused", "dropped", "drop-4", "older than the store's history retention"),
         Account("out-of-order", "out of order", "dropped", "drop-4", "not the latest of its key in a versioned table"),
         Account("null-foreign-key", "null foreign key", "dropped", "drop-4", "refers to no row"),

@@ -80,7 +80,7 @@ def read_as_before(archives: Mapping[str, TopicArchive], head: Commit) -> dict[s
 def unseen(archives: Mapping[str, TopicArchive]) -> tuple[str, ...]:
     """What has changed of topics that are read as before, in words, a sentence each."""
     return tuple(
-        f"topic {topic} is read as before its values have changed: {', '.join(found)}"
+        f"the values of topic {topic} have changed; this job reads them with their former types: {', '.join(found)}"
         for topic, archive in archives.items()
         if (found := list(changes(archive.schema.field("value").type, archive.table_schema.field("value").type)))
     )
