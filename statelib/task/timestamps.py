@@ -15,6 +15,7 @@ from statelib.kernels.stream_time import running_stream_time
 from statelib.operators.mapping import evaluate, functions_of
 from statelib.time_columns import time_problem
 from statelib.times import LAST_TIME_MS
+from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp
 from statelib.user_lines import defined_at
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def extracted(
 ) -> Extracted:
     """The timestamps that a source's extractor gives.
 
+    A global table that is complete at the start has those of its topic: Kafka Streams never asks its extractor
+    (``GlobalStateUpdateTask``).
+
     Args:
         source: The source.
         columns: The records of one partition in order: ``key``, ``value``, ``headers``, ``timestamp``, ``offset``.
@@ -64,7 +68,7 @@ def extracted(
     Raises:
         ConfigurationError: The extractor's mapper fails, or gives something that is no time. It names the record.
     """
-    extractor = source.consumed.timestamp_extractor
+    extractor = FailOnInvalidTimestamp() if source.reading == "bootstrap" else source.consumed.timestamp_extractor
     stored = columns.column("timestamp").cast(pa.int64())
     of = extractor.mapper
     given = stored if of is None else _given(of, source, columns, stored, partition)

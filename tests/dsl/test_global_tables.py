@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -12,11 +12,13 @@ from statelib import (
     ConfigurationError,
     Consumed,
     GlobalKTable,
+    LogAndSkipOnInvalidTimestamp,
     Materialized,
     Named,
     Stores,
     StreamsBuilder,
     TopologyTestDriver,
+    per_record,
 )
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
@@ -24,6 +26,13 @@ from statelib.operators.stream_table_join import StreamTableJoin
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from statelib.semantics import Semantics
+
+
+def _fails_on_any(columns: pa.RecordBatch) -> pa.Array:
+    raise AssertionError(f"it is asked for {columns.num_rows} records")
+
 
 VERSIONED = Materialized.as_(Stores.persistent_versioned_key_value_store("rates", timedelta(days=1)))
 
@@ -139,3 +148,65 @@ def test_what_is_piped_in_before_is_found(tmp_path: Path) -> None:
     visits.pipe_record_list([("x", "a", 1), ("y", "b", 2), ("x", None, 3)])
     out = driver.create_output_topic("out")
     assert out.read_key_values_to_list() == [("x", {"at": "a", "place": "Amsterdam"})]
+
+
+_ASKED = per_record(lambda value: None if value == "none" else value or "from-null", pa.string(), "value")
+_JOINED = per_record(lambda key, left, right: f"{key}:{left}|{right}", pa.string(), "key", "left", "right")
+
+
+@pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
+@pytest.mark.parametrize("key", ["k", None])
+@pytest.mark.parametrize(
+    ("value", "right"), [("none", "None"), ("a", "A"), ("z", "None"), (None, "dropped, whatever its mapper makes")]
+)
+def test_what_a_mapper_makes_of_nulls_is_joined_as_in_kafka_streams(
+    tmp_path: Path, semantics: Semantics, key: str | None, value: str | None, right: str
+) -> None:
+    """As the test drivers of 4.3.0 and 4.4.0 answer it, both alike."""
+    builder = StreamsBuilder("app")
+    table, stream = builder.global_table("table"), builder.stream("in")
+    stream.left_join(table, _ASKED, _JOINED).to("left")
+    stream.join(table, _ASKED, _JOINED).to("inner")
+    driver = TopologyTestDriver(builder.build(), tmp_path, semantics=semantics)
+    given = driver.create_input_topic("table")
+    given.pipe_input("a", "A", 0)
+    given.pipe_input("from-null", "N", 0)
+    driver.create_input_topic("in").pipe_input(key, value, 5)
+    left, inner = (
+        [(record.key, record.value) for record in driver.create_output_topic(topic).read_records_to_list()]
+        for topic in ("left", "inner")
+    )
+    joined = [(key, f"{key}:{value}|{right}")]
+    assert left == ([] if value is None else joined)
+    assert inner == (joined if right == "A" else [])
+
+
+_SENT = per_record(int, pa.int64(), "value")
+
+
+@pytest.mark.parametrize("extractor", [_SENT, LogAndSkipOnInvalidTimestamp(_SENT), _fails_on_any])
+def test_a_plain_table_never_asks_its_timestamp_extractor(tmp_path: Path, extractor: Any) -> None:
+    builder = StreamsBuilder("app")
+    consumed = Consumed().with_timestamp_extractor(extractor)
+    builder.stream("in").join(builder.global_table("table", None, consumed), "key", "right").to("out")
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    given, asking = driver.create_input_topic("table"), driver.create_input_topic("in")
+    for time, (key, value) in enumerate([("a", "700"), ("b", "-1"), ("a", "-5"), ("c", "-2")]):
+        given.pipe_input(key, value, time)
+    for time, key in enumerate("abc", 10):
+        asking.pipe_input(key, "v", time)
+    out = driver.create_output_topic("out").read_records_to_list()
+    assert [(record.key, record.value) for record in out] == [("a", "-5"), ("b", "-1"), ("c", "-2")]
+
+
+def test_a_versioned_table_has_the_times_that_its_extractor_gives(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    table = builder.global_table("table", VERSIONED, Consumed().with_timestamp_extractor(_SENT))
+    builder.stream("in").join(table, "key", "right").to("out")
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    given = driver.create_input_topic("table")
+    for time, value in enumerate(["700", "-1", "900"]):
+        given.pipe_input("a", value, time)
+    driver.create_input_topic("in").pipe_input("a", "v", 800)
+    out = driver.create_output_topic("out").read_records_to_list()
+    assert [(record.key, record.value) for record in out] == [("a", "700")]
