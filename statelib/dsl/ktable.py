@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl import foreign_key_joins, grouped_table, kstream, table_joins
+from statelib.dsl.closing import closing_windows
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -198,11 +199,11 @@ class KTable(_Table):
         return grouped_table.grouped_table(self._builder, self, mapper(key), mapper(value), grouped)
 
     def suppress(self, suppressed: Suppressed) -> KTable:
-        """Holds updates back for a time (KIP-328).
+        """Holds updates back for a time, or until the windows close that the table's keys have (KIP-328).
 
         Raises:
             ConfigurationError: The table is versioned, as Kafka Streams says: what it tells of the past would be lost
-                in the buffer, which keeps one value a key. Or final results are asked for, and there are no windows.
+                in the buffer, which keeps one value a key. Or see `closing_windows`.
         """
         if self.versioned:
             raise ConfigurationError(
@@ -212,11 +213,9 @@ class KTable(_Table):
                 next_step="suppress a plain table or an aggregation, or leave the table's updates as they are",
             )
         if suppressed.final_results:
-            raise ConfigurationError(
-                "until_window_closes needs a windowed table",
-                node=suppressed.name,
-                next_step="use until_time_limit, or aggregate by windows first",
-            )
+            closing = closing_windows(self._builder.declared, self.node, suppressed.name)
+            node = self._suppressed(suppressed, closing.windows, held_ms=closing.held_ms, needs_prior=True)
+            return KTable(self._builder, node)
         return KTable(self._builder, self._suppressed(suppressed, None, needs_prior=True))
 
     def view(self) -> tuple[tuple[str, ...], AnyView]:

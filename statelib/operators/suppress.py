@@ -205,6 +205,12 @@ class RunningSuppress:
         self._metrics.drop("null-key", len(given) - len(batch))
         if len(batch) == 0:
             return given.take(np.empty(0, dtype=np.int64))
+        if self._spec.suppressed.final_results and batch.windows is None:
+            raise ConfigurationError(
+                "until_window_closes gets keys that have lost their windows: they never close",
+                node=self._context.node,
+                next_step="give the records no other key behind the windowed aggregation, or suppress before",
+            )
         stream_time = running_stream_time(batch.timestamp, self._context.clock())
         rows = rows_of(batch)
         left, failed = self._buffer.put(self._inputs(batch, rows, uptake), rows)

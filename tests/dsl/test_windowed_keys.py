@@ -335,3 +335,107 @@ def test_keys_with_and_without_windows_do_not_meet(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="windowed<string, windows of 10000 ms>"):
         answer(tmp_path, build, *K)
+
+
+FINAL = Suppressed.until_window_closes(BufferConfig.unbounded())
+FIVE = timedelta(seconds=5)
+TEN = timedelta(seconds=10)
+FINALLY = [
+    ("in", "k", 0), ("in", "k", 1), ("in", "j", 3), ("in", "k", 10_000), ("in", "k", 5), ("in", "j", 15_001),
+    ("in", "k", 9_000), ("in", "k", 26_000), ("in", "x", 50_000), ("in", "x", 90_000),
+]  # fmt: skip
+LAST = [
+    (w("j", 10_000), 1, 15_001), (w("k", 10_000), 1, 10_000), (w("k", 20_000), 1, 26_000), (w("x", 50_000), 1, 50_000)
+]  # fmt: skip
+
+
+def _session(key: str, start: int, end: int, value: int) -> Out:
+    return Out(Windowed(key, start, end), value, end)
+
+
+@pytest.mark.parametrize("stored", [None, "stored"])
+@pytest.mark.parametrize("semantics", BOTH)
+@pytest.mark.parametrize(
+    ("windows", "final"),
+    [
+        (TEN_SECONDS, [(w("j", 0), 1, 3), (w("k", 0), 2, 1), *LAST]),
+        (TimeWindows.of_size_and_grace(TEN, FIVE), [(w("j", 0), 1, 3), (w("k", 0), 3, 5), *LAST]),
+        (
+            SessionWindows.of_inactivity_gap_with_no_grace(TEN),
+            [
+                _session("j", 3, 3, 1), _session("k", 0, 10_000, 5), _session("j", 15_001, 15_001, 1),
+                _session("k", 26_000, 26_000, 1), _session("x", 50_000, 50_000, 1),
+            ],
+        ),
+        (
+            SessionWindows.of_inactivity_gap_and_grace(TEN, FIVE),
+            [
+                _session("j", 3, 3, 1), _session("k", 0, 10_000, 5), _session("j", 15_001, 15_001, 1),
+                _session("k", 26_000, 26_000, 1), _session("x", 50_000, 50_000, 1),
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_a_table_of_a_windowed_stream_has_final_results(
+    tmp_path: Path, semantics: Semantics, windows: Any, final: list[Any], stored: str | None
+) -> None:
+    """As Kafka's test driver gives them."""
+
+    def build(builder: StreamsBuilder) -> None:
+        table = counts(builder, "in", windows).to_table(materialized=stored and Materialized.as_(stored))
+        table.suppress(FINAL).to_stream().to("out")
+
+    assert answer(tmp_path, build, *FINALLY, semantics=semantics) == final
+
+
+def test_results_of_sliding_windows_come_as_shipped(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        windows = SlidingWindows.of_time_difference_with_no_grace(TEN)
+        counts(builder, "in", windows).to_table().suppress(FINAL).to_stream().to("out")
+
+    found = answer(tmp_path, build, *FINALLY[:5], semantics="kafka-4.3")
+    assert found == [
+        (w("j", 0), 1, 3), (w("k", 0), 2, 1), (w("k", 0), 3, 10_000), (w("k", 0), 4, 10_000),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("semantics", BOTH)
+def test_time_is_that_of_what_gets_there(tmp_path: Path, semantics: Semantics) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        many = counts(builder, "in").filter(pc.field("value") > 1)
+        many.repartition().to_table().map_values({"n": "value"}).suppress(FINAL).to_stream().to("out")
+
+    assert answer(tmp_path, build, *FINALLY, semantics=semantics) == []
+    more = [*FINALLY, ("in", "x", 90_001)]
+    assert answer(tmp_path / "more", build, *more, semantics=semantics) == [(w("k", 0), {"n": 2}, 1)]
+
+
+def test_tables_that_meet_close_with_the_last(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        late = counts(builder, "in2", TimeWindows.of_size_and_grace(TEN, FIVE)).to_table()
+        counts(builder, "in").to_table().join(late, SIDES).suppress(FINAL).to_stream().to("out")
+
+    records = [(topic, "k", time) for time in (0, 14_999, 25_000) for topic in ("in", "in2")]
+    assert answer(tmp_path, build, *records[:4]) == []
+    first = (w("k", 0), {"l": 1, "r": 1}, 0)
+    assert answer(tmp_path / "more", build, *records) == [first, (w("k", 10_000), {"l": 1, "r": 1}, 14_999)]
+
+
+def test_what_has_no_windows_has_no_final_results(tmp_path: Path) -> None:
+    builder = StreamsBuilder("app")
+    plain = builder.stream("plain")
+    mixed = counts(builder, "in").to_table().join(plain.to_table(), SIDES)
+    other = counts(builder, "in", SessionWindows.of_inactivity_gap_with_no_grace(TEN))
+    for table, message in [
+        (plain.group_by_key().count(), "topic plain nothing makes windows"),
+        (mixed, "topic plain nothing makes windows"),
+        (counts(builder, "in").merge(other).to_table(), "different kinds or sizes"),
+    ]:
+        with pytest.raises(ConfigurationError, match=message):
+            table.suppress(FINAL)
+
+    def build(builder: StreamsBuilder) -> None:
+        counts(builder, "in").select_key("key").to_table().suppress(FINAL).to_stream().to("out")
+
+    with pytest.raises(ConfigurationError, match="lost their windows"):
+        answer(tmp_path, build, *FINALLY)
