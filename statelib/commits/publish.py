@@ -19,6 +19,7 @@ import pyarrow as pa
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.commits.lost_plans import ensure_plan
+from statelib.commits.rewrites import RewriteLog
 from statelib.errors import CorruptedDataError
 from statelib.steps import step
 from statelib.storage import ObjectNotFoundError
@@ -28,6 +29,8 @@ from statelib.topics.schema import topic_schema
 from statelib.upkeep import ROLLBACKS, Rollback
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from statelib.manifests import Commit
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
@@ -69,6 +72,7 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
     for archive in archives.values():
         if archive is not None:
             archive.sync()
+    _check_not_lost(warehouse, job, archives)
     done = {topic: (archive.last_transaction(job) or 0) if archive else 0 for topic, archive in archives.items()}
     first = min(done.values(), default=last) + 1
     taken_back = rolled_back(newest if n == last else log.read(n) for n in range(first, number + 1))
@@ -102,6 +106,19 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
             step("publish.committed")
             archives[topic] = target.refresh() if n < last else target
     return tuple(published)
+
+
+def _check_not_lost(warehouse: Storage, job: str, archives: Mapping[str, TopicArchive | None]) -> None:
+    """Commits name files that rewrites have replaced since; an archive that shows nothing is not made of them."""
+    for topic, archive in archives.items():
+        is_lost = archive is None or not (archive.rows or archive.last_transaction(job))
+        if is_lost and RewriteLog(warehouse, topic).last():
+            raise CorruptedDataError(
+                "the topic's archive is gone, or was being published anew: it shows nothing of what the job wrote",
+                job=job,
+                topic=topic,
+                next_step=f"publish it anew: hindstream state republish {job} {topic} (docs/runbooks/damaged-data.md)",
+            )
 
 
 def published_through(warehouse: Storage, job: str) -> int:

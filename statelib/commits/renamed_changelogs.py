@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import renamed_changelogs, topic_path
 from statelib.commits.publish import publish
 from statelib.steps import step
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 def copy_changelogs(warehouse: Storage, head: Commit, evolution: Evolution) -> None:
     """Copies each changelog of a store that is renamed to the topic of its new name.
 
-    Until the commit that has the new names nobody reads the copies, so a copy that was broken off is made anew.
+    Only what is not there is copied. So a copy that was broken off is made whole, and a driver that comes too late,
+    when another has committed and published under the new name, takes nothing away: objects of an archive never
+    change, and all that it would copy is there.
 
     Args:
         warehouse: Root of all durable data.
@@ -29,10 +32,19 @@ def copy_changelogs(warehouse: Storage, head: Commit, evolution: Evolution) -> N
         return
     publish(warehouse, head.job)
     for former, now in topics:
+        _remove_another(warehouse, former, now)
         source, target = f"{topic_path(former)}/", f"{topic_path(now)}/"
-        warehouse.delete([found.path for found in warehouse.list(target.rstrip("/"))])
-        objects = [found.path.removeprefix(source) for found in warehouse.list(source.rstrip("/"))]
+        objects = {found.path.removeprefix(source) for found in warehouse.list(source.rstrip("/"))}
+        objects -= {found.path.removeprefix(target) for found in warehouse.list(target.rstrip("/"))}
         for name in sorted(objects, key=lambda name: (name.startswith("_delta_log/"), name)):  # the log last, in order
             warehouse.copy(f"{source}{name}", f"{target}{name}")
+            step("plan.changelog-object-copied")
         warehouse.sync(f"{target}_delta_log")
         step("plan.changelog-copied")
+
+
+def _remove_another(warehouse: Storage, former: str, now: str) -> None:
+    """Deletes what a store had that had the new name before; a copy has the table id of what it was made from."""
+    there = open_archive_if_present(warehouse, now)
+    if there is not None and there.table_id != open_archive(warehouse, former).table_id:
+        warehouse.delete([found.path for found in warehouse.list(topic_path(now))])

@@ -17,6 +17,7 @@ from statelib.commits import (
     rollback,
     stage,
 )
+from statelib.commits.republish import republish
 from statelib.manifests import Plan, TopologyDescription
 from statelib.steps import observed
 from statelib.storage import Storage
@@ -30,11 +31,19 @@ JOB = "counting"
 
 
 def drive(
-    root: Path, until_ms: int, attempt: str, kill_at: tuple[str, int] | None = None, *, keep: int = 1, back_to: int = 0
+    root: Path,
+    until_ms: int,
+    attempt: str,
+    kill_at: tuple[str, int] | None = None,
+    *,
+    keep: int = 1,
+    back_to: int = 0,
+    republishes: bool = False,
 ) -> None:
     """Runs all phases, and kills this process when it comes to the n-th step of a name.
 
-    Appends the name of each step to ``root/steps``. With ``back_to`` it first rolls back to that commit.
+    Appends the name of each step to ``root/steps``. With ``back_to`` it only rolls back to that commit, and where it
+    ``republishes`` it only publishes the sink anew.
     """
 
     def note(name: str) -> None:
@@ -45,6 +54,8 @@ def drive(
     with observed(killer(kill_at, note)):
         if back_to:
             rollback(warehouse, JOB, back_to, now_ms=1)
+        elif republishes:
+            republish(warehouse, JOB, "counts", now_ms=1)
         else:
             _run(warehouse, root / "scratch", until_ms, attempt, keep)
 

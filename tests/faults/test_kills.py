@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from statelib.commits import CommitLog, plan
+from statelib.commits import CommitLog, plan, publish
 from statelib.commits.archives import open_archive
-from statelib.commits.rewrites import standing_files
+from statelib.commits.rewrites import RewriteLog, standing_files
+from statelib.errors import CorruptedDataError
 from statelib.storage import Storage
 from tests.changelog.test_compaction import STEPS as COMPACTION
 from tests.commits import toy
@@ -27,6 +28,7 @@ from tests.commits.test_hold import STEPS as HOLD
 from tests.commits.toy import DAY
 from tests.faults.driver import JOB, drive
 from tests.placement.test_copies import STEPS as COPIES
+from tests.task.test_renamed_stores import RENAME
 from tests.task.test_takeover import TAKE_OVER
 
 FIRST_SLICE_ONLY = ["plan.topology-described", "publish.before-create-archive"]
@@ -67,6 +69,7 @@ ROLLBACK_ONLY = [
     "rollback.created",
     "publish.before-notice",
 ]
+REPUBLISH = ["republish.before-commit", "republish.committed"]
 ROLLBACK = [*ROLLBACK_ONLY, "publish.before-commit", "publish.committed"]
 
 _processes = multiprocessing.get_context("forkserver")  # forks from a process that has imported, but run nothing yet
@@ -148,10 +151,6 @@ def test_every_step_is_killed_at(slices):
     assert set(slices[1].steps) - set(SECOND_SLICE) == set(FIRST_SLICE_ONLY)
 
 
-NOT_KILLED_AT_YET = ("plan.changelog-copied", "republish.before-commit", "republish.committed")
-"""Steps of renamed stores and of sinks published anew: they have tests of repeats, and none of kills."""
-
-
 def test_every_step_in_the_code_is_killed_at():
     package = Path(__file__).parents[2] / "statelib"
     code = [
@@ -160,8 +159,9 @@ def test_every_step_in_the_code_is_killed_at():
         for module in (package / folder).glob("*.py")
     ]
     names = {name for text in code for name in re.findall(r'\bstep\("([^"]+)"\)', text)}
-    killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES}
-    assert names == {*killed_at, *NOT_KILLED_AT_YET}
+    killed_at = {*FIRST_SLICE_ONLY, *SECOND_SLICE, *ROLLBACK_ONLY, *REPUBLISH, *RENAME}
+    killed_at |= {*HOLD, *LAG, *COMPACTION, *TAKE_OVER, *COPIES}
+    assert names == killed_at
 
 
 @pytest.mark.parametrize(
@@ -258,3 +258,38 @@ def test_a_rollback_that_is_killed_once_it_is_true_is_made_good_by_the_next_run(
     assert run(root, 0, "killed", kill_at=(step, 1), back_to=1) == -signal.SIGKILL
     assert run(root, 3 * DAY, "again", keep=9) == 0
     assert outcome(root) == again
+
+
+@pytest.fixture(scope="module")
+def replaced(tmp_path_factory, slices) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """Files that were rewritten, a rollback, another replay; what is shown then, and after a further slice."""
+    root = tmp_path_factory.mktemp("replaced")
+    before = Path(shutil.copytree(slices[1].before, root / "before"))
+    toy.archive_events(Storage(str(before / "warehouse")), 3)
+    for n, keep in ((1, 1), (2, 1), (3, 9)):
+        assert run(before, n * DAY, f"slice{n}", keep=keep) == 0
+    assert run(before, 0, "back", back_to=2) == 0
+    assert run(before, 3 * DAY, "again", keep=9) == 0
+    assert RewriteLog(Storage(str(before / "warehouse")), "counts").last() > 0
+    shown = outcome(Path(shutil.copytree(before, root / "look")))
+    after = Path(shutil.copytree(before, root / "after"))
+    assert run(after, 4 * DAY, "slice4", keep=1) == 0
+    return before, shown, outcome(after)
+
+
+@pytest.mark.parametrize("step", REPUBLISH)
+@pytest.mark.parametrize("then", ["republish", "run"])
+def test_a_sink_that_is_published_anew_is_killed_at_a_step_and_published_again(replaced, tmp_path, step, then):
+    before, shown, after = replaced
+    root = Path(shutil.copytree(before, tmp_path / "root"))
+    shutil.rmtree(root / "warehouse" / "topics" / "counts" / "_delta_log")
+    assert run(root, 0, "killed", kill_at=(step, 1), republishes=True) == -signal.SIGKILL
+    if (then, step) == ("run", "republish.before-commit"):
+        with pytest.raises(CorruptedDataError, match=f"state republish {JOB} counts"):
+            publish(Storage(str(root / "warehouse")), JOB)
+        then = "republish"
+    if then == "republish":
+        assert run(root, 0, "once more", republishes=True) == 0
+        assert outcome(Path(shutil.copytree(root, tmp_path / "look"))) == shown
+    assert run(root, 4 * DAY, "slice4") == 0
+    assert outcome(root) == after

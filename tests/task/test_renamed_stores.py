@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +26,13 @@ from statelib import (
     count,
 )
 from statelib.commits.layout import CommitLog
+from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.errors import ConfigurationError
 from statelib.manifests import Plan
 from statelib.migration import compare_latest
+from statelib.steps import observed
 from tests.changelog.test_rebuild import head_of, rebuilt
+from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 from tests.task.test_migration import content
 
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
     from statelib.manifests import Migration
     from statelib.topology import Topology
 
+RENAME = ["plan.changelog-object-copied", "plan.changelog-copied"]
+"""The steps that `copy_changelogs` has and no slice without a renamed store."""
 MINUTE = 60_000
 TYPES = (pa.string(), pa.int64())
 CUT = 20 * MINUTE
@@ -176,6 +183,76 @@ def test_a_changelog_goes_on_under_its_new_name(tmp_path: Path) -> None:
     changed.run()
     always.run()
     assert changed.output("job-new-changelog") == always.output("job-new-changelog")
+    assert rebuilt(changed, head_of(changed)) == changed.state()
+
+
+def renamed(directory: Path) -> Pipeline:
+    """A job that is to go on with another name of its store, after two slices."""
+    pipeline = replayed(directory, made(table, "former"), ["former"])
+    pipeline.run(CUT + 1)
+    return under_its_new_name(pipeline)
+
+
+def under_its_new_name(pipeline: Pipeline) -> Pipeline:
+    pipeline.topology = made(table, "new")
+    pipeline._changelogs = ["new"]
+    return pipeline
+
+
+def driven(directory: Path, kill_at: tuple[str, int] | None) -> None:
+    pipeline = Pipeline(directory, made(table, "new"), changelogs=["new"])
+    with observed(killer(kill_at)):
+        pipeline.run(2 * CUT, migrate_stores=["former=new"])
+
+
+@pytest.mark.parametrize("kill_at", [*((RENAME[0], n) for n in (1, 2, 3, 4, 5)), (RENAME[1], 1)], ids=str)
+def test_killed_while_its_changelog_is_copied_it_goes_on(tmp_path: Path, kill_at: tuple[str, int]) -> None:
+    changed, always = renamed(tmp_path / "changed"), renamed(tmp_path / "always")
+    always.run(2 * CUT, migrate_stores=["former=new"])
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([__name__])
+    process = processes.Process(target=driven, args=(tmp_path / "changed", kill_at))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    changed.run(2 * CUT, migrate_stores=["former=new"])
+    for pipeline in (changed, always):
+        pipeline.run()
+    assert changed.output("job-new-changelog") == always.output("job-new-changelog")
+    assert rebuilt(changed, head_of(changed)) == changed.state() == always.state()
+
+
+def test_who_copies_a_changelog_too_late_takes_nothing_away(tmp_path: Path) -> None:
+    """Another driver has committed and published while this one was about to copy."""
+    changed = renamed(tmp_path)
+    head = head_of(changed)
+    planned = changed.plan(2 * CUT, migrate_stores=["former=new"])
+    assert isinstance(planned, Plan)
+    assert planned.evolution is not None
+    changed.run(2 * CUT, migrate_stores=["former=new"])
+    before = changed.output("job-new-changelog")
+    copy_changelogs(changed.warehouse, head, planned.evolution)
+    assert changed.output("job-new-changelog") == before
+    changed.run()
+    assert rebuilt(changed, head_of(changed)) == changed.state()
+
+
+def test_a_copy_that_nobody_has_gone_on_with_is_in_nobodys_way(tmp_path: Path) -> None:
+    """The job goes on as it was, and takes the new name later."""
+    changed, always = renamed(tmp_path / "changed"), renamed(tmp_path / "always")
+    changed.plan(2 * CUT, migrate_stores=["former=new"])
+    for pipeline in (changed, always):
+        pipeline.topology, pipeline._changelogs = made(table, "former"), ["former"]
+        pipeline.run(2 * CUT)
+        under_its_new_name(pipeline).run(migrate_stores=["former=new"])
+    assert changed.output("job-new-changelog") == always.output("job-new-changelog")
+    assert rebuilt(changed, head_of(changed)) == changed.state() == always.state()
+
+
+def test_a_changelog_that_another_store_of_that_name_has_left_gives_way(tmp_path: Path) -> None:
+    changed = renamed(tmp_path)
+    changed.archive("job-new-changelog", ROWS[:5], TYPES, partitions=2)
+    changed.run(migrate_stores=["former=new"])
     assert rebuilt(changed, head_of(changed)) == changed.state()
 
 
