@@ -38,6 +38,11 @@ def key(value: Any, shift: int) -> str:
     return KEYS[(_sum(value) + shift) % len(KEYS)]
 
 
+def key_or_none(value: Any, shift: int, none: int | None) -> str | None:
+    """The same, but of a fourth of the values none; ``none``: which, None: of no value."""
+    return None if none is not None and _sum(value) % 4 == none else key(value, shift)
+
+
 def pieces(value: Any, most: int) -> list[str]:
     """None to ``most`` values made of one."""
     count = 0 if value is None else _sum(value) % (most + 1)

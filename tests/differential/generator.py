@@ -212,9 +212,9 @@ class _Making:
         store = self._store(0.25) if made.kind == "table" else {}
         modulus = self.rng.choice([2, 2, 3])
         op = self.rng.choice(["filter", "filter", "filter_not"])
-        if made.kind == "stream":
-            op = "filter"
         step = {"op": op, "of": made.step, "modulus": modulus, "rest": self.rng.randrange(modulus), **store}
+        if self.rng.random() < 0.3:
+            step["nullable"] = True
         return self._add(step, made, **self._like(made, store, is_text=made.is_text))
 
     def _transform_values(self) -> bool:
@@ -323,6 +323,8 @@ class _Making:
         if made is None:
             return False
         step = {"op": "select_key", "of": made.step, "shift": self.rng.randrange(3)}
+        if self.rng.random() < 0.4:
+            step["none"] = self.rng.randrange(4)
         return self._add(step, made, kind="stream", realm=made.realm, is_text=made.is_text, key_changed=True)
 
     def _repartition(self) -> bool:
@@ -372,10 +374,11 @@ class _Making:
         if one is None or other is None:
             return False
         self.windowed = True
+        before, after = self.rng.choice([(0, 0), (0, 10), (10, 0), (10, 10), (10, -5), (-5, 10)])
         step = {
             "op": "stream_join", "of": one.step, "with": other.step,
             "how": self.rng.choice(["inner", "left", "outer"]),
-            "before": self.rng.choice([0, 10]), "after": self.rng.choice([0, 10]), "grace": self.rng.choice([0, 100]),
+            "before": before, "after": after, "grace": self.rng.choice([0, 100]),
         }  # fmt: skip
         return self._add(step, one, other, kind="stream", realm=self._meet(one.realm, other.realm))
 

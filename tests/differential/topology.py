@@ -128,7 +128,10 @@ class _Building:
         return self._of(step).flat_map(per_record(unfolded, _PIECES, "value"))
 
     def _select_key(self, step: Step) -> KStream:
-        return self._of(step).select_key(_value(functions.key, step["shift"]))
+        shift, none = step["shift"], step.get("none")
+        return self._of(step).select_key(
+            per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
+        )
 
     def _merge(self, step: Step) -> KStream:
         return self._of(step).merge(self._made[step["with"]])
@@ -172,8 +175,9 @@ class _Building:
     def _stream_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
         join = {"inner": stream.join, "left": stream.left_join, "outer": stream.outer_join}[step["how"]]
-        windows = JoinWindows.of_time_difference_and_grace(_ms(step["before"]), _ms(step["grace"]))
-        return join(self._made[step["with"]], _JOINER, windows.after(_ms(step["after"])))
+        before, after = step["before"], step["after"]
+        windows = JoinWindows.of_time_difference_and_grace(_ms(max(before, after)), _ms(step["grace"]))
+        return join(self._made[step["with"]], _JOINER, windows.before(_ms(before)).after(_ms(after)))
 
     def _stream_table_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
@@ -240,6 +244,10 @@ def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
 
 def _passes(step: Step) -> Any:
     modulus, rest = step["modulus"], step["rest"]
+    if step.get("nullable"):  # as a comparison of columns is, and never a Java predicate
+        return per_record(
+            lambda value: None if value is None else functions.passes(value, modulus, rest), pa.bool_(), "value"
+        )
     return per_record(lambda value: functions.passes(value, modulus, rest), pa.bool_(), "value")
 
 

@@ -46,6 +46,10 @@ final class Functions {
     return KEYS[(sum(value) + shift) % KEYS.length];
   }
 
+  static String keyOrNone(Object value, int shift, int none) {
+    return sum(value) % 4 == none ? null : key(value, shift);
+  }
+
   static List<Object> pieces(Object value, int most) {
     List<Object> pieces = new ArrayList<>();
     int count = value == null ? 0 : sum(value) % (most + 1);

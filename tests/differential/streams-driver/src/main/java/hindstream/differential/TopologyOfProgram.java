@@ -212,7 +212,8 @@ final class TopologyOfProgram {
       }
       case "select_key" -> {
         int shift = step.get("shift").asInt();
-        yield stream.selectKey((key, value) -> Functions.key(value, shift));
+        int none = step.path("none").asInt(-1);
+        yield stream.selectKey((key, value) -> Functions.keyOrNone(value, shift, none));
       }
       case "merge" -> stream.merge(stream(step, "with"));
       case "repartition" -> stream.repartition();
@@ -248,10 +249,13 @@ final class TopologyOfProgram {
   }
 
   private Object streamJoin(KStream<String, Object> stream, JsonNode step) {
+    long before = step.get("before").asLong();
+    long after = step.get("after").asLong();
     JoinWindows windows =
         JoinWindows.ofTimeDifferenceAndGrace(
-                Duration.ofMillis(step.get("before").asLong()), Duration.ofMillis(step.get("grace").asLong()))
-            .after(Duration.ofMillis(step.get("after").asLong()));
+                Duration.ofMillis(Math.max(before, after)), Duration.ofMillis(step.get("grace").asLong()))
+            .before(Duration.ofMillis(before))
+            .after(Duration.ofMillis(after));
     KStream<String, Object> other = stream(step, "with");
     StreamJoined<String, Object, Object> joined = StreamJoined.with(String(), new ValueSerde(), new ValueSerde());
     return switch (step.get("how").asText()) {
