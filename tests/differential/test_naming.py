@@ -114,7 +114,7 @@ def test_how_a_table_is_read_may_come_first_as_in_kafka_streams() -> None:
         assert texts[0] == texts[1]
         with pytest.raises(ConfigurationError, match="at most one Materialized and one Consumed"):
             getattr(StreamsBuilder("app"), make)("t", consumed, consumed)
-        with pytest.raises(ConfigurationError, match="takes a Consumed or Materialized"):
+        with pytest.raises(ConfigurationError, match="takes a Materialized or a Consumed as materialized, not a str"):
             getattr(StreamsBuilder("app"), make)("t", "kept")
 
 
