@@ -18,8 +18,8 @@ from statelib.times import LAST_TIME_MS, unit_hint
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_BEGINS_WITH_A_YEAR = r"^\s*[+-]?\d{4,}"
-"""Spark takes a time of day for one of today: text like that is no time of a record."""
+_BEGINS_WITH_A_YEAR = r"^\s*[+-]?(\d{4}(?!\d)|\d{5,}-)"
+"""Spark takes a time of day for one of today, and 201301 for a year: text like that is no time of a record."""
 
 
 class TimeColumn(NamedTuple):

@@ -149,6 +149,7 @@ def test_small_numbers_and_days_are_times_too(spark: SparkSession, settings: Set
         ("decimal(4,1)", Decimal("1.5"), "cannot be read, such as '1.5'"),
         ("string", "soon", "cannot be read, such as 'soon'"),
         ("string", "12:30", "cannot be read, such as '12:30'"),
+        ("string", "201301", "cannot be read, such as '201301'"),
         ("string", str(MS), f"cannot be read, such as '{MS}'"),
     ],
 )
