@@ -109,6 +109,10 @@ def changes(old: pa.DataType, new: pa.DataType, field: str = "value") -> Iterato
                 yield from changes(before[name], now[name], path)
         if before.keys() == now.keys() and list(before) != list(now):
             yield f"the fields of {field} stand in another order"
+    elif pa.types.is_list(old) and pa.types.is_list(new):
+        yield from changes(old.value_type, new.value_type, f"{field}[]")
+    elif pa.types.is_map(old) and pa.types.is_map(new) and old.key_type.equals(new.key_type):
+        yield from changes(old.item_type, new.item_type, f"{field}[]")
     elif not old.equals(new):
         yield f"{field} was {old} and is {new}"
 

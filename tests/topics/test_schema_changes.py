@@ -44,7 +44,11 @@ def test_fields_within_structs_lists_and_maps() -> None:
     wide = pa.struct([*OLD, ("c", pa.float64())])
     narrow = pa.struct([("c", pa.float32())])
     assert united(nested(united(OLD, narrow)), nested(wide)).equals(nested(wide))
-    assert list(changes(nested(OLD), nested(wide)))
+    more = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    assert list(changes(nested(OLD), nested(more))) == [
+        "value.s.l[].a was int32 and is int64",
+        "value.m[].a was int32 and is int64",
+    ]
 
 
 @pytest.mark.parametrize(
