@@ -22,7 +22,7 @@ import json
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -50,6 +50,8 @@ DIGEST = "hindstream.digest.1"
 _CHECK = "hindstream.check.1/"
 
 _DELETION_VECTORS = "deletionVectors"
+_COLUMN_MAPPING = "delta.columnMapping.mode"
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint.*\.parquet")
 _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
@@ -200,11 +202,23 @@ class DeltaLog:
         )
 
     def _check_features(self, table: DeltaTable, topic: str) -> None:
-        """Checks that files hold what the table holds: records that are only marked as deleted would come back.
+        """Checks that files hold what the table holds, by its names.
+
+        Records that are only marked as deleted would come back, and fields that only the log has renamed would be null.
 
         Raises:
-            InputError: Another program has marked some.
+            InputError: Another program has marked some, or renamed some.
         """
+        if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none":
+            renamed = [f"{physical} to {name}" for name, physical in _mapped(json.loads(table.schema().to_json()))]
+            if renamed:
+                raise InputError(
+                    f"another program has renamed fields of the topic, but not in its files: {', '.join(renamed)}",
+                    topic=topic,
+                    file=self.uri,
+                    next_step=f"restore the archive's former version: hindstream topic {topic}"
+                    " (docs/runbooks/damaged-data.md)",
+                )
         if _DELETION_VECTORS not in (table.protocol().reader_features or ()):
             return
         try:
@@ -292,6 +306,19 @@ def changed(
     digest = _table_digest(table, version, files.digest(more, gone), schema_json)
     said.append(Transaction(DIGEST, digest))  # whatever is cut off: it
     return CommitProperties({DIGEST: ""}, max_commit_retries=0, app_transactions=said)
+
+
+def _mapped(schema: Any) -> Iterator[tuple[str, str]]:
+    """The fields, at any depth, whose columns in files have other names: both names (Delta's column mapping)."""
+    if isinstance(schema, list):
+        for inner in schema:
+            yield from _mapped(inner)
+    elif isinstance(schema, dict):
+        physical = (schema.get("metadata") or {}).get(_PHYSICAL_NAME)
+        if physical is not None and physical != schema["name"]:
+            yield schema["name"], physical
+        for inner in ("fields", "type", "elementType", "keyType", "valueType"):
+            yield from _mapped(schema.get(inner))
 
 
 def _hides_statistics(table: DeltaTable) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -209,7 +210,39 @@ def mark_as_deleted(warehouse: Storage, topic: str) -> None:
     entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
+def rename_value(warehouse: Storage, topic: str) -> None:
+    """A field that is renamed by column mapping, as Spark does it; delta-rs cannot."""
+    log = folder(warehouse, f"topics/{topic}/_delta_log")
+    lines = [json.loads(line) for entry in sorted(log.glob("*.json")) for line in entry.read_text().splitlines()]
+    metadata = [line["metaData"] for line in lines if "metaData" in line][-1]
+    ids = itertools.count(1)
+
+    def mapped(inner: Any) -> Any:
+        match inner:
+            case {"name": str(name), "type": kind}:
+                mapping = {"id": next(ids), "physicalName": "was" if name == "value" else name}
+                annotated = {f"delta.columnMapping.{part}": what for part, what in mapping.items()}
+                return inner | {"metadata": inner["metadata"] | annotated, "type": mapped(kind)}
+            case {"type": "struct", "fields": fields}:
+                return inner | {"fields": [mapped(each) for each in fields]}
+            case {"type": "array", "elementType": kind}:
+                return inner | {"elementType": mapped(kind)}
+            case _:
+                return inner
+
+    metadata["schemaString"] = json.dumps(mapped(json.loads(metadata["schemaString"])))
+    metadata["configuration"] |= {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(next(ids))}
+    actions = [
+        {"commitInfo": {"operation": "RENAME COLUMN", "engineInfo": "Apache-Spark"}},
+        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
+        {"metaData": metadata},
+    ]
+    entry = log / f"{table(warehouse, topic).version() + 1:020d}.json"
+    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
 UNREADABLE = {
+    "renamed": ("renamed fields of the topic.*was to value", rename_value),
     "column": (
         "has added extra",
         lambda warehouse, topic: table(warehouse, topic).alter.add_columns([deltalake.Field("extra", "string")]),
