@@ -82,7 +82,8 @@ def republish(warehouse: Storage, job: str, topic: str, *, now_ms: int, dry_run:
     gone = [file for file in present if file.path not in wanted]
     more = [file for file in files if file.path not in there]
     done = Republished(topic, len(more), len(gone), sum(file.rows for file in files))
-    if dry_run or (archive is not None and not gone and not more):
+    is_whole = archive is not None and not gone and not more and archive.last_transaction(job) is not None
+    if dry_run or is_whole:
         return done
     if archive is None:
         first = next(made for made in commits if any(sink.topic == topic for sink in made.sinks))
