@@ -61,7 +61,7 @@ def test_what_it_says_is_kept_and_shown_where_it_fails(tmp_path) -> None:
     log = tmp_path / "log"
     measured("print('a warning')", tmp_path)
     assert log.read_text() == "a warning\n"
-    done = run("import sys; print('of no use'); sys.exit('no such topic')", log)
+    done = run("import sys; print('of no use', flush=True); sys.exit('no such topic')", log)
     assert "returned non-zero exit status 1" in done.stderr
     assert done.stderr.endswith("of no use\nno such topic\n")
     assert not done.stdout
