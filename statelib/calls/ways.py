@@ -19,7 +19,8 @@ NAME_OF = {
 
 _MAPPER = (
     'give a path such as "carrier.name", a pyarrow expression, a dict of these, a function of a batch '
-    "(pyarrow.RecordBatch), or per_record(function, arrow_type), which is called with each record's key and value"
+    "(pyarrow.RecordBatch), or per_record(function, arrow_type), which is called with each record's key and value, or "
+    "in a join with left and right"
 )
 _WINDOWS = (
     "TimeWindows.of_size_and_grace(size, grace), SlidingWindows.of_time_difference_and_grace(difference, grace) or "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from statelib.operators.mapping import Expression, Path, PerRecord, Struct
+from statelib.operators.mapping import JOINED, KEY_VALUE, Expression, Path, PerRecord, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,8 +62,8 @@ def fields_of_mapper(of: Mapper | None, column: str = "value") -> Fields:
             return _fields_of_path(names, column)
         case Struct(fields):
             return both(fields_of_mapper(field, column) for _, field in fields)
-        case PerRecord():
-            return both(fields_of_mapper(argument, column) for argument in of.arguments)
+        case PerRecord(_, _, arguments):
+            return both(fields_of_mapper(argument, column) for argument in arguments or KEY_VALUE + JOINED)
         case Expression():
             return _fields_of_expression(str(of.expression), column)
         case _:

@@ -22,6 +22,7 @@ Functions must be pure: a replay may run them again, and in another process.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,13 +34,14 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from statelib.calls import function_checked
+from statelib.calls.kinds import takes
 from statelib.counted import counted
 from statelib.errors import ConfigurationError
 from statelib.near import did_you_mean
 from statelib.operators.code_identity import describe_function
 from statelib.operators.python_values import column_of, items_of
 from statelib.operators.user_functions import calling, first_that_fails
-from statelib.user_lines import defined_at
+from statelib.user_lines import defined_at, place_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,14 +91,25 @@ def mapper(of: MapperLike) -> Mapper:
 
 @function_checked
 def per_record(function: Callable[..., object], arrow_type: pa.DataType, *columns: MapperLike) -> Mapper:
-    """A function called with each record's values of ``columns`` (paths; ``key`` and ``value`` if none are given).
+    """A function called with each record's values of ``columns``.
 
     Args:
         function: From plain Python values (None, int, str, dict, ...) to one.
         arrow_type: The Arrow type of what it gives.
-        columns: Paths of its arguments, or other mappers that make them.
+        columns: Paths of its arguments, or other mappers that make them. None: ``key`` and ``value``, as a
+            KeyValueMapper of Kafka, and ``left`` and ``right`` in a join, as a ValueJoiner.
+
+    Raises:
+        ConfigurationError: The function does not take as many arguments.
     """
-    return PerRecord(function, arrow_type, tuple(mapper(column) for column in columns or ("key", "value")))
+    if not takes(function, len(columns) or len(KEY_VALUE)):
+        names = ", ".join(map(str, columns)) or "key, value), or in a join with (left, right"
+        raise ConfigurationError(
+            f"per_record() calls its function with ({names}), and this one takes {inspect.signature(function)}",
+            next_step='name the columns that it takes behind the type: per_record(function, arrow_type, "value")',
+            **place_of_call(),
+        )
+    return PerRecord(function, arrow_type, tuple(map(mapper, columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +249,12 @@ class PerRecord:
     function: Callable[..., object]
     arrow_type: pa.DataType
     arguments: tuple[Mapper, ...]
+    """None: `KEY_VALUE`, or `JOINED` in a join."""
 
     def map(self, columns: pa.RecordBatch) -> pa.Array:
         """The function's results."""
-        arguments = [items_of(argument.map(columns)) for argument in self.arguments]
+        default = JOINED if "left" in columns.schema.names else KEY_VALUE
+        arguments = [items_of(argument.map(columns)) for argument in self.arguments or default]
         given = [self.function(*row) for row in zip(*arguments, strict=True)]
         if pa.types.is_list(self.arrow_type) or pa.types.is_large_list(self.arrow_type):
             given = [list(items) if isinstance(items, Iterator) else items for items in given]  # of generators
@@ -248,12 +263,16 @@ class PerRecord:
 
     def describe(self) -> object:
         """Name and code of the function, arguments and type."""
-        arguments = [argument.describe() for argument in self.arguments]
+        arguments = [argument.describe() for argument in self.arguments or KEY_VALUE]
         return {
             "per_record": describe_function(self.function),
             "of": arguments,
             "type": str(self.arrow_type),
         }
+
+
+KEY_VALUE = (Path(("key",)), Path(("value",)))
+JOINED = (Path(("left",)), Path(("right",)))
 
 
 def holds(

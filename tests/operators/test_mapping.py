@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,9 @@ from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.stores.backend import WriteBatch
 from statelib.windowed_type import KeyWindows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TEN_MS = KeyWindows("time", 10)
 HEADER = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -79,8 +83,25 @@ def test_a_mapper_gives_one_value_a_record(of: MapperLike, expected: list[object
 def test_a_join_has_its_own_columns() -> None:
     columns = pa.RecordBatch.from_pydict({"left": pa.array([{"delay": 3}]), "right": pa.array([{"wind": 7.5}])})
     assert mapped({"d": "left.delay", "w": "right.wind"}, columns) == [{"d": 3, "w": 7.5}]
+    assert mapped(per_record(lambda left, right: left["delay"] * right["wind"], pa.float64()), columns) == [22.5]
     with pytest.raises(ConfigurationError, match=r"no column 'delay'.*left, right"):
         mapped("delay", columns)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (lambda: per_record(lambda value: value, pa.string()), r"\(key, value\), or in a join with \(left, right\)"),
+        (lambda: per_record(lambda key, value: value, pa.string(), "value.n"), r"with \(value.n\), and .* takes \(key"),
+    ],
+)
+def test_a_function_that_takes_other_arguments_is_refused_where_it_is_given(
+    written: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        written()
+    assert "test_mapping.py" in str(caught.value)
+    assert "name the columns" in (caught.value.next_step or "")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +143,7 @@ def test_descriptions_tell_mappers_apart() -> None:
     like: list[MapperLike] = [
         "a", "a.b", pc.field("a"), {"x": "a"}, {"y": "a"}, double,
         lambda columns: columns["key"], lambda columns: columns["value"], lambda columns: columns["n"].cast("int8"),
-        per_record(double, pa.string()), per_record(double, pa.int8()), per_record(double, pa.int8(), "key"),
+        per_record(double, pa.string(), "n"), per_record(double, pa.int8(), "n"), per_record(double, pa.int8(), "key"),
     ]  # fmt: skip
     described = [json.dumps(mapper(of).describe()) for of in like]
     assert len(set(described)) == len(described)
@@ -133,7 +154,7 @@ def test_descriptions_tell_mappers_apart() -> None:
 
 
 def test_mappers_travel() -> None:
-    for of in ("a.b", pc.field("n") * 2, {"x": "a", "y": double}, per_record(double, pa.int8())):
+    for of in ("a.b", pc.field("n") * 2, {"x": "a", "y": double}, per_record(double, pa.int8(), "n")):
         there = pickle.loads(pickle.dumps(mapper(of)))
         assert there.describe() == mapper(of).describe()
 
