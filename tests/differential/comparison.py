@@ -13,10 +13,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from statelib.errors import HindstreamError
-from tests.differential.generator import smaller
 from tests.differential.hindstream import in_batches, in_slices
 from tests.differential.kafka import KafkaStreams, Outputs, Refused
 from tests.differential.naming import description_of
+from tests.differential.shrinking import smaller
 from tests.differential.topology import topology_of
 
 if TYPE_CHECKING:
@@ -107,11 +107,18 @@ def _is_the_same_in_both(program: Program) -> bool:
     """Whether what is shipped and what the KIPs promise is the same (``docs/semantics.md``)."""
     return not any(
         step.get("retention") is not None
-        or step["op"] == "suppress"
+        or step["op"] in {"suppress", "suppress_windows"}
+        or (step["op"] == "windowed" and not _is_told_as_a_stream(program, number, step))
         or (step["op"] == "aggregate" and step["function"] != "reduce")  # what the first update replaces
         or (step["op"] == "stream_join" and step["how"] != "inner")
-        for step in program.steps
+        for number, step in enumerate(program.steps)
     )
+
+
+def _is_told_as_a_stream(program: Program, number: int, step: Step) -> bool:
+    """Whether nothing asks what the first update of a time window replaces."""
+    told = all(other["op"] == "to_stream" for other in program.steps if other.get("of") == number)
+    return told and step["windows"]["kind"] == "time"
 
 
 def smallest(found: Difference, kafka: KafkaStreams) -> Difference:

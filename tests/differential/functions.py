@@ -28,6 +28,11 @@ def suffixed(value: Any, suffix: str) -> str | None:
     return None if value is None else cut(text(value) + suffix)
 
 
+def key_text(key: Any, start: int | None = None, end: int | None = None) -> str:
+    """A key, with the bounds of its window in ms if it has one."""
+    return text(key) if start is None else f"{text(key)}[{start},{end})"
+
+
 def passes(value: Any, modulus: int, rest: int) -> bool:
     """Whether it is there, and one of those."""
     return value is not None and _sum(value) % modulus == rest
@@ -62,3 +67,8 @@ def added(aggregate: Any, value: Any) -> str:
 def taken(aggregate: Any, value: Any) -> str:
     """An aggregate from which a value is taken back."""
     return cut(f"{text(aggregate)}-{text(value)}")
+
+
+def merged(one: Any, other: Any) -> str:
+    """An aggregate made of those of two sessions."""
+    return cut(f"{text(one)}&{text(other)}")

@@ -74,8 +74,8 @@ def _cut(program: Program, cuts: Sequence[int]) -> list[Sequence[Any]]:
 
 
 def _key(key: Any) -> Any:
-    """A windowed key as a list of key, start and end in ms."""
+    """A windowed key as a list of key, which may be a windowed one, start and end in ms."""
     if not isinstance(key, dict):
         return key
     start, end = (round(key[bound].timestamp() * 1000) for bound in ("window_start", "window_end"))
-    return [key["key"], start, end]
+    return [_key(key["key"]), start, end]

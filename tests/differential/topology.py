@@ -16,6 +16,8 @@ from statelib import (
     Processor,
     PunctuationType,
     Record,
+    SessionWindows,
+    SlidingWindows,
     Stores,
     StreamsBuilder,
     Suppressed,
@@ -27,7 +29,15 @@ from tests.differential import functions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib import KGroupedStream, KGroupedTable, KStream, KTable, ProcessorContext, Topology
+    from statelib import (
+        KGroupedStream,
+        KGroupedTable,
+        KStream,
+        KTable,
+        ProcessorContext,
+        Topology,
+        WindowedKTable,
+    )
     from tests.differential.program import Program, Step
 
 _JOINER = per_record(functions.joined, pa.string(), "left", "right")
@@ -67,7 +77,7 @@ class _Building:
         return self._builder.table(step["topic"], *_store(step))
 
     def _map_values(self, step: Step) -> Any:
-        return self._of(step).map_values(_value(functions.suffixed, step["suffix"]), **_kept(step))
+        return self._of(step).map_values(_suffixed(step), **_kept(step))
 
     def _filter(self, step: Step) -> Any:
         return self._of(step).filter(_passes(step), **_kept(step))
@@ -86,7 +96,8 @@ class _Building:
         return self._of(step).transform_values(transformed, **_kept(step))
 
     def _group_by(self, step: Step) -> KTable:
-        grouped: KGroupedTable = self._of(step).group_by(_value(functions.key, step["shift"]))
+        key = "key" if step.get("of_window") else _value(functions.key, step["shift"])
+        grouped: KGroupedTable = self._of(step).group_by(key)
         match step["function"]:
             case "count":
                 return grouped.count(*_store(step))
@@ -106,11 +117,14 @@ class _Building:
         foreign_key = _value(functions.key, step["shift"])
         return join(self._made[step["with"]], _JOINER, **_kept(step), foreign_key=foreign_key)
 
-    def _suppress(self, step: Step) -> KStream:
+    def _suppress(self, step: Step) -> Any:
         buffer = BufferConfig.unbounded()
         if "most" in step:
             buffer = BufferConfig.max_records(step["most"]).emit_early_when_full()
-        return self._of(step).suppress(Suppressed.until_time_limit(_ms(step["limit"]), buffer)).to_stream()
+        return self._of(step).suppress(Suppressed.until_time_limit(_ms(step["limit"]), buffer))
+
+    def _suppress_windows(self, step: Step) -> Any:
+        return self._of(step).suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
 
     # --- streams -------------------------------------------------------------------------------------------------
 
@@ -128,6 +142,8 @@ class _Building:
         return self._of(step).flat_map(per_record(unfolded, _PIECES, "value"))
 
     def _select_key(self, step: Step) -> KStream:
+        if step.get("of_window"):
+            return self._of(step).select_key("key")
         shift, none = step["shift"], step.get("none")
         return self._of(step).select_key(
             per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
@@ -172,6 +188,17 @@ class _Building:
             case _:
                 return grouped.aggregate_with(lambda: "0", _adder, pa.string(), *_store(step))
 
+    def _windowed(self, step: Step) -> WindowedKTable:
+        windows = _windows(step["windows"])
+        grouped = self._of(step).group_by_key().windowed_by(windows)
+        match step["function"]:
+            case "count":
+                return grouped.count(*_store(step))
+            case "reduce":
+                return grouped.reduce(functions.added, *_store(step))
+        merger = [_merger] if isinstance(windows, SessionWindows) else []
+        return grouped.aggregate_with(lambda: "0", _adder, *merger, pa.string(), *_store(step))
+
     def _stream_join(self, step: Step) -> KStream:
         stream: KStream = self._of(step)
         join = {"inner": stream.join, "left": stream.left_join, "outer": stream.outer_join}[step["how"]]
@@ -185,13 +212,6 @@ class _Building:
         return join(self._made[step["with"]], _JOINER)
 
     # --- ends ----------------------------------------------------------------------------------------------------
-
-    def _windowed_count(self, step: Step) -> None:
-        windows = TimeWindows.of_size_and_grace(_ms(step["size"]), _ms(step["grace"])).advance_by(_ms(step["advance"]))
-        counts = self._of(step).group_by_key().windowed_by(windows).count()
-        if step["suppress"]:
-            counts = counts.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
-        counts.to_stream().map_values("value").to(step["topic"])
 
     def _to(self, step: Step) -> None:
         self._of(step).to(step["topic"])
@@ -242,6 +262,29 @@ def _value(function: Callable[[Any, Any], str | None], argument: Any) -> Any:
     return per_record(lambda value: function(value, argument), pa.string(), "value")
 
 
+def _suffixed(step: Step) -> Any:
+    suffix = step["suffix"]
+    if "with_key" not in step:
+        return _value(functions.suffixed, suffix)
+
+    def suffixed(value: Any, *key: Any) -> str | None:
+        return functions.suffixed(value, functions.key_text(*key) + suffix)
+
+    window = ["window_start", "window_end"] if step["with_key"] else []
+    return per_record(suffixed, pa.string(), "value", "key", *window)
+
+
+def _windows(told: dict[str, Any]) -> TimeWindows | SessionWindows | SlidingWindows:
+    grace = _ms(told["grace"])
+    match told["kind"]:
+        case "time":
+            return TimeWindows.of_size_and_grace(_ms(told["size"]), grace).advance_by(_ms(told["advance"]))
+        case "sessions":
+            return SessionWindows.of_inactivity_gap_and_grace(_ms(told["gap"]), grace)
+        case _:
+            return SlidingWindows.of_time_difference_and_grace(_ms(told["difference"]), grace)
+
+
 def _passes(step: Step) -> Any:
     modulus, rest = step["modulus"], step["rest"]
     if step.get("nullable"):  # as a comparison of columns is, and never a Java predicate
@@ -254,6 +297,11 @@ def _passes(step: Step) -> Any:
 def _adder(key: Any, value: Any, aggregate: Any) -> str:
     del key
     return functions.added(aggregate, value)
+
+
+def _merger(key: Any, one: Any, other: Any) -> str:
+    del key
+    return functions.merged(one, other)
 
 
 def _subtractor(key: Any, value: Any, aggregate: Any) -> str:

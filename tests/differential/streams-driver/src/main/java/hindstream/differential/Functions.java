@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.CRC32;
+import org.apache.kafka.streams.kstream.Windowed;
 
 /** What programs compute; tests/differential/functions.py has the same. Values are strings or counts. */
 final class Functions {
@@ -38,6 +39,12 @@ final class Functions {
     return value == null ? null : cut(text(value) + suffix);
   }
 
+  static String keyText(Object key) {
+    return key instanceof Windowed<?> windowed
+        ? text(windowed.key()) + "[" + windowed.window().start() + "," + windowed.window().end() + ")"
+        : text(key);
+  }
+
   static boolean passes(Object value, int modulus, int rest) {
     return value != null && sum(value) % modulus == rest;
   }
@@ -65,6 +72,10 @@ final class Functions {
 
   static String added(Object aggregate, Object value) {
     return cut(text(aggregate) + "+" + text(value));
+  }
+
+  static String merged(Object one, Object other) {
+    return cut(text(one) + "&" + text(other));
   }
 
   static String taken(Object aggregate, Object value) {

@@ -4,7 +4,7 @@ import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.processor.ProcessorContext;
 
 /** Gives every value another, and null one, too. */
-final class Suffixing implements ValueTransformerWithKey<String, Object, Object> {
+final class Suffixing implements ValueTransformerWithKey<Object, Object, Object> {
   private final String suffix;
 
   Suffixing(String suffix) {
@@ -15,7 +15,7 @@ final class Suffixing implements ValueTransformerWithKey<String, Object, Object>
   public void init(ProcessorContext context) {}
 
   @Override
-  public Object transform(String key, Object value) {
+  public Object transform(Object key, Object value) {
     return Functions.cut(Functions.text(value) + suffix);
   }
 

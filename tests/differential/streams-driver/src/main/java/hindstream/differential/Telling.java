@@ -8,16 +8,16 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** Forwards each record several times: to one child, to another, or (null) to all, in the order that a step says. One more when called. */
-final class Telling implements Processor<String, Object, String, Object> {
+final class Telling implements Processor<Object, Object, Object, Object> {
   private final JsonNode step;
-  private ProcessorContext<String, Object> context;
+  private ProcessorContext<Object, Object> context;
 
   Telling(JsonNode step) {
     this.step = step;
   }
 
   @Override
-  public void init(ProcessorContext<String, Object> given) {
+  public void init(ProcessorContext<Object, Object> given) {
     context = given;
     if (step.has("tick")) {
       context.schedule(
@@ -28,10 +28,10 @@ final class Telling implements Processor<String, Object, String, Object> {
   }
 
   @Override
-  public void process(Record<String, Object> record) {
+  public void process(Record<Object, Object> record) {
     int number = 0;
     for (JsonNode child : step.get("forwards")) {
-      Record<String, Object> forwarded =
+      Record<Object, Object> forwarded =
           record.withValue(Functions.suffixed(record.value(), "p" + number++));
       if (child.isNull()) {
         context.forward(forwarded);

@@ -1,22 +1,21 @@
 package hindstream.differential;
 
-import static org.apache.kafka.common.serialization.Serdes.String;
 import static org.apache.kafka.streams.kstream.Suppressed.BufferConfig.maxRecords;
 import static org.apache.kafka.streams.kstream.Suppressed.untilTimeLimit;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
-import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
@@ -27,10 +26,9 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
-import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueMapperWithKey;
 import org.apache.kafka.streams.kstream.Windowed;
-import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 
@@ -40,7 +38,7 @@ final class TopologyOfProgram {
 
   private final StreamsBuilder builder = new StreamsBuilder();
   private final List<Object> made = new ArrayList<>();
-  private final Map<String, Long> sinks = new LinkedHashMap<>();
+  private final Set<String> sinks = new LinkedHashSet<>();
   private final JsonNode steps;
 
   TopologyOfProgram(JsonNode steps) {
@@ -54,8 +52,8 @@ final class TopologyOfProgram {
     return builder.build();
   }
 
-  /** The topics that are written; of those with windowed keys the windows' size, else null. */
-  Map<String, Long> sinks() {
+  /** The topics that are written. */
+  Set<String> sinks() {
     return sinks;
   }
 
@@ -64,9 +62,9 @@ final class TopologyOfProgram {
       case "stream" -> builder.stream(step.get("topic").asText());
       case "table" -> table(step);
       case "map_values", "filter", "filter_not" -> derived(step);
-      case "transform_values", "to_stream", "suppress", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
+      case "transform_values", "to_stream", "suppress", "suppress_windows", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
       case "to" -> sink(step);
-      case "windowed_count" -> windowed(step);
+      case "windowed" -> WindowedSteps.aggregated(stream(step, "of").groupByKey(), step);
       default -> ofStream(step);
     };
   }
@@ -79,7 +77,7 @@ final class TopologyOfProgram {
       var supplier =
           Stores.persistentVersionedKeyValueStore(
               step.get("store").asText(), Duration.ofMillis(step.get("retention").asLong()));
-      return builder.table(topic, Materialized.<String, Object>as(supplier));
+      return builder.table(topic, Materialized.<Object, Object>as(supplier));
     }
     return step.hasNonNull("store") ? builder.table(topic, store(step)) : builder.table(topic);
   }
@@ -87,12 +85,11 @@ final class TopologyOfProgram {
   private Object derived(JsonNode step) {
     String op = step.get("op").asText();
     if (made.get(step.get("of").asInt()) instanceof KTable) {
-      KTable<String, Object> table = table(step, "of");
+      KTable<Object, Object> table = table(step, "of");
       if (op.equals("map_values")) {
-        String suffix = step.get("suffix").asText();
         return step.hasNonNull("store")
-            ? table.mapValues(value -> Functions.suffixed(value, suffix), store(step))
-            : table.mapValues(value -> Functions.suffixed(value, suffix));
+            ? table.mapValues(suffixing(step), store(step))
+            : table.mapValues(suffixing(step));
       }
       int modulus = step.get("modulus").asInt();
       int rest = step.get("rest").asInt();
@@ -106,10 +103,9 @@ final class TopologyOfProgram {
           ? table.filterNot((key, value) -> Functions.passes(value, modulus, rest))
           : table.filter((key, value) -> Functions.passes(value, modulus, rest));
     }
-    KStream<String, Object> stream = stream(step, "of");
+    KStream<Object, Object> stream = stream(step, "of");
     if (op.equals("map_values")) {
-      String suffix = step.get("suffix").asText();
-      return stream.mapValues(value -> Functions.suffixed(value, suffix));
+      return stream.mapValues(suffixing(step));
     }
     int modulus = step.get("modulus").asInt();
     int rest = step.get("rest").asInt();
@@ -121,7 +117,7 @@ final class TopologyOfProgram {
   // --- tables -----------------------------------------------------------------------------------------------------
 
   private Object ofTable(JsonNode step) {
-    KTable<String, Object> table = table(step, "of");
+    KTable<Object, Object> table = table(step, "of");
     switch (step.get("op").asText()) {
       case "to_stream":
         return table.toStream();
@@ -129,19 +125,24 @@ final class TopologyOfProgram {
         var buffer = Suppressed.BufferConfig.unbounded();
         Duration limit = Duration.ofMillis(step.get("limit").asLong());
         return step.has("most")
-            ? table.suppress(untilTimeLimit(limit, maxRecords(step.get("most").asLong()).emitEarlyWhenFull())).toStream()
-            : table.suppress(untilTimeLimit(limit, buffer)).toStream();
+            ? table.suppress(untilTimeLimit(limit, maxRecords(step.get("most").asLong()).emitEarlyWhenFull()))
+            : table.suppress(untilTimeLimit(limit, buffer));
+      case "suppress_windows":
+        return untilWindowsClose(table);
       case "transform_values":
         String suffix = step.get("suffix").asText();
         return step.hasNonNull("store")
             ? table.transformValues(() -> new Suffixing(suffix), store(step))
             : table.transformValues(() -> new Suffixing(suffix));
       case "group_by":
-        int shift = step.get("shift").asInt();
+        int shift = step.path("shift").asInt();
         return aggregated(
-            table.groupBy((key, value) -> KeyValue.pair(Functions.key(value, shift), value)), step);
+            step.has("of_window")
+                ? table.groupBy((key, value) -> KeyValue.pair(((Windowed<?>) key).key(), value))
+                : table.groupBy((key, value) -> KeyValue.pair(Functions.key(value, shift), value)),
+            step);
       case "table_join":
-        KTable<String, Object> other = table(step, "with");
+        KTable<Object, Object> other = table(step, "with");
         boolean kept = step.hasNonNull("store");
         return switch (step.get("how").asText()) {
           case "inner" -> kept ? table.join(other, JOINER, store(step)) : table.join(other, JOINER);
@@ -151,7 +152,7 @@ final class TopologyOfProgram {
               kept ? table.outerJoin(other, JOINER, store(step)) : table.outerJoin(other, JOINER);
         };
       default:
-        KTable<String, Object> right = table(step, "with");
+        KTable<Object, Object> right = table(step, "with");
         int shifted = step.get("shift").asInt();
         Function<Object, String> foreignKey = value -> Functions.key(value, shifted);
         boolean stored = step.hasNonNull("store");
@@ -166,7 +167,7 @@ final class TopologyOfProgram {
     }
   }
 
-  private Object aggregated(KGroupedTable<String, Object> grouped, JsonNode step) {
+  private Object aggregated(KGroupedTable<Object, Object> grouped, JsonNode step) {
     boolean kept = step.hasNonNull("store");
     return switch (step.get("function").asText()) {
       case "count" -> kept ? grouped.count(longs(step)) : grouped.count();
@@ -194,7 +195,7 @@ final class TopologyOfProgram {
     if (step.get("op").asText().equals("branch")) {
       return split(step.get("of").asInt()).get("split" + step.get("of").asInt() + "-" + step.get("branch").asInt());
     }
-    KStream<String, Object> stream = stream(step, "of");
+    KStream<Object, Object> stream = stream(step, "of");
     return switch (step.get("op").asText()) {
       case "flat_map_values" -> {
         int most = step.get("most").asInt();
@@ -204,13 +205,16 @@ final class TopologyOfProgram {
         int most = step.get("most").asInt();
         yield stream.flatMap(
             (key, value) -> {
-              List<KeyValue<String, Object>> pieces = new ArrayList<>();
+              List<KeyValue<Object, Object>> pieces = new ArrayList<>();
               Functions.pieces(value, most)
-                  .forEach(piece -> pieces.add(KeyValue.pair(Functions.key(piece, 0), piece)));
+                  .forEach(piece -> pieces.add(KeyValue.pair((Object) Functions.key(piece, 0), piece)));
               return pieces;
             });
       }
       case "select_key" -> {
+        if (step.has("of_window")) {
+          yield stream.selectKey((key, value) -> ((Windowed<?>) key).key());
+        }
         int shift = step.get("shift").asInt();
         int none = step.path("none").asInt(-1);
         yield stream.selectKey((key, value) -> Functions.keyOrNone(value, shift, none));
@@ -235,7 +239,7 @@ final class TopologyOfProgram {
     };
   }
 
-  private Object splitting(KStream<String, Object> stream, JsonNode step) {
+  private Object splitting(KStream<Object, Object> stream, JsonNode step) {
     var split = stream.split(Named.as("split" + made.size() + "-"));
     int number = 0;
     int modulus = step.get("modulus").asInt();
@@ -248,7 +252,7 @@ final class TopologyOfProgram {
         : split.noDefaultBranch();
   }
 
-  private Object streamJoin(KStream<String, Object> stream, JsonNode step) {
+  private Object streamJoin(KStream<Object, Object> stream, JsonNode step) {
     long before = step.get("before").asLong();
     long after = step.get("after").asLong();
     JoinWindows windows =
@@ -256,8 +260,8 @@ final class TopologyOfProgram {
                 Duration.ofMillis(Math.max(before, after)), Duration.ofMillis(step.get("grace").asLong()))
             .before(Duration.ofMillis(before))
             .after(Duration.ofMillis(after));
-    KStream<String, Object> other = stream(step, "with");
-    StreamJoined<String, Object, Object> joined = StreamJoined.with(String(), new ValueSerde(), new ValueSerde());
+    KStream<Object, Object> other = stream(step, "with");
+    StreamJoined<Object, Object, Object> joined = StreamJoined.with(new KeySerde(), new ValueSerde(), new ValueSerde());
     return switch (step.get("how").asText()) {
       case "inner" -> stream.join(other, JOINER, windows, joined);
       case "left" -> stream.leftJoin(other, JOINER, windows, joined);
@@ -265,7 +269,7 @@ final class TopologyOfProgram {
     };
   }
 
-  private Object aggregated(KGroupedStream<String, Object> grouped, JsonNode step) {
+  private Object aggregated(KGroupedStream<Object, Object> grouped, JsonNode step) {
     boolean kept = step.hasNonNull("store");
     return switch (step.get("function").asText()) {
       case "count" -> kept ? grouped.count(longs(step)) : grouped.count();
@@ -280,57 +284,49 @@ final class TopologyOfProgram {
     };
   }
 
-  // --- windows ----------------------------------------------------------------------------------------------------
-
-  /** To the topic of this step: a table with windowed keys can do nothing else here. */
-  private Object windowed(JsonNode step) {
-    long size = step.get("size").asLong();
-    TimeWindows windows =
-        TimeWindows.ofSizeAndGrace(Duration.ofMillis(size), Duration.ofMillis(step.get("grace").asLong()))
-            .advanceBy(Duration.ofMillis(step.get("advance").asLong()));
-    KTable<Windowed<String>, Long> counts =
-        stream(step, "of").groupByKey(Grouped.with(String(), new ValueSerde())).windowedBy(windows).count();
-    if (step.get("suppress").asBoolean()) {
-      counts = counts.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()));
-    }
-    String topic = step.get("topic").asText();
-    sinks.put(topic, size);
-    var keys = WindowedSerdes.timeWindowedSerdeFrom(String.class, size);
-    counts.toStream().mapValues(value -> (Object) value).to(topic, Produced.with(keys, new ValueSerde()));
-    return null;
-  }
-
   // ----------------------------------------------------------------------------------------------------------------
 
   private Object sink(JsonNode step) {
     String topic = step.get("topic").asText();
-    sinks.put(topic, null);
-    stream(step, "of").to(topic, Produced.with(String(), new ValueSerde()));
+    sinks.add(topic);
+    stream(step, "of").to(topic, Produced.with(new KeySerde(), new ValueSerde()));
     return null;
   }
 
-  private static Materialized<String, Object, KeyValueStore<Bytes, byte[]>> store(JsonNode step) {
-    return Materialized.<String, Object, KeyValueStore<Bytes, byte[]>>as(step.get("store").asText())
-        .withKeySerde(String())
+  private static Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store(JsonNode step) {
+    return Materialized.<Object, Object, KeyValueStore<Bytes, byte[]>>as(step.get("store").asText())
+        .withKeySerde(new KeySerde())
         .withValueSerde(new ValueSerde());
   }
 
-  private static Materialized<String, Long, KeyValueStore<Bytes, byte[]>> longs(JsonNode step) {
+  private static Materialized<Object, Long, KeyValueStore<Bytes, byte[]>> longs(JsonNode step) {
     return Materialized.as(step.get("store").asText());
   }
 
-  @SuppressWarnings("unchecked")
-  private KStream<String, Object> stream(JsonNode step, String which) {
-    return (KStream<String, Object>) made.get(step.get(which).asInt());
+  private static ValueMapperWithKey<Object, Object, Object> suffixing(JsonNode step) {
+    String suffix = step.get("suffix").asText();
+    return step.has("with_key")
+        ? (key, value) -> Functions.suffixed(value, Functions.keyText(key) + suffix)
+        : (key, value) -> Functions.suffixed(value, suffix);
+  }
+
+  @SuppressWarnings({"rawtypes", "unchecked"})
+  private static KTable<Object, Object> untilWindowsClose(KTable table) {
+    return table.suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()));
   }
 
   @SuppressWarnings("unchecked")
-  private KTable<String, Object> table(JsonNode step, String which) {
-    return (KTable<String, Object>) made.get(step.get(which).asInt());
+  private KStream<Object, Object> stream(JsonNode step, String which) {
+    return (KStream<Object, Object>) made.get(step.get(which).asInt());
   }
 
   @SuppressWarnings("unchecked")
-  private Map<String, KStream<String, Object>> split(int number) {
-    return (Map<String, KStream<String, Object>>) made.get(number);
+  private KTable<Object, Object> table(JsonNode step, String which) {
+    return (KTable<Object, Object>) made.get(step.get(which).asInt());
+  }
+
+  @SuppressWarnings("unchecked")
+  private Map<String, KStream<Object, Object>> split(int number) {
+    return (Map<String, KStream<Object, Object>>) made.get(number);
   }
 }

@@ -1,0 +1,48 @@
+"""Programs that have one thing less, to find the smallest that still shows something."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.differential.program import Program, Step
+
+
+def smaller(program: Program) -> list[Program]:
+    """Programs that have one thing less."""
+    fewer_records = [
+        replace(program, records=program.records[:number] + program.records[number + 1 :])
+        for number in reversed(range(len(program.records)))
+    ]
+    return [*_fewer_steps(program), *fewer_records]
+
+
+def _fewer_steps(program: Program) -> list[Program]:
+    """Without a step that nothing is made of; or with one passed over: what is made of it is made of its parent."""
+    used = {step[which] for step in program.steps for which in ("of", "with") if which in step}
+    programs = []
+    for number in reversed(range(len(program.steps))):
+        step = program.steps[number]
+        if number not in used:
+            if step["op"] not in {"stream", "table"} or not any(row[0] == step["topic"] for row in program.records):
+                programs.append(_without(program, number, None))
+        else:
+            programs.extend(_without(program, number, step[which]) for which in ("of", "with") if which in step)
+        if "store" in step and "retention" not in step:
+            bare = {name: item for name, item in step.items() if name != "store"}
+            programs.append(replace(program, steps=(*program.steps[:number], bare, *program.steps[number + 1 :])))
+    return programs
+
+
+def _without(program: Program, number: int, instead: int | None) -> Program:
+    def moved(step: Step) -> Step:
+        new = dict(step)
+        for which in ("of", "with"):
+            if which in step:
+                of = instead if step[which] == number and instead is not None else step[which]
+                new[which] = of - (of > number)
+        return new
+
+    steps = [moved(step) for at, step in enumerate(program.steps) if at != number]
+    return replace(program, steps=tuple(steps))

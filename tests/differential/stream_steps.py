@@ -1,0 +1,164 @@
+"""Steps of random programs that are made of streams: each adds itself if it fits, and says whether it did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.differential.making import like
+
+if TYPE_CHECKING:
+    from tests.differential.making import Made, Making
+
+
+def merge(making: Making) -> bool:
+    """Two streams of one kind of values and keys."""
+    one = making.one("stream")
+    other = one and making.one(
+        "stream",
+        where=lambda made: made is not one and made.is_text == one.is_text and making.may_meet(made, one),
+    )
+    if one is None or other is None:
+        return False
+    realm = making.realms.meet(one.realm, other.realm)
+    changed = one.key_changed or other.key_changed
+    step = {"op": "merge", "of": one.step, "with": other.step}
+    return making.add(step, one, other, **like(one, realm=realm, key_changed=changed))
+
+
+def split(making: Making) -> bool:
+    """And all of its branches."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    rests = [0] if making.rng.random() < 0.5 else [0, 1]
+    default = making.rng.random() < 0.7
+    making.add({"op": "split", "of": made.step, "modulus": 3, "rests": rests, "default": default}, made)
+    number = len(making.steps) - 1
+    for branch in range(len(rests) + default):
+        making.add({"op": "branch", "of": number, "branch": branch}, made, **like(made))
+    return True
+
+
+def flat_map_values(making: Making) -> bool:
+    """Several values of one."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    step = {"op": "flat_map_values", "of": made.step, "most": making.rng.choice([2, 3])}
+    return making.add(step, made, **like(made, is_text=True))
+
+
+def flat_map(making: Making) -> bool:
+    """Several records of one, under plain keys."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    step = {"op": "flat_map", "of": made.step, "most": making.rng.choice([2, 3])}
+    return making.add(step, made, **like(made, is_text=True, key_changed=True, windows=()))
+
+
+def select_key(making: Making) -> bool:
+    """A plain key, made of the value; or, of a windowed key, the key without its window."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    step = {"op": "select_key", "of": made.step}
+    if len(made.windows) == 1 and making.rng.random() < 0.5:
+        step["of_window"] = True
+    else:
+        step["shift"] = making.rng.randrange(3)
+        if making.rng.random() < 0.4:
+            step["none"] = making.rng.randrange(4)
+    return making.add(step, made, **like(made, key_changed=True, windows=()))
+
+
+def repartition(making: Making) -> bool:
+    """Through a topic."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    step = {"op": "repartition", "of": made.step}
+    return making.add(step, made, **like(made, realm=making.realms.behind(made.realm), key_changed=False))
+
+
+def to_table(making: Making) -> bool:
+    """What is there for each key."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    step = {"op": "to_table", "of": made.step, **making.store()}
+    realm = making.by_key(made)
+    return making.add(step, made, **like(made, kind="table", realm=realm, key_changed=False, lookups=True))
+
+
+def aggregate(making: Making) -> bool:
+    """By key."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
+    step = {"op": "aggregate", "of": made.step, "function": function, **making.store()}
+    realm, is_text = making.by_key(made), function != "count"
+    return making.add(
+        step, made, **like(made, kind="table", realm=realm, is_text=is_text, key_changed=False, lookups=True)
+    )
+
+
+def process(making: Making) -> bool:
+    """Forwards several times, to one child or another; plain keys also as time passes."""
+    made = making.one("stream")
+    if made is None:
+        return False
+    number, rng = len(making.steps), making.rng
+    children = [f"c{number}-{child}" for child in range(rng.choice([2, 3]))]
+    forwards = [rng.choice([*children, None]) for _ in range(rng.randint(1, 4))]
+    step = {"op": "process", "of": made.step, "name": f"p{number}", "forwards": forwards}
+    if not made.windows and not any("tick" in other for other in making.steps) and rng.random() < 0.5:
+        step["tick"] = rng.choice([5, 20])
+    making.add(step, made)
+    for child in children:
+        step = {"op": "named", "of": number, "name": child, "suffix": rng.choice("uvw")}
+        making.add(step, made, **like(made, is_text=True, key_changed=True))
+        making.pool[-1].once = False
+    return True
+
+
+def stream_join(making: Making) -> bool:
+    """Two streams, near in time."""
+    one = making.one("stream", where=lambda made: not made.key_changed)
+    other = one and making.one("stream", where=lambda made: not made.key_changed and making.may_meet(made, one))
+    if one is None or other is None:
+        return False
+    making.rocksdb = True
+    before, after = making.rng.choice([(0, 0), (0, 10), (10, 0), (10, 10), (10, -5), (-5, 10)])
+    step = {
+        "op": "stream_join", "of": one.step, "with": other.step,
+        "how": making.rng.choice(["inner", "left", "outer"]),
+        "before": before, "after": after, "grace": making.rng.choice([0, 100]),
+    }  # fmt: skip
+    realm = making.realms.meet(one.realm, other.realm)
+    return making.add(step, one, other, **like(one, realm=realm, is_text=True))
+
+
+def stream_table_join(making: Making) -> bool:
+    """Records with what a table has for their key."""
+    stream = making.one("stream")
+    table = stream and making.one("table", where=lambda made: made.lookups and _fits(making, stream, made))
+    if stream is None or table is None:
+        return False
+    realm = making.realms.meet(table.realm, making.by_key(stream))
+    step = {"op": "stream_table_join", "how": making.rng.choice(["inner", "left"])}
+    step |= {"of": stream.step, "with": table.step}
+    return making.add(step, stream, table, **like(stream, realm=realm, is_text=True, key_changed=False))
+
+
+def _fits(making: Making, stream: Made, table: Made) -> bool:
+    if not stream.key_changed:
+        return making.may_meet(stream, table)
+    realms, root = making.realms, making.realms.root(table.realm)
+    return (
+        stream.windows == table.windows
+        and not realms.is_fed_by_repartitions(root)
+        and root != realms.root(stream.realm)
+        and not realms.leads(root, stream.realm)
+    )

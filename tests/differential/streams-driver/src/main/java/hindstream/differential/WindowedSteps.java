@@ -1,0 +1,95 @@
+package hindstream.differential;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.WindowStore;
+
+/** Windowed aggregations of a program. */
+final class WindowedSteps {
+  private WindowedSteps() {}
+
+  /** A table with windowed keys. */
+  static KTable<?, ?> aggregated(KGroupedStream<Object, Object> grouped, JsonNode step) {
+    JsonNode windows = step.get("windows");
+    Duration grace = duration(windows, "grace");
+    return switch (windows.get("kind").asText()) {
+      case "time" ->
+          ofTime(
+              grouped.windowedBy(
+                  TimeWindows.ofSizeAndGrace(duration(windows, "size"), grace).advanceBy(duration(windows, "advance"))),
+              step);
+      case "sessions" ->
+          ofSessions(
+              grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(duration(windows, "gap"), grace)), step);
+      default ->
+          ofTime(
+              grouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(duration(windows, "difference"), grace)),
+              step);
+    };
+  }
+
+  private static KTable<?, ?> ofTime(TimeWindowedKStream<Object, Object> windowed, JsonNode step) {
+    boolean kept = step.hasNonNull("store");
+    return switch (step.get("function").asText()) {
+      case "count" ->
+          kept
+              ? windowed.count(Materialized.<Object, Long, WindowStore<Bytes, byte[]>>as(step.get("store").asText()))
+              : windowed.count();
+      case "reduce" ->
+          kept
+              ? windowed.reduce(
+                  Functions::added,
+                  Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()))
+              : windowed.reduce(Functions::added);
+      default ->
+          kept
+              ? windowed.aggregate(
+                  () -> (Object) "0",
+                  (key, value, aggregate) -> Functions.added(aggregate, value),
+                  Materialized.<Object, Object, WindowStore<Bytes, byte[]>>as(step.get("store").asText()))
+              : windowed.aggregate(
+                  () -> (Object) "0", (key, value, aggregate) -> Functions.added(aggregate, value));
+    };
+  }
+
+  private static KTable<?, ?> ofSessions(SessionWindowedKStream<Object, Object> windowed, JsonNode step) {
+    boolean kept = step.hasNonNull("store");
+    return switch (step.get("function").asText()) {
+      case "count" ->
+          kept
+              ? windowed.count(Materialized.<Object, Long, SessionStore<Bytes, byte[]>>as(step.get("store").asText()))
+              : windowed.count();
+      case "reduce" ->
+          kept
+              ? windowed.reduce(
+                  Functions::added,
+                  Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()))
+              : windowed.reduce(Functions::added);
+      default ->
+          kept
+              ? windowed.aggregate(
+                  () -> (Object) "0",
+                  (key, value, aggregate) -> Functions.added(aggregate, value),
+                  (key, one, other) -> Functions.merged(one, other),
+                  Materialized.<Object, Object, SessionStore<Bytes, byte[]>>as(step.get("store").asText()))
+              : windowed.aggregate(
+                  () -> (Object) "0",
+                  (key, value, aggregate) -> Functions.added(aggregate, value),
+                  (key, one, other) -> Functions.merged(one, other));
+    };
+  }
+
+  private static Duration duration(JsonNode windows, String which) {
+    return Duration.ofMillis(windows.get(which).asLong());
+  }
+}

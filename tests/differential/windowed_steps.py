@@ -1,0 +1,61 @@
+"""Steps of random programs that have to do with windows: each adds itself if it fits, and says whether it did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.differential.making import like
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from tests.differential.making import Making
+
+_DEPTH = 2
+"""So many windows a key may have."""
+
+
+def windowed(making: Making) -> bool:
+    """An aggregation by windows, sometimes of keys that have windows already."""
+    depth = 1 if making.rng.random() < 0.8 else _DEPTH
+    made = making.one("stream", where=lambda made: len(made.windows) < depth)
+    if made is None:
+        return False
+    function = making.rng.choice(["count", "reduce", "aggregate"] if made.is_text else ["count", "aggregate"])
+    of_keys, windows = _windows(making)
+    step = {"op": "windowed", "of": made.step, "windows": windows, "function": function, **making.store(0.3)}
+    return making.add(
+        step, made, kind="windowed", realm=making.by_key(made), windows=(*made.windows, of_keys),
+        is_text=function != "count",
+    )  # fmt: skip
+
+
+def _windows(making: Making) -> tuple[str, dict[str, Any]]:
+    """What keys say of the windows, and what is to be known of them; often windows that the program has already."""
+    rng = making.rng
+    if making.windows and rng.random() < 0.6:
+        return rng.choice(making.windows)
+    made = _new_windows(rng)
+    making.windows.append(made)
+    return made
+
+
+def _new_windows(rng: Random) -> tuple[str, dict[str, Any]]:
+    length, grace = rng.choice([5, 20]), rng.choice([0, 0, 10])
+    match rng.choice(["time", "time", "sessions", "sliding"]):
+        case "time":
+            return f"time {length}", {
+                "kind": "time", "size": length, "advance": rng.choice([length, 5, 2]), "grace": grace
+            }  # fmt: skip
+        case "sessions":
+            return "sessions", {"kind": "sessions", "gap": length, "grace": grace}
+        case _:
+            return f"time {length}", {"kind": "sliding", "difference": length, "grace": grace}
+
+
+def suppress_windows(making: Making) -> bool:
+    """The final results."""
+    made = making.one("table", "windowed", where=lambda made: bool(made.windows) and not made.versioned)
+    if made is None:
+        return False
+    return making.add({"op": "suppress_windows", "of": made.step}, made, **like(made, lookups=False))
