@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorSpec
-    from statelib.operators.deduplicate import Kind
+    from statelib.operators.deduplication_ids import Kind
     from statelib.processor import ProcessorSupplierLike
 
 

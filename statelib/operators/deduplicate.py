@@ -12,7 +12,7 @@ Accounts: ``forwarded``, ``duplicate``, ``null-key`` (forwarded too: no key or i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError
 from statelib.kernels.deduplicate import deduplicate
 from statelib.operators.deduplication_entries import WorkingSet
-from statelib.operators.deduplication_ids import DeduplicationIds
+from statelib.operators.deduplication_ids import DeduplicationIds, Kind
 from statelib.operators.deduplication_spill import DeduplicationSpill
 from statelib.operators.fields import both, fields_of_mapper, narrowed
 from statelib.stores.deduplication import Changes, DeduplicationStore
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from statelib.operators.mapping import Mapper
     from statelib.serdes import Serde
     from statelib.stores.backend import WriteBatch
-
-Kind = Literal["by_key", "by_key_value", "by_id"]
 
 _FORGET_FROM = 1 << 16
 _FORGET_FACTOR = 2
@@ -124,7 +122,7 @@ class Deduplicate:
         self._stored = len(self._store)  # entries at the last flush
         self._new_entries = 0  # since then
         self._new_ids = 0  # of the last batch
-        self._ids = DeduplicationIds(spec, context)
+        self._ids = DeduplicationIds(spec.kind, spec.id, spec.id_serde, context)
         self._working_set = WorkingSet()
         self._spill = DeduplicationSpill()
         self._changelog = context.changelogs.get(spec.store)
@@ -190,7 +188,7 @@ class Deduplicate:
         self._store.expire(self._stream_time, write)
         changes = self._changes()
         if len(changes.codes) >= _FEWEST_SPILLED:
-            self._spill.add(file, changes.codes, self._ids, self._working_set)
+            self._spill.add(file, changes, self._working_set.words)
         else:
             self._store.store(changes, write)
         self._forget()

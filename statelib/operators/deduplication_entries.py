@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from statelib.stores.deduplication import DeduplicationStore
 
 
-def entries_of(timestamp: NDArray[np.int64], place: NDArray[np.int64], offset: NDArray[np.int64]) -> Entries:
-    """Entries as the kernel has them: see `statelib.kernels.deduplicate.deduplicate` for what a place is."""
-    return Entries(timestamp, offset, place >> 32, place & 0xFFFFFFFF)
-
-
 class WorkingSet:
     """The entries of all ids seen since the last flush: columns indexed by the id's code, with room at the end."""
 
@@ -78,7 +73,7 @@ class WorkingSet:
 
     def of(self, codes: NDArray[np.int64]) -> Entries:
         """The entries of codes."""
-        return entries_of(self._timestamps[codes], self._places[codes], self._offsets[codes])
+        return Entries.of_places(self._timestamps[codes], self._places[codes], self._offsets[codes])
 
     def words(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64[codes, 4]: timestamp, place and offset of their entries, and the timestamp that the store has."""
@@ -121,7 +116,7 @@ class WorkingSet:
 
     def _fill(self, codes: NDArray[np.int64], entries: Entries) -> None:
         self._timestamps[codes] = self._stored[codes] = entries.timestamp
-        self._places[codes] = (entries.source << 32) | entries.partition
+        self._places[codes] = entries.places
         self._offsets[codes] = entries.offset
 
     def _make_room(self, known: int) -> None:

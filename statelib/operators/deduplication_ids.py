@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from statelib.kernels.key_table import KeyTable
 from statelib.operators.fields import columns_for
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 
     from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
-    from statelib.operators.deduplicate import DeduplicateSpec
+    from statelib.operators.mapping import Mapper
+    from statelib.serdes import Serde
     from statelib.stores.byte_columns import Column, Spans
+
+
+Kind = Literal["by_key", "by_key_value", "by_id"]
+"""What makes two records duplicates: the key, key and id, or the id."""
 
 
 class DeduplicationIds:
@@ -29,13 +34,21 @@ class DeduplicationIds:
     The ids of ``by_key`` are the task's record keys and have the same codes, unless a serde says otherwise. Those of
     ``by_key_value`` are told apart by the code of the key and the bytes of the id: the two are only joined for what is
     looked up or written.
+
+    Args:
+        kind: What makes two records duplicates.
+        id: Gives the id; None for ``by_key``.
+        serde: Gives the bytes in which ids are compared and stored; None: `serde_for` their type.
+        context: The operator's.
     """
 
-    def __init__(self, spec: DeduplicateSpec, context: OperatorContext) -> None:
-        self._spec = spec
+    def __init__(self, kind: Kind, id: Mapper | None, serde: Serde | None, context: OperatorContext) -> None:  # noqa: A002
+        self._id = id
+        self._serde = serde
         self._context = context
-        self._own = KeyTable(scoped=spec.kind == "by_key_value")
-        self.are_keys = spec.kind == "by_key" and spec.id_serde is None
+        self._has_keys = kind == "by_key_value"
+        self._own = KeyTable(scoped=self._has_keys)
+        self.are_keys = kind == "by_key" and serde is None
         """Whether the ids are the task's keys; the task alone forgets those."""
 
     def __len__(self) -> int:
@@ -43,16 +56,16 @@ class DeduplicationIds:
 
     def encode(self, batch: Batch) -> NDArray[np.int64]:
         """int64: the code of each record's id, `NULL_KEY` for a null one."""
-        context, spec = self._context, self._spec
+        context = self._context
         if self.are_keys:
             return key_codes(batch, context)
         ids = (
             archived(batch.keys.array)
-            if spec.id is None
-            else evaluate(spec.id, columns_for(spec.id, batch), context.node, batch.sequence)
+            if self._id is None
+            else evaluate(self._id, columns_for(self._id, batch), context.node, batch.sequence)
         )
-        scopes = key_codes(batch, context) if spec.kind == "by_key_value" else None
-        return self._own.encode((spec.id_serde or serde_for(ids.type)).serialize(ids), scopes)
+        scopes = key_codes(batch, context) if self._has_keys else None
+        return self._own.encode((self._serde or serde_for(ids.type)).serialize(ids), scopes)
 
     def take(self, codes: NDArray[np.int64]) -> Column:
         """The id bytes of ``codes``, of which none is null."""
@@ -63,7 +76,7 @@ class DeduplicationIds:
         if self.are_keys:
             return (self._context.keys.spans(codes),)
         ids = self._own.spans(codes)
-        if self._spec.kind != "by_key_value":
+        if not self._has_keys:
             return (ids,)
         return parts_of_ids(self._context.keys.spans(self._own.scopes[codes]), ids)
 

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.kernels.key_filter import hashes_of
-from statelib.operators.deduplication_entries import entries_of
+from statelib.stores.byte_columns import joined
 from statelib.stores.deduplication import Changes
+from statelib.stores.deduplication_codec import Entries
 from statelib.stores.spilled_table import SpilledTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from statelib.operators.deduplication_entries import WorkingSet
-    from statelib.operators.deduplication_ids import DeduplicationIds
     from statelib.stores.byte_columns import Column
-    from statelib.stores.deduplication_codec import Entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,19 @@ class DeduplicationSpill:
     def __bool__(self) -> bool:
         return bool(self._tables)
 
-    def add(self, file: Path, codes: NDArray[np.int64], ids: DeduplicationIds, entries: WorkingSet) -> None:
-        """Puts aside the entries of some codes, one at least, in a new file; see `SpilledTable`."""
+    def add(self, file: Path, changes: Changes, words: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
+        """Puts aside some entries, one at least, in a new file; see `SpilledTable`.
+
+        Args:
+            file: Where.
+            changes: Which.
+            words: `WorkingSet.words` of codes.
+        """
+        codes = changes.codes
         table = SpilledTable(
-            file, len(codes), lambda rows: ids.take(codes[rows]), lambda rows: entries.words(codes[rows])
+            file, len(codes), lambda rows: joined(*changes.ids(codes[rows])), lambda rows: words(codes[rows])
         )
-        self._tables.append(_Table(table, int(entries.timestamp[codes].max())))
+        self._tables.append(_Table(table, int(changes.timestamp[codes].max())))
 
     def take_out(self, ids: Column, *, since_ms: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Which of some ids are here, some at a time, and their `WorkingSet.words`; they are not here any more.
@@ -84,7 +89,7 @@ def _changes(table: SpilledTable, first_ms: int) -> Changes:
     places, timestamp = places[kept], timestamp[kept]
 
     def entries(codes: NDArray[np.int64]) -> Entries:
-        return entries_of(*(table.values(places[codes], word) for word in range(3)))
+        return Entries.of_places(*(table.values(places[codes], word) for word in range(3)))
 
     return Changes(
         np.arange(len(places)), timestamp, table.values(places, 3), lambda codes: [table.keys(places[codes])], entries

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -67,6 +67,16 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.timestamp)
+
+    @classmethod
+    def of_places(cls, timestamp: NDArray[np.int64], place: NDArray[np.int64], offset: NDArray[np.int64]) -> Self:
+        """Entries as the kernel has them: see `statelib.kernels.deduplicate.deduplicate` for what a place is."""
+        return cls(timestamp, offset, place >> 32, place & 0xFFFFFFFF)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Source and partition as the kernel has them."""
+        return (self.source << 32) | self.partition
 
     def take(self, rows: NDArray[Any]) -> Entries:
         """Those that ``rows`` (indices or booleans) chooses."""
