@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from statelib.job import Expectation, Job, expect, load_job
     from statelib.join_windows import JoinWindows
     from statelib.kafka_topic import KafkaTopic
-    from statelib.operators.aggregations import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mapping import per_record
+    from statelib.operators.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.processor import (
         Cancellable,
         FixedKeyProcessor,
@@ -117,7 +117,7 @@ _HOMES = {
     "statelib.join_windows": ("JoinWindows",),
     "statelib.kafka_topic": ("KafkaTopic",),
     "statelib.job": ("Expectation", "Job", "expect", "load_job"),
-    "statelib.operators.aggregations": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
+    "statelib.operators.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
     "statelib.processor": (
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",

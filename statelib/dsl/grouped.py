@@ -10,11 +10,11 @@ from statelib.dsl import kstream
 from statelib.dsl.ktable import WindowedKTable, aggregated_table
 from statelib.dsl.options import Materialized, Named
 from statelib.errors import ConfigurationError
-from statelib.operators import aggregations
-from statelib.operators.aggregations import Aggregate, Aggregation, Reduce
+from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.distinct import Distinct
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from statelib.dsl.repartitioning import Grouping
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import MapperLike
+    from statelib.operators.sql_functions import Aggregation
     from statelib.windows import AlignedWindows, AnyWindows
 
 
@@ -53,29 +54,29 @@ class KGroupedStream(KafkasNames):
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """How many records each key has; those with a null value are dropped (``KStreamAggregate``)."""
         count_for_nothing(self._grouping.builder, materialized)
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.count()), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(count()), materialized, named)
 
     def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """The sum of ``of`` for each key."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.sum_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(sum_(of)), materialized, named)
 
     def min(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """The smallest of ``of`` for each key."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.min_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(min_(of)), materialized, named)
 
     def max(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """The largest of ``of`` for each key."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.max_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(max_(of)), materialized, named)
 
     def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """The arithmetic mean of ``of`` for each key."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.mean_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(mean_(of)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
     ) -> KTable:
         """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.named(**functions), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", several(**functions), materialized, named)
 
     def reduce(
         self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
@@ -127,37 +128,37 @@ class _WindowedKStream(KafkasNames):
         """How many records each key has in each window."""
         if not isinstance(self._windows, SlidingWindows):
             count_for_nothing(self._builder, materialized)
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.count()), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(count()), materialized, named)
 
     def sum(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The sum of ``of`` for each key and window."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.sum_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(sum_(of)), materialized, named)
 
     def min(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The smallest of ``of`` for each key and window."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.min_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(min_(of)), materialized, named)
 
     def max(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The largest of ``of`` for each key and window."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.max_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(max_(of)), materialized, named)
 
     def mean(
         self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """The arithmetic mean of ``of`` for each key and window."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.single(aggregations.mean_(of)), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", single(mean_(of)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
     ) -> WindowedKTable:
         """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
-        return self._table("KSTREAM-AGGREGATE", aggregations.named(**functions), materialized, named)
+        return self._table("KSTREAM-AGGREGATE", several(**functions), materialized, named)
 
     def reduce(
         self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None

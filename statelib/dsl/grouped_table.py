@@ -8,7 +8,8 @@ from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl import ktable
 from statelib.dsl.options import Materialized
 from statelib.dsl.repartitioning import Grouping, table_names
-from statelib.operators import aggregations
+from statelib.operators.aggregations import several
+from statelib.operators.sql_functions import count, mean_, sum_
 from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
 from statelib.operators.table_select import TableSelect
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.ktable import KTable, WindowedKTable
     from statelib.dsl.options import Grouped, Named
-    from statelib.operators.aggregations import Aggregation, AggregatorSpec
+    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import Mapper, MapperLike
+    from statelib.operators.sql_functions import Aggregation
 
 
 @arguments_checked
@@ -38,15 +40,15 @@ class KGroupedTable(KafkasNames):
 
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """How many rows each group has; 0 if it has none any more (``KTableAggregate``)."""
-        return self._aggregated("KTABLE-AGGREGATE", _single(aggregations.count()), materialized, named)
+        return self._aggregated("KTABLE-AGGREGATE", _single(count()), materialized, named)
 
     def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """The sum of ``of`` for each group; a group without values leaves the table."""
-        return self._aggregated("KTABLE-AGGREGATE", _single(aggregations.sum_(of)), materialized, named)
+        return self._aggregated("KTABLE-AGGREGATE", _single(sum_(of)), materialized, named)
 
     def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
         """The arithmetic mean of ``of`` for each group; a group without values leaves the table."""
-        return self._aggregated("KTABLE-AGGREGATE", _single(aggregations.mean_(of)), materialized, named)
+        return self._aggregated("KTABLE-AGGREGATE", _single(mean_(of)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
@@ -56,7 +58,7 @@ class KGroupedTable(KafkasNames):
         Raises:
             ConfigurationError: One is a minimum or maximum, which cannot take a value back; it says what can.
         """
-        spec = TableAggregations(aggregations.named(**functions).functions)
+        spec = TableAggregations(several(**functions).functions)
         return self._aggregated("KTABLE-AGGREGATE", spec, materialized, named)
 
     def reduce(

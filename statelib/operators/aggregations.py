@@ -1,42 +1,28 @@
-"""What can be aggregated, and how: `count`, `sum_`, `min_`, `max_`, `mean_`, several at once, or any Python function.
+"""What can be aggregated, and how: functions of SQL, one or several by name, or any Python function.
 
-The functions of SQL are columnar: a compiled kernel walks the updates. Each is taken over a mapper of the records
-(`statelib.operators.mapping`) and, as in SQL, ignores nulls; over nothing but nulls it is null, and a count is 0.
-``count()`` without a mapper counts records, null values included, as Kafka Streams does.
-
-======== ============================ ============================================ ==========================
-function of                           gives                                        stored
-======== ============================ ============================================ ==========================
-count    anything                     int64                                        int64
-sum_     integers                     int64; an overflow is an error               int64
-sum_     floats                       float64                                      float64
-min_     integers, floats, dates,     the same type; NaN is above all numbers      the same type
-max_     times, timestamps, durations
-mean_    integers, floats             float64                                      sum float64, count int64
-======== ============================ ============================================ ==========================
-
-`Reduce` and `Aggregate` call a Python function for each record: the slow way, a microsecond or more a record.
+Functions of SQL (`statelib.operators.sql_functions`) are columnar. `Reduce` and `Aggregate` call a Python function
+for each record: the slow way, a microsecond or more a record.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from statelib.calls import function_checked
 from statelib.errors import ConfigurationError
-from statelib.operators.aggregators import ColumnarAggregator, PerRecordAggregator, parts_of, shown
+from statelib.operators.columnar_aggregator import ColumnarAggregator
 from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.mapping import mapper
+from statelib.operators.per_record_aggregator import PerRecordAggregator
+from statelib.operators.sql_functions import Aggregation, parts_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from statelib.operators.aggregators import Aggregator
+    from statelib.operators.aggregator import Aggregator
     from statelib.operators.fields import Fields
-    from statelib.operators.mapping import Mapper, MapperLike
 
 
 class AggregatorSpec(Protocol):
@@ -53,48 +39,6 @@ class AggregatorSpec(Protocol):
 
     def describe(self) -> Mapping[str, object]:
         """As plain data, for the fingerprint."""
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregation:
-    """One function of SQL over a mapper."""
-
-    function: Literal["count", "sum", "min", "max", "mean"]
-    of: Mapper | None = None
-
-    def describe(self) -> Mapping[str, object]:
-        """As plain data."""
-        return {"function": self.function, "of": None if self.of is None else self.of.describe()}
-
-
-@function_checked
-def count(of: MapperLike | None = None) -> Aggregation:
-    """How many records there are, or for how many ``of`` is not null."""
-    return Aggregation("count", None if of is None else mapper(of))
-
-
-@function_checked
-def sum_(of: MapperLike) -> Aggregation:
-    """The sum of ``of``."""
-    return Aggregation("sum", mapper(of))
-
-
-@function_checked
-def min_(of: MapperLike) -> Aggregation:
-    """The smallest of ``of``."""
-    return Aggregation("min", mapper(of))
-
-
-@function_checked
-def max_(of: MapperLike) -> Aggregation:
-    """The largest of ``of``."""
-    return Aggregation("max", mapper(of))
-
-
-@function_checked
-def mean_(of: MapperLike) -> Aggregation:
-    """The arithmetic mean of ``of``."""
-    return Aggregation("mean", mapper(of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +81,8 @@ def single(function: Aggregation) -> Aggregations:
     return Aggregations(((None, function),))
 
 
-def named(**functions: Aggregation) -> Aggregations:
-    """The aggregations whose results are the fields of a struct: ``named(flights=count(), delay=mean_("delay"))``.
+def several(**functions: Aggregation) -> Aggregations:
+    """The aggregations whose results are the fields of a struct: ``several(flights=count(), delay=mean_("delay"))``.
 
     Raises:
         ConfigurationError: There is none, or something is no aggregation.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregators import Aggregator
+    from statelib.operators.aggregator import Aggregator
 
 
 def prior_results(

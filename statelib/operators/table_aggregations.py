@@ -1,6 +1,6 @@
 """What can be aggregated of a table: every change takes its old value back and adds its new one (``KGroupedTable``).
 
-`count`, `sum_` and `mean_` of `statelib.operators.aggregations` are columnar here, too. A minimum or maximum cannot
+`count`, `sum_` and `mean_` of `statelib.operators.sql_functions` are columnar here, too. A minimum or maximum cannot
 take a value back and is refused. Any Python functions, an adder and a subtractor, are called for each change.
 
 ======== ============= ================================ ===============================================
@@ -31,8 +31,8 @@ from statelib.operators.table_aggregators import ColumnarTableAggregator, PerCha
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from statelib.operators.aggregations import Aggregation
-    from statelib.operators.aggregators import Aggregator
+    from statelib.operators.aggregator import Aggregator
+    from statelib.operators.sql_functions import Aggregation
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from statelib.kernels.table_aggregations import (
     running_int_change,
 )
 from statelib.operators.accumulators import NO_SLOTS, grown, numbers_of
-from statelib.operators.aggregators import PerRecordAggregator, own
 from statelib.operators.mapping import evaluate
+from statelib.operators.per_record_aggregator import PerRecordAggregator, own
 from statelib.operators.python_values import items_of, python_keys
 from statelib.operators.scatter import scatter
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
-    from statelib.operators.aggregations import Aggregation
+    from statelib.operators.sql_functions import Aggregation
 
 
 def stored_fields(functions: Sequence[tuple[str | None, Aggregation]]) -> list[tuple[str, str]]:

@@ -26,9 +26,9 @@ from statelib.errors import ConfigurationError
 from statelib.kernels.windows import accept, accept_one
 from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import fields_of_aggregator
-from statelib.operators.aggregators import ColumnarAggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
+from statelib.operators.columnar_aggregator import ColumnarAggregator
 from statelib.operators.key_codes import key_codes
 from statelib.operators.prior_results import prior_results
 from statelib.operators.sizes import serialized_bytes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
-    from statelib.operators.aggregators import Aggregator
+    from statelib.operators.aggregator import Aggregator
     from statelib.window_grids import WindowGrid
 
 _NOBODY_ASKS = np.empty(0, dtype=np.int64)

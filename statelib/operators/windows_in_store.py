@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregators import ColumnarAggregator
+    from statelib.operators.columnar_aggregator import ColumnarAggregator
     from statelib.stores.window import WindowStore
     from statelib.window_grids import WindowGrid
 

@@ -10,7 +10,8 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.errors import ConfigurationError
-from statelib.operators.aggregations import Aggregation, Aggregations
+from statelib.operators.aggregations import Aggregations
+from statelib.operators.sql_functions import Aggregation
 from statelib.operators.stored_rows import stored_value
 from statelib.operators.table_aggregations import TableAggregations
 from statelib.serdes import serde_for

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError
-from statelib.operators.aggregations import Aggregate, Reduce, count, single
+from statelib.operators.aggregations import Aggregate, Reduce, single
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sql_functions import count
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 

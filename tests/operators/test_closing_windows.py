@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.operators import window_aggregate
-from statelib.operators.aggregations import count, max_, named, single, sum_
+from statelib.operators.aggregations import several, single
+from statelib.operators.sql_functions import count, max_, sum_
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.stores.backend import WriteBatch
@@ -31,7 +32,9 @@ BUFFERS = st.sampled_from(
         BufferConfig.max_bytes(90).spill_to_disk_when_full(),
     ]
 )
-AGGREGATORS = st.sampled_from([named(n=count(), xs=sum_("x")), named(xs=sum_("x"), most=max_("y")), single(count("x"))])
+AGGREGATORS = st.sampled_from(
+    [several(n=count(), xs=sum_("x")), several(xs=sum_("x"), most=max_("y")), single(count("x"))]
+)
 
 
 @st.composite

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import BufferConfig, DayWindows, Suppressed
-from statelib.operators.aggregations import Reduce, count, named, single, sum_
+from statelib.operators.aggregations import Reduce, several, single
 from statelib.operators.distinct import Distinct
+from statelib.operators.sql_functions import count, sum_
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from tests.effort import examples
@@ -90,7 +91,7 @@ def expected_rows(windows: DayWindows, records: list[Record]) -> tuple[list[Row]
 def test_like_the_clocks_of_the_zone(history: tuple[DayWindows, list[Record]], size: int, between: list[str]) -> None:
     windows, records = history
     updates, finals, late = expected_rows(windows, records)
-    functions = named(n=count(), sum=sum_("value"))
+    functions = several(n=count(), sum=sum_("value"))
     specs: list[OperatorSpec] = [WindowAggregate("w", windows, functions), Suppress("s", FINAL, windows)]
     contents = []
     for condensed in (False, True):

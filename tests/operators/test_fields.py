@@ -4,9 +4,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib.operators.aggregations import Reduce, count, fields_of_aggregator, named, single, sum_
+from statelib.operators.aggregations import Reduce, fields_of_aggregator, several, single
 from statelib.operators.fields import ALL, NONE, both, fields_of_mapper, narrowed, pruned
 from statelib.operators.mapping import Struct, mapper, per_record
+from statelib.operators.sql_functions import count, sum_
 from tests.operators.test_flat_map import batch_of
 
 
@@ -48,7 +49,7 @@ def test_one_side_of_a_join() -> None:
 
 def test_aggregations() -> None:
     assert fields_of_aggregator(single(count())) == NONE
-    assert fields_of_aggregator(named(n=count(), sum=sum_("a"), other=sum_("b.c"))) == {"a", "b"}
+    assert fields_of_aggregator(several(n=count(), sum=sum_("a"), other=sum_("b.c"))) == {"a", "b"}
     assert fields_of_aggregator(Reduce(lambda a, b: a + b)) is ALL
 
 

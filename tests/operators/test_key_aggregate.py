@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
-from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
+from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueStore
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 ROW = pa.struct([("x", pa.int64())])
 ROWS = updates(st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)}))
-SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
+SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 RETENTION = st.sampled_from([None, None, 0, 5, 10, 100])
 """None: a plain store."""
 
@@ -152,7 +153,7 @@ def test_the_stores_can_be_read_by_themselves() -> None:
 
 
 def test_results_are_found_in_what_is_stored() -> None:
-    for spec in (SQL, single(count()), single(mean_("x")), named(value=count()), named(value=mean_("x"))):
+    for spec in (SQL, single(count()), single(mean_("x")), several(value=count()), several(value=mean_("x"))):
         run = task(spec)
         (result,) = run.run(at(("a", {"x": 1}, 5), ("a", {"x": 4}, 5)))
         loaded = KeyValueStore(run.backend, "s")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators import session_aggregate
-from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
+from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.stateless import Filter
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionStore
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from statelib.semantics import Semantics
 
-SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
+SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 INTEGERS = pa.struct([("x", pa.int32())])
 FLOATS = pa.struct([("x", pa.float64())])
 SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])
@@ -230,7 +231,7 @@ def test_sums_that_overflow_when_sessions_merge_are_an_error() -> None:
 @pytest.mark.parametrize("value", [math.nan, 1.0, -math.inf, None])
 def test_extremes_of_merged_sessions(value: float | None) -> None:
     records = [Record("k", one, time) for one, time in ((value, 0), (0.5, 10), (math.inf, 5))]
-    extremes = named(least=min_("value"), most=max_("value"))
+    extremes = several(least=min_("value"), most=max_("value"))
     merged = session_chain(SessionWindows(5, 20), extremes, pa.float64()).run(records, 3)[0][-1].value
     in_order = session_chain(SessionWindows(50, 20), extremes, pa.float64()).run(records, 3)[0][-1].value
     assert repr(merged) == repr(in_order)

@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError
-from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
+from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.suppress import Suppress
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import SlidingWindows
@@ -23,7 +24,7 @@ from tests.reference.window_aggregate import sql
 if TYPE_CHECKING:
     from statelib.semantics import Semantics
 
-SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
+SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 INTEGERS = pa.struct([("x", pa.int32())])
 VALUES = st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)})
 RECORDS = st.lists(st.builds(Record, st.sampled_from([None, "", "a", "b"]), VALUES, st.integers(0, 60)), max_size=40)

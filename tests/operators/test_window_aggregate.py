@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
-from statelib.operators.aggregations import Aggregate, Reduce, count, max_, mean_, min_, named, single, sum_
+from statelib.operators.aggregations import Aggregate, Reduce, several, single
+from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
 from statelib.window_grids import FAR_FUTURE_MS
@@ -19,7 +20,7 @@ from statelib.windows import TimeWindows, UnlimitedWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.window_aggregate import TimeWindowed, sql
 
-SQL = named(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
+SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 KEYS = st.sampled_from([None, "", "a", "ab", "b", "a\0"])
 INTEGERS = pa.struct([("x", pa.int32())])
 FLOATS = pa.struct([("x", pa.float64())])
@@ -168,13 +169,13 @@ def test_extremes_keep_their_type(kind: pa.DataType, values: list[Any]) -> None:
     column = pa.array(values, pa.float32() if kind == pa.float32() else pa.int64())
     narrow = column.cast(pa.int32()) if kind in {pa.date32(), pa.time32("s")} else column
     typed = narrow.cast(kind).to_pylist()
-    rows = run(named(least=min_("value"), most=max_("value")), typed, kind)
+    rows = run(several(least=min_("value"), most=max_("value")), typed, kind)
     there = [value for value in typed if value is not None]
     assert rows[-1].value == {"least": min(there), "most": max(there)}
 
 
 def test_nan_is_above_all_numbers() -> None:
-    rows = run(named(least=min_("value"), most=max_("value")), [math.nan, 1.0, math.inf], pa.float64())
+    rows = run(several(least=min_("value"), most=max_("value")), [math.nan, 1.0, math.inf], pa.float64())
     assert [row.value["least"] for row in rows[1:]] == [1.0, 1.0]
     assert all(math.isnan(row.value["most"]) for row in rows)
 
@@ -253,7 +254,7 @@ def test_windows_are_what_the_api_says() -> None:
         with pytest.raises(ConfigurationError):
             windows.advance_by(advance)
     with pytest.raises(ConfigurationError, match="nothing to aggregate"):
-        named()
+        several()
 
 
 @pytest.mark.parametrize("between", ["nothing", "restart"])

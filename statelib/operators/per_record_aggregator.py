@@ -1,0 +1,183 @@
+"""Running aggregations by the user's Python functions, a record at a time."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from statelib.arrow_buffers import valid_of
+from statelib.errors import InternalError
+from statelib.kernels.aggregations import NO_ROW, NO_SLOT
+from statelib.operators.accumulators import NO_SLOTS
+from statelib.operators.aggregator import NONE_REMOVED
+from statelib.operators.python_values import column_of, items_of, python_keys
+from statelib.operators.user_functions import calling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from statelib.batch import Batch
+
+_BYTES_OF_AN_OBJECT = 64
+"""What a small Python object and its place in a list take, roughly."""
+
+
+class PerRecordAggregator:
+    """Python functions, called for each record: aggregates are Python objects; None is a window that is not there.
+
+    Args:
+        step: Of key, value and aggregate: the next aggregate.
+        initializer: Gives the aggregate before the first record; None: there is none.
+        merge: Of key and two aggregates of sessions: the merged one. None: windows never merge.
+        arrow_type: The type of an aggregate; None: that of the values.
+        functions: The user's own that these call, for errors; the one that gives aggregates first.
+        node: Named in errors.
+    """
+
+    may_remove = True
+    may_be_null = True
+
+    def __init__(
+        self,
+        step: Callable[[object, object, object], object],
+        initializer: Callable[[], object] | None,
+        merge: Callable[[object, object, object], object] | None,
+        arrow_type: pa.DataType | None,
+        *,
+        functions: Sequence[object] = (),
+        node: str | None = None,
+    ) -> None:
+        self._functions = functions
+        self._node = node
+        self._step = step
+        self._initializer = initializer
+        self._merge = merge
+        self._type = arrow_type
+        self._aggregates: list[object] = []
+        self._walked: pa.Array | None = None
+        self._batch: Batch | None = None
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """See `Aggregator`."""
+        return None if self._type is None else pa.schema([pa.field("value", self._type)])
+
+    @property
+    def result_type(self) -> pa.DataType:
+        """See `Aggregator`."""
+        return self._type or pa.null()
+
+    def prepare(self, batch: Batch) -> None:
+        """See `Aggregator`."""
+        self._batch = batch
+        self._type = self._type or batch.value.type
+
+    def reserve(self, slots: int) -> None:
+        """See `Aggregator`."""
+        self._aggregates += [None] * (slots - len(self._aggregates))
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """See `Aggregator`."""
+        self._aggregates = [self._aggregates[slot] for slot in slots]
+
+    def restore(self, slots: NDArray[np.int64], rows: pa.StructArray) -> None:
+        """See `Aggregator`."""
+        for slot, value in zip(slots.tolist(), rows.field(0).to_pylist(), strict=True):
+            self._aggregates[slot] = value
+
+    def dump(self, slots: NDArray[np.int64]) -> pa.StructArray:
+        """See `Aggregator`."""
+        return pa.StructArray.from_arrays([self.results(slots)], fields=list(self.schema or ()))
+
+    def results(self, slots: NDArray[np.int64]) -> pa.Array:
+        """See `Aggregator`."""
+        return self._column([self._aggregates[slot] for slot in slots])
+
+    def initial(self) -> pa.Array:
+        """See `Aggregator`."""
+        with self._calling(lambda _: None):
+            initial = self._initial()
+        return self._column([initial])
+
+    def _calling(self, sequence: Callable[[BaseException], int | None]) -> AbstractContextManager[None]:
+        return calling("a function that aggregates", self._functions, node=self._node, sequence=sequence)
+
+    def _column(self, aggregates: list[object], sequence_of: Callable[[int], int | None] | None = None) -> pa.Array:
+        step = "declare the type that the function gives, or, for a reducer, map the values to a wider type before"
+        return column_of(
+            aggregates,
+            self.result_type,
+            who="an aggregation has come to",
+            next_step=step,
+            functions=self._functions,
+            sequence_of=sequence_of,
+        )
+
+    def _initial(self) -> object:
+        return self._initializer() if self._initializer else None
+
+    def walk(
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        absorbed: NDArray[np.int64] = NO_SLOTS,
+        copied: NDArray[np.int64] = NO_SLOTS,
+    ) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """See `Aggregator`."""
+        batch = self._batch
+        if batch is None:
+            raise InternalError("an aggregation has no batch")
+        chosen = pa.array(rows, mask=rows == NO_ROW)
+        keys = python_keys(batch.keys, chosen)
+        values = items_of(batch.value.take(chosen))
+        results: list[object] = []
+
+        def sequence_of(update: int) -> int | None:
+            return None if update >= len(rows) or rows[update] == NO_ROW else int(batch.sequence[rows[update]])
+
+        never = [None] * len(rows)
+        others = zip(absorbed.tolist() or never, copied.tolist() or never, strict=True)
+        with self._calling(lambda _: sequence_of(len(results))):
+            for row, key, value, slot, (merged, copy_of) in zip(
+                rows.tolist(), keys, values, slots.tolist(), others, strict=True
+            ):
+                before = self._before(key, slot, merged, copy_of)
+                self._aggregates[slot] = before if row == NO_ROW else self._step(key, value, before)
+                results.append(own(self._aggregates[slot]))
+        column = self._walked = self._column(results, sequence_of)
+        return column, ~valid_of(column) if column.null_count else NONE_REMOVED
+
+    def walked(self) -> pa.StructArray:
+        """See `Aggregator`."""
+        return pa.StructArray.from_arrays([self._walked], fields=list(self.schema or ()))
+
+    def _before(self, key: object, slot: int, absorbed: int | None, copied: int | None) -> object:
+        """What a record is added to."""
+        if absorbed is not None:
+            return self._merged(key, slot, absorbed)
+        return self._aggregates[slot] if copied in (None, NO_SLOT) else own(self._aggregates[copied])
+
+    def _merged(self, key: object, slot: int, other: int) -> object:
+        """For sessions; as in Kafka, the merger sees the initial aggregate first."""
+        if self._merge is None:
+            raise InternalError("an aggregation of sessions has no merger")
+        merged = self._initial()
+        for session in (slot, other):
+            if session != NO_SLOT and self._aggregates[session] is not None:
+                merged = self._merge(key, merged, self._aggregates[session])
+        return merged
+
+    def memory_bytes(self) -> int:
+        """See `Aggregator`."""
+        return len(self._aggregates) * _BYTES_OF_AN_OBJECT
+
+
+def own(aggregate: object) -> object:
+    """The aggregate as it is now, whatever a function does to its own later."""
+    return copy.deepcopy(aggregate) if isinstance(aggregate, (list, dict, set, bytearray)) else aggregate
