@@ -6,8 +6,7 @@ whatever the portions in which the records come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from statelib.changelog.restore_state_store import RestoringSchedule, RestoringS
 from statelib.changelog.restore_stream_join import RestoringHeldRecords, RestoringJoinWindow
 from statelib.changelog.restore_subscriptions import RestoringSubscriptions
 from statelib.changelog.restore_suppression import RestoringSuppression
+from statelib.changelog.target import Target
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.kernels.key_table import KeyTable
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.changelog.target import Restoring
     from statelib.manifests import StoreDescription
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
@@ -99,36 +100,6 @@ def restore(
     restoring.finish(write)
     backend.write(write)
     return count
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is restored, as `restore` is told."""
-
-    store: StoreDescription
-    schema: pa.Schema
-    backend: Backend
-    clock_ms: int
-    clocks: Mapping[str, int]
-    semantics: Semantics
-    takes_late: bool
-
-    @property
-    def row(self) -> pa.Schema:
-        """The columns of a stored row: those of the aggregation, else the value alone."""
-        if "row" in self.schema.names:
-            return pa.schema(list(self.schema.field("row").type))
-        return pa.schema([("value", self.schema.field("value").type)])
-
-
-class _Restoring(Protocol):
-    """A store that is being restored."""
-
-    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """Adds some records to ``write``, which is carried out before the next ones."""
-
-    def finish(self, write: WriteBatch) -> None:
-        """Adds what the end of the changelog brings."""
 
 
 class _KeyValue:
@@ -286,7 +257,7 @@ class _Deduplication:
         del write
 
 
-_KINDS: dict[str, Callable[[Target], _Restoring]] = {
+_KINDS: dict[str, Callable[[Target], Restoring]] = {
     "key-value": _KeyValue,
     "versioned": _Versions,
     "window": _Windows,
@@ -300,7 +271,7 @@ _KINDS: dict[str, Callable[[Target], _Restoring]] = {
     "subscriptions": RestoringSubscriptions,
     "foreign-key-answers": _KeyValue,
 }
-_OF_PROCESSORS: dict[str, Callable[[Target], _Restoring]] = {
+_OF_PROCESSORS: dict[str, Callable[[Target], Restoring]] = {
     "key-value": _KeyValue,
     "versioned": _Versions,
     "window": RestoringWindowStore,

@@ -17,7 +17,7 @@ from statelib.stores.join_buffer import JoinBufferStore, WaitingRow
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.changelog.restore import Target
+    from statelib.changelog.target import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
@@ -33,7 +33,7 @@ class RestoringJoinBuffer:
         self._arrivals = target.clocks.get("arrivals", 0)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `statelib.changelog.restore`."""
+        """See `Restoring`."""
         del timestamp
         last = last_of_each(keys)
         kept = values.take(pa.array(last))

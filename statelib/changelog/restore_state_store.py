@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from statelib.changelog.restore import Target
+    from statelib.changelog.target import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
@@ -96,7 +96,7 @@ class RestoringSchedule:
         (self._family,) = target.store.families
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `statelib.changelog.restore`."""
+        """See `Restoring`."""
         del keys, timestamp
         write.put(self._family, KEY, values[-1].as_py())
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.changelog.restore import Target
+    from statelib.changelog.target import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
@@ -34,7 +34,7 @@ class RestoringJoinWindow:
         self._expired_ms = target.clocks.get(settings["side"], NO_TIMESTAMP) - retention_of(settings)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `statelib.changelog.restore`."""
+        """See `Restoring`."""
         del timestamp
         last = pa.array(last_of_each(keys))
         plain, time, arrival = split_window_keys(keys.take(last), self._arrivals, self._name)
@@ -61,7 +61,7 @@ class RestoringHeldRecords:
         self._arrivals = target.clocks.get("arrivals", 0)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `statelib.changelog.restore`."""
+        """See `Restoring`."""
         del timestamp
         last = pa.array(last_of_each(keys))
         plain, time, is_left, arrival = split_held_keys(keys.take(last), self._arrivals, self._name)

@@ -16,7 +16,7 @@ from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.changelog.restore import Target
+    from statelib.changelog.target import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
@@ -29,7 +29,7 @@ class RestoringSubscriptions:
         self._schema = target.row
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `statelib.changelog.restore`."""
+        """See `Restoring`."""
         del timestamp
         last = pa.array(last_of_each(keys))
         raw_keys, raw_values = keys.take(last), values.take(last)

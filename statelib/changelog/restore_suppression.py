@@ -21,7 +21,7 @@ from statelib.windows import SessionWindows, windows_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.changelog.restore import Target
+    from statelib.changelog.target import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.buffer_value_codec import BufferValues
     from statelib.stores.byte_columns import Column
@@ -45,7 +45,7 @@ class RestoringSuppression:
         self._has_run = bool(target.clocks)
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `statelib.changelog.restore`."""
+        """See `Restoring`."""
         self._has_run = True
         last = last_of_each(keys)
         raw_keys, kept = keys.take(pa.array(last)), values.take(pa.array(last))
