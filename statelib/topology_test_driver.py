@@ -27,7 +27,7 @@ from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors import ConfigurationError
 from statelib.job import Job
 from statelib.manifests import Audit
-from statelib.state.store import epoch_ms
+from statelib.state.time import epoch_ms
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 from statelib.time_columns import python_values

@@ -13,10 +13,10 @@ from statelib.operators.table_writer import PlainStore, VersionedStore
 from statelib.state import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,
-    VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
 from statelib.state.suppliers import BytesStoreSupplier
+from statelib.state.versioned_bytes import VersionedBytesStoreSupplier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

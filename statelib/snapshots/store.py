@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.key_column import KeyColumn
 from statelib.snapshots.views import Ask, Place, filtered
-from statelib.state.store import epoch_ms
+from statelib.state.time import epoch_ms
 from statelib.stores.single_values import as_struct
 from statelib.topics.partitioner import partition_for
 from statelib.windowed_type import WindowedType
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from statelib.manifests import CommittedTask
     from statelib.snapshots.restored import RestoredTasks
     from statelib.snapshots.views import Described, Raw, View, ViewName
-    from statelib.state.store import Time
+    from statelib.state.time import Time
 
 PARTITION = pa.field("partition", pa.int32())
 

@@ -21,11 +21,10 @@ from statelib.state.stores import Stores
 from statelib.state.suppliers import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,
-    VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
 from statelib.state.versioned import VersionedKeyValueStore
-from statelib.state.versioned_bytes import VersionedBytesStore
+from statelib.state.versioned_bytes import VersionedBytesStore, VersionedBytesStoreSupplier
 from statelib.state.window import TimestampedWindowStore, WindowStore
 from statelib.state.windowed import Windowed
 from statelib.stores.value_and_timestamp import ValueAndTimestamp

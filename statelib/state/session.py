@@ -10,7 +10,8 @@ import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.errors import InputError
-from statelib.state.store import StateStore, epoch_ms
+from statelib.state.store import StateStore
+from statelib.state.time import epoch_ms
 from statelib.state.windowed import Windowed
 from statelib.stores import session as engine
 from statelib.stores.backend import WriteBatch
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from statelib.metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
-    from statelib.state.store import Time
     from statelib.state.suppliers import SessionBytesStoreSupplier
+    from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
 

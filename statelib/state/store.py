@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -27,34 +26,16 @@ if TYPE_CHECKING:
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 Engine = TypeVar("Engine")
 """The store of `statelib.stores` that reads and writes the bytes."""
 
 SerdeLike: TypeAlias = "Serde | pa.DataType"
 """A serde, or the Arrow type of what is to be stored: `serde_for` has its serde."""
 
-Time: TypeAlias = int | datetime
-"""Milliseconds since 1970, or a `datetime` with a time zone."""
-
 
 def serde_of(serde: SerdeLike) -> Serde:
     """The serde itself, or that of an Arrow type."""
     return serde_for(serde) if isinstance(serde, pa.DataType) else serde
-
-
-def epoch_ms(time: Time) -> int:
-    """Milliseconds since 1970.
-
-    Raises:
-        ConfigurationError: A `datetime` has no time zone.
-    """
-    if isinstance(time, int):
-        return time
-    if time.tzinfo is None:
-        raise ConfigurationError(f"{time} has no time zone", next_step="give milliseconds, or a datetime with one")
-    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 class StateStore(ABC, Generic[Engine]):

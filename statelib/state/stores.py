@@ -14,10 +14,10 @@ from statelib.state.store import serde_of
 from statelib.state.suppliers import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,
-    VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
 from statelib.state.versioned import VersionedKeyValueStore
+from statelib.state.versioned_bytes import VersionedBytesStoreSupplier
 from statelib.state.window import TimestampedWindowStore, WindowStore
 
 if TYPE_CHECKING:

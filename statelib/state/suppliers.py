@@ -11,8 +11,6 @@ from statelib.names import check_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.state.versioned_bytes import VersionedBytesStore
-
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,8 @@ class KeyValueBytesStoreSupplier:
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class VersionedBytesStoreSupplier:
-    """A versioned key-value store (KIP-889, "VersionedBytesStoreSupplier Interface").
+class VersionedStoreSupplier:
+    """A versioned key-value store; `VersionedBytesStoreSupplier` gives the store itself, too.
 
     Attributes:
         name: The store's name.
@@ -54,12 +52,6 @@ class VersionedBytesStoreSupplier:
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
         check_name(self.name, "a store")
-
-    def get(self) -> VersionedBytesStore:
-        """A store of bytes, not opened yet."""
-        from statelib.state.versioned_bytes import VersionedBytesStore  # noqa: PLC0415 - it is made of a supplier
-
-        return VersionedBytesStore(self)
 
 
 @arguments_checked
@@ -105,7 +97,7 @@ class SessionBytesStoreSupplier:
 
 
 BytesStoreSupplier = (
-    KeyValueBytesStoreSupplier | VersionedBytesStoreSupplier | WindowBytesStoreSupplier | SessionBytesStoreSupplier
+    KeyValueBytesStoreSupplier | VersionedStoreSupplier | WindowBytesStoreSupplier | SessionBytesStoreSupplier
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from statelib.state.queries import VersionedKeyQuery
-from statelib.state.store import StateStore, epoch_ms
+from statelib.state.store import StateStore
+from statelib.state.time import epoch_ms
 from statelib.stores import versioned as engine
 from statelib.stores.single_values import to_bytes
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.state.queries import MultiVersionedKeyQuery
-    from statelib.state.store import Time
-    from statelib.state.suppliers import VersionedBytesStoreSupplier
+    from statelib.state.suppliers import VersionedStoreSupplier
+    from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
     from statelib.stores.versioned import VersionedRecord
@@ -40,7 +41,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     store_kind: ClassVar[StoreKind] = "versioned"
     family_names = staticmethod(engine.VersionedKeyValueStore.families)
 
-    def __init__(self, supplier: VersionedBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
+    def __init__(self, supplier: VersionedStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
         super().__init__(supplier, key_serde, value_serde)
         self.history_retention_ms = supplier.history_retention_ms
         self._segment_interval_ms = supplier.segment_interval_ms

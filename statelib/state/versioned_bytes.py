@@ -6,11 +6,14 @@ then the value (`statelib.stores.key_value_codec`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from statelib.calls import arguments_checked
 from statelib.errors import InputError
 from statelib.serdes import BytesSerde
-from statelib.state.store import epoch_ms
+from statelib.state.suppliers import VersionedStoreSupplier
+from statelib.state.time import epoch_ms
 from statelib.state.versioned import VersionedKeyValueStore
 from statelib.stores.key_value_codec import decode_value, encode_value
 
@@ -19,8 +22,7 @@ if TYPE_CHECKING:
 
     from statelib.metrics import NodeMetrics
     from statelib.semantics import Semantics
-    from statelib.state.store import Time
-    from statelib.state.suppliers import VersionedBytesStoreSupplier
+    from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.versioned import VersionedRecord
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 class VersionedBytesStore:
     """KIP-889's ``VersionedBytesStore``, made by ``VersionedBytesStoreSupplier.get()``; opened as any store."""
 
-    def __init__(self, supplier: VersionedBytesStoreSupplier) -> None:
+    def __init__(self, supplier: VersionedStoreSupplier) -> None:
         self.inner = VersionedKeyValueStore(supplier, BytesSerde(), BytesSerde())
         """The store, with values and timestamps apart."""
 
@@ -87,3 +89,16 @@ class VersionedBytesStore:
 
 def _joined(record: VersionedRecord | None) -> bytes | None:
     return None if record is None else encode_value(record.timestamp, record.value)
+
+
+@arguments_checked
+@dataclass(frozen=True, slots=True)
+class VersionedBytesStoreSupplier(VersionedStoreSupplier):
+    """A versioned key-value store (KIP-889, "VersionedBytesStoreSupplier Interface").
+
+    Attributes: see `VersionedStoreSupplier`.
+    """
+
+    def get(self) -> VersionedBytesStore:
+        """A store of bytes, not opened yet."""
+        return VersionedBytesStore(self)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.batch import NO_TIMESTAMP
 from statelib.errors import InputError
-from statelib.state.store import StateStore, epoch_ms
+from statelib.state.store import StateStore
+from statelib.state.time import epoch_ms
 from statelib.state.timestamps import with_timestamp
 from statelib.state.windowed import Windowed
 from statelib.stores import window as engine
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from statelib.metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
-    from statelib.state.store import Time
     from statelib.state.suppliers import WindowBytesStoreSupplier
+    from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
     from statelib.stores.window import WindowRow

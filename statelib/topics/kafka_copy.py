@@ -21,20 +21,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.errors import ConfigurationError
+from statelib.topics.version import COPY_BEGIN, COPY_POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile
-    from statelib.topics.version import TopicVersion
 
 FORMAT_VERSION = 1
 
 _FORMAT = "hindstream.kafka.format"
 _TOPIC = "hindstream.kafka.topic"
-_BEGIN = "hindstream.kafka.begin"
-_POSITION = "hindstream.kafka.position"
 _LOST = "hindstream.kafka.lost"
 
 
@@ -87,14 +85,14 @@ class KafkaCopy:
 
     def position(self, partition: int) -> int | None:
         """The next offset to copy; None: the partition has not been begun."""
-        return copied_to(self.archive, partition)
+        return self.archive.copied_to(partition)
 
     def quarantine_position(self, partition: int) -> int | None:
         """The offset from which on undecodable records are not in quarantine yet; None: none of them is.
 
         It is further than `position` where a copy was stopped in between.
         """
-        return None if self.quarantine is None else self.quarantine.last_transaction(f"{_POSITION}/{partition}")
+        return None if self.quarantine is None else self.quarantine.last_transaction(f"{COPY_POSITION}/{partition}")
 
     def partitions(self) -> list[CopiedPartition]:
         """Those that have been begun, ascending."""
@@ -106,7 +104,7 @@ class KafkaCopy:
             found.append(
                 CopiedPartition(
                     partition,
-                    begin=copied_from(self.archive, partition) or 0,
+                    begin=self.archive.copied_from(partition) or 0,
                     position=position,
                     read=_rows(self.archive, partition, position),
                     quarantined=_rows(self.quarantine, partition, position),
@@ -157,23 +155,13 @@ class KafkaCopy:
         moves = {}
         for partition, copied in ranges.items():
             position = self.position(partition)
-            moves[f"{_POSITION}/{partition}"] = (position, copied.end)
+            moves[f"{COPY_POSITION}/{partition}"] = (position, copied.end)
             if position is None:
-                also.append((f"{_BEGIN}/{partition}", copied.start))
+                also.append((f"{COPY_BEGIN}/{partition}", copied.start))
             if copied.lost:
                 lost = self.archive.last_transaction(f"{_LOST}/{partition}") or 0
                 also.append((f"{_LOST}/{partition}", lost + copied.lost))
         self.archive.append_at(files, moves, also=also, time_ms=time_ms)
-
-
-def copied_from(archive: TopicVersion, partition: int) -> int | None:
-    """The first offset that was there when a copy began; None: the archive is no copy, or has not begun there."""
-    return archive.last_transaction(f"{_BEGIN}/{partition}")
-
-
-def copied_to(archive: TopicVersion, partition: int) -> int | None:
-    """The next offset to copy; None as of `copied_from`."""
-    return archive.last_transaction(f"{_POSITION}/{partition}")
 
 
 def set_aside(
@@ -197,7 +185,7 @@ def set_aside(
         HindstreamError: As `TopicArchive.append_at`.
     """
     wanted = {
-        f"{_POSITION}/{partition}": (start, end)
+        f"{COPY_POSITION}/{partition}": (start, end)
         for partition, (start, end) in moves.items()
         if start is None or start < end
     }

@@ -22,7 +22,6 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.storage import Storage
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion
-from statelib.topics.kafka_copy import copied_from, copied_to
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 from statelib.topics.schema_changes import united
@@ -44,6 +43,9 @@ PARTITIONS_KEY = "hindstream.partitions"
 
 CLEANED = "hindstream.cleaned"
 """``<this>/<partition>``: the application whose transaction is `TopicVersion.cleaned_offset`."""
+
+COPY_BEGIN, COPY_POSITION = "hindstream.kafka.begin", "hindstream.kafka.position"
+"""``<this>/<partition>``: those whose transactions are `TopicVersion.copied_from` and `TopicVersion.copied_to`."""
 
 LAG = "hindstream.min.compaction.lag.ms"
 """The application whose transaction is `TopicVersion.min_compaction_lag_ms`."""
@@ -160,10 +162,18 @@ class TopicVersion:
         """
         found = {}
         for partition, end in self.end_offsets().items():
-            begin = copied_from(self, partition)
+            begin = self.copied_from(partition)
             first = self._files.start_offset(partition) if begin is None else begin
-            found[partition] = (first, max(end, copied_to(self, partition) or 0))
+            found[partition] = (first, max(end, self.copied_to(partition) or 0))
         return found
+
+    def copied_from(self, partition: int) -> int | None:
+        """The first offset that was there when a copy of a Kafka topic began; None: it is no copy, or has not begun."""
+        return self.last_transaction(f"{COPY_BEGIN}/{partition}")
+
+    def copied_to(self, partition: int) -> int | None:
+        """The next offset to copy from Kafka; None as of `copied_from`."""
+        return self.last_transaction(f"{COPY_POSITION}/{partition}")
 
     @property
     def rows(self) -> int:

@@ -1,6 +1,5 @@
 """The compiled plan of a job: nodes, sub-topologies, fingerprint, description."""
 
-from statelib.topology.describe import describe
 from statelib.topology.nodes import Consumed, Node, Processor, Sink, Source
 from statelib.topology.timestamp_extractors import (
     FailOnInvalidTimestamp,
@@ -8,7 +7,7 @@ from statelib.topology.timestamp_extractors import (
     TimestampExtractor,
     UsePartitionTimeOnInvalidTimestamp,
 )
-from statelib.topology.topology import SubTopology, Topology, addressed_name
+from statelib.topology.topology import SubTopology, Topology, addressed_name, describe
 
 __all__ = [
     "Consumed",

@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from statelib.topology.nodes import Node
-    from statelib.topology.topology import Topology
-
-
-def describe(topology: Topology) -> str:
-    """A topology's text: see `text_of`."""
-    return text_of(topology.declared)
 
 
 def text_of(declared: Sequence[Node]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from statelib.errors import ConfigurationError
 from statelib.names import check_name
 from statelib.operators.base import CheckedSpec
-from statelib.topology.describe import describe
+from statelib.topology.describe import text_of
 from statelib.topology.groups import global_nodes, groups
 from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
 from statelib.topology.topics import check_topic
@@ -162,7 +162,7 @@ class Topology:
 
     def describe(self) -> str:
         """The topology as text, as Kafka Streams' ``Topology.describe()`` prints it."""
-        return describe(self)
+        return text_of(self.declared)
 
     def partitions(self, of_sources: Mapping[str, int]) -> dict[int, int]:
         """The number of tasks of each sub-topology, given the partitions of the source topics.
@@ -211,6 +211,11 @@ class Topology:
 
 
 _REPARTITION = "-REPARTITION"
+
+
+def describe(topology: Topology) -> str:
+    """A topology's text: see `Topology.describe`."""
+    return topology.describe()
 
 
 def addressed_name(node: Node) -> str:
