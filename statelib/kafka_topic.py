@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from statelib.calls.names import check_name
 from statelib.errors import ConfigurationError
-from statelib.names import check_name
 from statelib.serdes import BytesSerde
 from statelib.user_code import load_attribute
 

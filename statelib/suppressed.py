@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from statelib.calls import KafkasNames, arguments_checked
+from statelib.calls.names import check_optional_name
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
-from statelib.names import check_optional_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

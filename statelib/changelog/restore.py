@@ -26,7 +26,6 @@ from statelib.kernels.key_table import KeyTable
 from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.operators.stored_rows import stored_rows, stored_type
 from statelib.operators.table_writer import VersionedStore
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
@@ -35,6 +34,7 @@ from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import decode_values
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.session import SessionBounds, SessionStore
+from statelib.stores.stored_rows import stored_rows, stored_type
 from statelib.stores.window import WindowChanges, WindowStore
 
 if TYPE_CHECKING:

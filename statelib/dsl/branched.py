@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
+from statelib.calls.names import check_optional_name
 from statelib.errors import ConfigurationError
-from statelib.names import check_optional_name
 from statelib.operators.branch import Branch, Split
 from statelib.operators.mapping import mapper
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
+from statelib.calls.names import check_name
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.kstream import KStream
 from statelib.dsl.ktable import table_of
 from statelib.dsl.options import Materialized
 from statelib.errors import ConfigurationError
-from statelib.names import check_name
 from statelib.topology import Consumed
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
+from statelib.calls.names import check_optional_name
 from statelib.durations import milliseconds
-from statelib.names import check_optional_name
 from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
 from statelib.topology import Processor
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
+from statelib.columns.growing import grown, shrunk
 from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.aggregations import (
     NO_UPDATE,
@@ -72,22 +73,6 @@ class Accumulator(Protocol):
 
     def memory_bytes(self) -> int:
         """Size of the state."""
-
-
-def grown(state: NDArray[Any], slots: int, fill: int = 0) -> NDArray[Any]:
-    """``state`` with room for ``slots`` slots, at least doubled if it must grow; new ones are ``fill``."""
-    if slots <= len(state):
-        return state
-    return np.concatenate([state, np.full(max(slots, 2 * len(state)) - len(state), fill, dtype=state.dtype)])
-
-
-def shrunk(state: NDArray[Any], slots: NDArray[np.int64], fill: int = 0) -> NDArray[Any]:
-    """The state of ``slots`` alone, in their order. Its room stays, for those that come next, unless none is kept."""
-    if len(slots) == 0:
-        return np.empty(0, dtype=state.dtype)
-    state[: len(slots)] = state[slots]
-    state[len(slots) :] = fill
-    return state
 
 
 def numbers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
-from statelib.operators.stored_rows import stored_type
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
+from statelib.stores.stored_rows import stored_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,6 +17,7 @@ from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.mapping import mapper
 from statelib.operators.per_record_aggregator import PerRecordAggregator
 from statelib.operators.sql_functions import Aggregation, parts_of, shown
+from statelib.stores.stored_rows import StoredStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,17 +26,11 @@ if TYPE_CHECKING:
     from statelib.operators.fields import Fields
 
 
-class AggregatorSpec(Protocol):
+class AggregatorSpec(StoredStates, Protocol):
     """What to aggregate: immutable and picklable."""
 
     def build(self, node: str) -> Aggregator:
         """The running aggregation; ``node`` is named in errors."""
-
-    def results_of(self, stored: pa.Array) -> pa.Array:
-        """The results that stored states stand for (`statelib.operators.stored_rows`)."""
-
-    def stored_columns(self, result: pa.DataType) -> pa.Schema:
-        """The columns of a stored state (`statelib.operators.stored_rows`), given the type of a result."""
 
     def describe(self) -> Mapping[str, object]:
         """As plain data, for the fingerprint."""

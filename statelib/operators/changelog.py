@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.operators.stored_rows import stored_value
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined, packed, times
+from statelib.stores.stored_rows import stored_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.columns.growing import grown
 from statelib.kernels.foreign_key_join import not_overtaken
-from statelib.operators.accumulators import grown
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
 from statelib.operators.stored_latest import Found, StoredPlain

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.growing import grown
 from statelib.kernels.key_ranks import key_ranks
 from statelib.kernels.ordered_set import ordered_set
 from statelib.kernels.stream_join import LEFT, NO_ROW, RIGHT, ROW, link
-from statelib.operators.accumulators import grown
 from statelib.operators.row_pool import RowPool
 from statelib.operators.scatter import scatter
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, NULL_KEY, Batch
+from statelib.columns.growing import grown
 from statelib.kernels.aggregations import latest_timestamp
-from statelib.operators.accumulators import grown
 from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states
@@ -32,10 +32,10 @@ from statelib.operators.fields import ALL
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
 from statelib.operators.prior_results import prior_results
-from statelib.operators.stored_rows import stored_rows, stored_value
 from statelib.operators.table_select import unpacked
 from statelib.operators.table_writer import TableStore, VersionedStore
 from statelib.stores.spec import settings_of
+from statelib.stores.stored_rows import stored_rows, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.operators.accumulators import grown
+from statelib.columns.growing import grown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

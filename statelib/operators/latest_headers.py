@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import taken
-from statelib.operators.accumulators import grown, shrunk
+from statelib.columns.growing import grown, shrunk
 from statelib.operators.row_pool import RowPool
 
 if TYPE_CHECKING:

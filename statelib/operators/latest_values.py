@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.columns.growing import grown
 from statelib.kernels.latest import NOTHING, put_and_look_up
-from statelib.operators.accumulators import grown
 from statelib.operators.row_pool import RowPool
 from statelib.operators.stored_latest import Found
 

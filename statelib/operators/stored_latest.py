@@ -10,18 +10,18 @@ import pyarrow as pa
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NO_TIMESTAMP
 from statelib.operators.scatter import scatter
-from statelib.operators.stored_rows import stored_type
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
+from statelib.stores.stored_rows import stored_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
+    from statelib.stores.stored_rows import StoredStates
     from statelib.stores.versioned import VersionedKeyValueStore
 
 _END_OF_TIME = np.iinfo(np.int64).max
@@ -111,7 +111,7 @@ class StoredVersions:
         *,
         is_empty: bool,
         value_type: pa.DataType,
-        aggregator: AggregatorSpec | None = None,
+        aggregator: StoredStates | None = None,
     ) -> None:
         self.value_type = value_type
         self.is_empty = is_empty

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.batch import Batch, Uptake
-    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from statelib.operators.versioned_values import VersionedValues
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
+    from statelib.stores.stored_rows import StoredStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class StreamTableJoin:
     segment_interval_ms: int | None = None
     left: bool = False
     steps: tuple[TableStep, ...] = ()
-    aggregator: AggregatorSpec | None = None
+    aggregator: StoredStates | None = None
     key: Mapper | None = None
 
     @property

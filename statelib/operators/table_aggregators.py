@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.arrow_buffers import valid_of
+from statelib.columns.growing import grown
 from statelib.errors import ConfigurationError, InputError, InternalError
 from statelib.kernels.table_aggregations import (
     NO_CHANGE,
@@ -21,7 +22,7 @@ from statelib.kernels.table_aggregations import (
     running_float_change,
     running_int_change,
 )
-from statelib.operators.accumulators import NO_SLOTS, grown, numbers_of
+from statelib.operators.accumulators import NO_SLOTS, numbers_of
 from statelib.operators.mapping import evaluate
 from statelib.operators.per_record_aggregator import PerRecordAggregator, own
 from statelib.operators.python_values import items_of, python_keys

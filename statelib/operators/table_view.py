@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.key_column import KeyColumn
-    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
+    from statelib.stores.stored_rows import StoredStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TableView:
 
     store: TableStore
     steps: tuple[TableStep, ...] = ()
-    aggregator: AggregatorSpec | None = None
+    aggregator: StoredStates | None = None
 
     @property
     def stores(self) -> tuple[TableStore, ...]:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
-    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
+    from statelib.stores.stored_rows import StoredStates
 
 
 class Written(NamedTuple):
@@ -75,7 +75,7 @@ class PlainStore:
     name: str
 
     def stored(
-        self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
     ) -> StoredPlain:
         """What keys have now, as it was last written; ``aggregator``: what has made the table, if that is so."""
         return StoredPlain(context, self.name, value_type, None if aggregator is None else aggregator.results_of)
@@ -118,14 +118,14 @@ class VersionedStore:
         )
 
     def values(
-        self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
     ) -> VersionedValues:
         """A working set over the store, as it was last written; see `VersionedValues`."""
         store, is_empty = self.open(context), self._is_empty(context)
         return VersionedValues(context, store, is_empty=is_empty, value_type=value_type, aggregator=aggregator)
 
     def stored(
-        self, context: OperatorContext, value_type: pa.DataType, aggregator: AggregatorSpec | None = None
+        self, context: OperatorContext, value_type: pa.DataType, aggregator: StoredStates | None = None
     ) -> StoredVersions:
         """What keys have now, as it was last written; ``aggregator``: what has made the table, if that is so."""
         store, is_empty = self.open(context), self._is_empty(context)

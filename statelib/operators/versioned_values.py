@@ -13,21 +13,21 @@ import pyarrow as pa
 
 from statelib.arrow_buffers import valid_of
 from statelib.batch import NULL_KEY
+from statelib.columns.growing import grown
 from statelib.kernels.versioned_join import NO_ROW, Timelines
-from statelib.operators.accumulators import grown
 from statelib.operators.key_codes import key_codes
 from statelib.operators.row_pool import RowPool
 from statelib.operators.scatter import scatter
-from statelib.operators.stored_rows import stored_type
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
+from statelib.stores.stored_rows import stored_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.batch import Batch
-    from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
+    from statelib.stores.stored_rows import StoredStates
     from statelib.stores.version_set import VersionSet
     from statelib.stores.versioned import VersionedKeyValueStore
 
@@ -53,7 +53,7 @@ class VersionedValues:
         *,
         is_empty: bool,
         value_type: pa.DataType,
-        aggregator: AggregatorSpec | None = None,
+        aggregator: StoredStates | None = None,
     ) -> None:
         self._aggregator = aggregator
         self._context = context

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import NO_TIMESTAMP
+from statelib.columns.growing import grown, shrunk
 from statelib.kernels.aggregations import latest_timestamp, touch
 from statelib.kernels.window_slots import WindowSlots
-from statelib.operators.accumulators import grown, shrunk
 from statelib.operators.latest_headers import LatestHeaders
 
 if TYPE_CHECKING:

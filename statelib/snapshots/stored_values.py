@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Aggregations
 from statelib.operators.sql_functions import Aggregation
-from statelib.operators.stored_rows import stored_value
 from statelib.operators.table_aggregations import TableAggregations
 from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.serdes.uuids import UuidSerde
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+from statelib.stores.stored_rows import stored_value
 from statelib.window_grids import grid_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from statelib.calls import arguments_checked
-from statelib.names import check_name
+from statelib.calls.names import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,11 +18,11 @@ from statelib.operators.mapping import evaluate
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.stored_rows import stored_type
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress, rows_of
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.schema_text import encode_schema
+from statelib.stores.stored_rows import stored_type
 from statelib.task.types import forwarded_of_nothing, types_of
 from statelib.windowed_type import WindowedType, archived_type
 

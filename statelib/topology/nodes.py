@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from statelib.calls import KafkasNames, arguments_checked
+from statelib.calls.names import check_optional_name
 from statelib.errors import ConfigurationError
-from statelib.names import check_optional_name
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp, TimestampExtractor
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from statelib.calls.names import check_name
 from statelib.counted import counted
 from statelib.errors import ConfigurationError
-from statelib.names import check_name
 
 
 def check_topic(topic: str, node: str, partitions: int | None = None) -> None:

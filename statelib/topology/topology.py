@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from statelib.calls.names import check_name
 from statelib.errors import ConfigurationError
-from statelib.names import check_name
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import text_of
 from statelib.topology.groups import global_nodes, groups

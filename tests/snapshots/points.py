@@ -14,7 +14,6 @@ from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.stored_rows import stored_type as of_columns
 from statelib.operators.suppress import Suppress
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
@@ -22,6 +21,7 @@ from statelib.stores.join_buffer import JoinBufferStore
 from statelib.stores.key_value import KeyValueStore
 from statelib.stores.punctuation_codec import KEY, decode_calls
 from statelib.stores.session import SessionStore
+from statelib.stores.stored_rows import stored_type as of_columns
 from statelib.stores.stream_join import HeldStore, JoinWindowStore
 from statelib.stores.stream_join_codec import decode_key
 from statelib.stores.subscription_codec import decode_key as decode_subscription

@@ -6,6 +6,8 @@ columns, or one of another name, are kept as a struct, in the native row format.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import pyarrow as pa
 
 _SINGLE = ["value"]
@@ -24,3 +26,13 @@ def stored_value(rows: pa.StructArray) -> pa.Array:
 def stored_rows(value: pa.Array, schema: pa.Schema) -> pa.StructArray:
     """The rows of which ``value`` was kept."""
     return pa.StructArray.from_arrays([value], fields=list(schema)) if schema.names == _SINGLE else value
+
+
+class StoredStates(Protocol):
+    """What a store holds that has the states of an aggregation instead of its results."""
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """The results that stored states stand for."""
+
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
+        """The columns of a stored state, given the type of a result."""
