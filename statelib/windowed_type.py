@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -38,6 +38,19 @@ class KeyWindows:
         if self.kind == "time":
             return f"windows of {self.size_ms} ms" if self.grid is None else str(self.grid)
         return "sessions" if self.kind == "session" else "windows of several kinds"
+
+
+@runtime_checkable
+class AlignedKeys(Protocol):
+    """Windows of time, of which a key's start tells the end."""
+
+    @property
+    def size_ms(self) -> int:
+        """From a window's start to its end; of days the longest."""
+
+    @property
+    def of_keys(self) -> KeyWindows:
+        """What is known of the windows of keys."""
 
 
 SESSIONS = KeyWindows("session")

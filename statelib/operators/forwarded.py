@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.batch import Batch
+from statelib.columns.windowed import Windowed
 from statelib.errors import ConfigurationError
 from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.python_values import column_of
-from statelib.state import Windowed
 from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statelib.columns.windowed import Windowed
 from statelib.errors import ConfigurationError, InputError
 from statelib.key_column import WindowedKeys
-from statelib.state import Windowed
 from statelib.time_columns import far_time_text
 from statelib.user_lines import defined_at
 

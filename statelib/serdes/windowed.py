@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
-from statelib.day_windows import DayWindows
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.spans import copy_spans
@@ -29,8 +28,7 @@ from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
 from statelib.times import LAST_TIME_MS, end_of_windows
 from statelib.window_grids import described_grid
-from statelib.windowed_type import TIME, archived, archived_type, as_windowed
-from statelib.windows import TimeWindows
+from statelib.windowed_type import TIME, AlignedKeys, archived, archived_type, as_windowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,9 +60,9 @@ class TimeWindowedSerde(StrictSerde):
     grid: WindowGrid | None = None
 
     @classmethod
-    def of(cls, key: Serde, window_size: timedelta | TimeWindows | DayWindows) -> TimeWindowedSerde:
-        """The serde of keys of windows of a size (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``), or of windows."""
-        if isinstance(window_size, TimeWindows | DayWindows):
+    def of(cls, key: Serde, window_size: timedelta | AlignedKeys) -> TimeWindowedSerde:
+        """The serde of keys of windows of a size (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``), or of such windows."""
+        if isinstance(window_size, AlignedKeys):
             return cls(key, window_size.size_ms, window_size.of_keys.grid)
         return cls(key, milliseconds(window_size, "window_size", at_least=1))
 

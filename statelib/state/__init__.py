@@ -12,6 +12,7 @@ In a custom processor (`statelib.processor`) the store is there already, over th
 bytes through `statelib.stores`, many keys at a time; this is the slow way.
 """
 
+from statelib.columns.windowed import Windowed
 from statelib.state.builder import StoreBuilder
 from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore
 from statelib.state.queries import MultiVersionedKeyQuery, VersionedKeyQuery
@@ -26,7 +27,6 @@ from statelib.state.suppliers import (
 from statelib.state.versioned import VersionedKeyValueStore
 from statelib.state.versioned_bytes import VersionedBytesStore, VersionedBytesStoreSupplier
 from statelib.state.window import TimestampedWindowStore, WindowStore
-from statelib.state.windowed import Windowed
 from statelib.stores.value_and_timestamp import ValueAndTimestamp
 from statelib.stores.versioned import VersionedRecord
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from statelib.columns.windowed import Windowed
 from statelib.errors import InputError
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
-from statelib.state.windowed import Windowed
 from statelib.stores import session as engine
 from statelib.stores.backend import WriteBatch
 from statelib.stores.session import SessionRow

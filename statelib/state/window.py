@@ -10,11 +10,11 @@ import struct
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.batch import NO_TIMESTAMP
+from statelib.columns.windowed import Windowed
 from statelib.errors import InputError
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
 from statelib.state.timestamps import with_timestamp
-from statelib.state.windowed import Windowed
 from statelib.stores import window as engine
 from statelib.stores.backend import WriteBatch
 from statelib.stores.single_values import from_bytes, to_bytes
