@@ -35,8 +35,9 @@ from pydantic_settings import (
 from statelib.assignment.model import AssignorName
 from statelib.errors import ConfigurationError
 from statelib.local_dir import local_state_dir
-from statelib.manifests import EndOfInput
+from statelib.max_future import MaxFuture, OnFutureRecord
 from statelib.near import did_you_mean
+from statelib.semantics import EndOfInput
 from statelib.setting_types import (
     Address,
     Instant,
@@ -48,7 +49,6 @@ from statelib.setting_types import (
     TimeSpan,
 )
 from statelib.storage_options import CREDENTIAL, RequestLimits
-from statelib.topics.future import MaxFuture, OnFutureRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

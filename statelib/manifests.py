@@ -18,25 +18,22 @@ same commit number gets the next try. A rollback is a run with a plan and a comm
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
 
 from statelib.documents import Data, Document
+from statelib.max_future import MaxFuture
 from statelib.metrics import NodeMetrics
-from statelib.semantics import Semantics
+from statelib.semantics import EndOfInput, Semantics
 from statelib.topics.files import ArchiveFile
-from statelib.topics.future import FutureRecord, MaxFuture
+from statelib.topics.future import FutureRecord
 
 _RUN_WAY_OUT = (
     "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
     " folder and run the slice again"
 )
-
-EndOfInput = Literal["hold", "seal"]
-"""What happens to what is still open at the end of a run's input: ``hold``: it waits in the state for the next slice;
-``seal``: it is let go, and the job is at its end (docs/decisions/0008-end-of-input.md)."""
 
 
 class SourceRange(Data):

@@ -37,6 +37,7 @@ from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import Plan, PlannedTask, SourceRange
 from statelib.steps import step
 from statelib.times import instant_text, unit_hint
+from statelib.topics.future import latest_ms
 from statelib.topics.leaps import first_leaps
 from statelib.topics.slices import plan_slice
 
@@ -44,11 +45,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from statelib.commits.definition import JobDefinition, Topology
-    from statelib.manifests import Commit, EndOfInput, TopologyDescription
-    from statelib.semantics import Semantics
+    from statelib.manifests import Commit, TopologyDescription
+    from statelib.max_future import MaxFuture
+    from statelib.semantics import EndOfInput, Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
-    from statelib.topics.future import FutureRecord, MaxFuture
+    from statelib.topics.future import FutureRecord
     from statelib.topics.slices import SourceSlice
 
 EndOffsets = dict[str, dict[int, int]]
@@ -286,7 +288,7 @@ def _cut(
             starts.get(topic),
             until_ms=None if topic in bootstrap else until_ms,
             end_offsets=None if end_offsets is None else end_offsets[topic],
-            latest_of=None if max_future is None else partial(max_future.latest_ms, archive, planned_at_ms=now_ms),
+            latest_of=None if max_future is None else partial(latest_ms, max_future, archive, planned_at_ms=now_ms),
         )
     ]
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords
-    from statelib.operators.windows_in_memory import WindowsInMemory
-    from statelib.operators.windows_in_store import WindowsInStore
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec
@@ -149,33 +147,6 @@ class SpillingOperator(Operator, Protocol):
         Raises:
             OSError: The file cannot be written or removed.
         """
-
-
-@runtime_checkable
-class CondensingOperator(Operator, Protocol):
-    """An operator on windows that need not forward updates to a reader that wants final results alone."""
-
-    def condense(self) -> tuple[WindowsInMemory, WindowsInStore] | None:
-        """Has it forward, from now on, no updates but their `Passage`; called before the first batch.
-
-        Its only reader is a `FinalResultsReader`.
-
-        Returns:
-            Where the reader finds the windows and their results: until this operator is flushed in memory, then in its
-            store. None: it cannot, and forwards its updates.
-        """
-
-
-@runtime_checkable
-class FinalResultsReader(Operator, Protocol):
-    """An operator that may do without the updates of windows: it wants their final results alone."""
-
-    @property
-    def takes_condensed(self) -> bool:
-        """Whether it does."""
-
-    def leave_in(self, windows: WindowsInMemory, in_store: WindowsInStore) -> None:
-        """Has it take the results from there."""
 
 
 @runtime_checkable

@@ -61,7 +61,7 @@ class TimeWindowedSerde(StrictSerde):
 
     @classmethod
     def of(cls, key: Serde, window_size: timedelta | AlignedKeys) -> TimeWindowedSerde:
-        """The serde of keys of windows of a size (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``), or of such windows."""
+        """The serde of keys of windows of a size, or of these (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``)."""
         if isinstance(window_size, AlignedKeys):
             return cls(key, window_size.size_ms, window_size.of_keys.grid)
         return cls(key, milliseconds(window_size, "window_size", at_least=1))

@@ -13,7 +13,7 @@ from statelib.times import instant_text, unit_hint
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.topics.future import OnFutureRecord
+    from statelib.max_future import OnFutureRecord
 
 COUNTER = "future-record"
 """Counts the records that were taken up with their partition's time."""

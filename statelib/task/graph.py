@@ -13,14 +13,13 @@ from statelib.errors import ConfigurationError, HindstreamError
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import (
-    CondensingOperator,
-    FinalResultsReader,
     HoldingOperator,
     OperatorContext,
     RoutingOperator,
     SpillingOperator,
     WindowedOperator,
 )
+from statelib.operators.condensing import CondensingOperator, FinalResultsReader
 from statelib.operators.fields import ALL
 from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
@@ -34,11 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.manifests import EndOfInput
     from statelib.operators.base import Operator
     from statelib.operators.changelog import Changelog
     from statelib.operators.late import LateRecords
-    from statelib.semantics import Semantics
+    from statelib.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
     from statelib.task.records import Records
     from statelib.topology import Node, SubTopology

@@ -9,10 +9,11 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.errors import ConfigurationError
 from statelib.manifests import Staged
+from statelib.max_future import NEVER_MS
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
 from statelib.task.work import SourceFiles, TaskWork
-from statelib.topics.future import NEVER_MS
+from statelib.topics.future import latest_ms as latest_ms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +139,7 @@ class Stages:
             return {}
         archive, planned_at_ms = self._archives[source.topic], self._plan.created_at_ms
         latest_ms = {
-            partition: tuple(max_future.latest_ms(archive, file, planned_at_ms) for file in files)
+            partition: tuple(latest_ms_of(max_future, archive, file, planned_at_ms) for file in files)
             for partition, files in by_partition.items()
         }
         # Where times are extracted, the log knows nothing of them.

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.manifests import CommittedTask, EndOfInput, Evolution, PlannedTask, RepartitionFile
-    from statelib.semantics import Semantics
+    from statelib.manifests import CommittedTask, Evolution, PlannedTask, RepartitionFile
+    from statelib.max_future import OnFutureRecord
+    from statelib.semantics import EndOfInput, Semantics
     from statelib.topics.files import ArchiveFile
-    from statelib.topics.future import OnFutureRecord
     from statelib.topology import SubTopology
 
 _BUDGET_BYTES_A_RECORD = 640

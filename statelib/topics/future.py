@@ -8,46 +8,29 @@ one: so it is a time that nothing but the archive says, that at which it got the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from statelib.times import instant_text, unit_hint
 
 if TYPE_CHECKING:
+    from statelib.max_future import MaxFuture
     from statelib.topics.files import ArchiveFile
     from statelib.topics.version import TopicVersion
 
-OnFutureRecord = Literal["quarantine", "partition-time"]
-"""What becomes of a record from the future: it goes to the job's quarantine topic, or it is taken up with the largest
-timestamp so far of its partition."""
 
-NEVER_MS = (1 << 63) - 1
-"""No timestamp is later."""
+def latest_ms(max_future: MaxFuture, archive: TopicVersion, file: ArchiveFile, planned_at_ms: int) -> int:
+    """The latest timestamp of a file's records that is not from the future.
 
-
-class MaxFuture(BaseModel):
-    """From when on a record's timestamp is from the future: one of the two fields is given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    span_ms: int | None = Field(default=None, description="later than when its archive got the record, by more than it")
-    last_ms: int | None = Field(default=None, description="later than this time")
-
-    def latest_ms(self, archive: TopicVersion, file: ArchiveFile, planned_at_ms: int) -> int:
-        """The latest timestamp of a file's records that is not from the future.
-
-        Args:
-            archive: The topic.
-            file: The file.
-            planned_at_ms: When the run was planned: stands for when the archive got the file where it does not say.
-        """
-        archived_at_ms = archive.archived_at_ms(file)
-        return self.latest_of(planned_at_ms if archived_at_ms is None else archived_at_ms)
-
-    def latest_of(self, archived_at_ms: int) -> int:
-        """The same of records that an archive gets at a time."""
-        return self.last_ms if self.last_ms is not None else min(archived_at_ms + (self.span_ms or 0), NEVER_MS)
+    Args:
+        max_future: From when on it is.
+        archive: The topic.
+        file: The file.
+        planned_at_ms: When the run was planned: stands for when the archive got the file where it does not say.
+    """
+    archived_at_ms = archive.archived_at_ms(file)
+    return max_future.latest_of(planned_at_ms if archived_at_ms is None else archived_at_ms)
 
 
 class FutureRecord(BaseModel):

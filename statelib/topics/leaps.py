@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.topics.future import NEVER_MS, FutureRecord
+from statelib.max_future import NEVER_MS
+from statelib.topics.future import FutureRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

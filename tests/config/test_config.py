@@ -9,8 +9,8 @@ import pytest
 
 from statelib.config import NOT_SETTINGS, Settings, load_settings
 from statelib.errors import ConfigurationError
+from statelib.max_future import MaxFuture
 from statelib.storage_options import LIMIT_SETTINGS, RequestLimits
-from statelib.topics.future import MaxFuture
 
 SECRET = "wJalrXUtnFEMI"
 

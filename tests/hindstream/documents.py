@@ -11,7 +11,6 @@ from statelib.manifests import (
     AuditCheck,
     Commit,
     CommittedTask,
-    EndOfInput,
     Plan,
     PlannedTask,
     SinkFile,
@@ -25,6 +24,7 @@ from statelib.manifests import (
     TaskPosition,
 )
 from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
+from statelib.semantics import EndOfInput
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
 from statelib.topics.future import FutureRecord

@@ -14,7 +14,8 @@ import pyarrow as pa
 from statelib.batch import Batch, Uptake
 from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
-from statelib.operators.base import CondensingOperator, FinalResultsReader, OperatorContext, SpillingOperator
+from statelib.operators.base import OperatorContext, SpillingOperator
+from statelib.operators.condensing import CondensingOperator, FinalResultsReader
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of

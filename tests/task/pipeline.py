@@ -31,8 +31,9 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.manifests import EndOfInput, TopologyDescription
-    from statelib.topics.future import MaxFuture
+    from statelib.manifests import TopologyDescription
+    from statelib.max_future import MaxFuture
+    from statelib.semantics import EndOfInput
     from statelib.topology import Topology
 
 _attempts = itertools.count()

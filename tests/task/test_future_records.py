@@ -21,7 +21,8 @@ from statelib import (
 from statelib.commits.layout import quarantine_topic
 from statelib.commits.plan import NothingToDo
 from statelib.manifests import Plan
-from statelib.topics.future import FutureRecord, MaxFuture
+from statelib.max_future import MaxFuture
+from statelib.topics.future import FutureRecord
 from tests.task.pipeline import Pipeline
 from tests.task.test_invariance import INPUT, TIMES, assert_same, replayed
 
