@@ -32,11 +32,13 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_curren
 
 from dags.migration import migration_dag
 from dags.runner import Runner
-from statelib.config import check_names
+from statelib.calls import function_checked
+from statelib.config import check_settings
 from statelib.counted import counted
+from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from statelib.config import Settings
     from statelib.job import Job
@@ -57,6 +59,7 @@ _NO_CRON = ("@once", "@continuous")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@function_checked
 def replay_dag(
     job: str,
     *,
@@ -65,7 +68,7 @@ def replay_dag(
     start_date: datetime = _EPOCH,
     end_date: datetime | None = None,
     end_of_input: Literal["hold", "seal"] = "hold",
-    tags: tuple[str, ...] = ("hindstream",),
+    tags: Sequence[str] = ("hindstream",),
     archive: str | None = None,
     storage_conn_id: str | None = None,
     **settings: object,
@@ -77,7 +80,8 @@ def replay_dag(
         dag_id: Airflow's name for it; None: made from ``job``.
         schedule: A cron expression, whose intervals are the slices; ``@once``, a run of all there is; or anything else
             that Airflow takes; None: runs are asked for.
-        start_date: Airflow makes no runs before it.
+        start_date: Airflow makes no runs before it. Its time zone is that of a cron expression, as in any DAG:
+            ``datetime(2013, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))`` for the days of Berlin.
         end_date: Nor after it; None: for ever. (Unpaused, a DAG with a schedule and no end gets a run for the newest
             interval at once, beside any backfill.)
         end_of_input: What a run does at the end of its slice, unless its parameter of that name says otherwise:
@@ -90,11 +94,15 @@ def replay_dag(
         settings: Settings of `statelib.config.Settings` that go before environment and file.
 
     Raises:
-        ConfigurationError: There is no setting of that name.
+        ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
+            another type.
     """
-    check_names(settings, place=f"replay_dag({job!r})", besides=_own_names(replay_dag))
+    check_settings(settings, place=f"replay_dag({job!r})", besides=_own_names(replay_dag))
+    if settings.get("until") is not None:
+        step = "give schedule=, or trigger a run with the parameter until"
+        raise ConfigurationError("slices of a DAG end where their runs say", setting="until", next_step=step)
     is_cron = isinstance(schedule, str) and schedule not in _NO_CRON
-    timetable = CronDataIntervalTimetable(schedule, timezone="UTC") if is_cron else schedule
+    timetable = CronDataIntervalTimetable(schedule, timezone=_timezone_of(start_date)) if is_cron else schedule
     until = Param(
         None,
         type=["null", "string", "integer"],
@@ -125,6 +133,11 @@ def replay_dag(
         run_id = _plan_task(runner, has_intervals=schedule != "@once")
         chain(*first, run_id, *(_phase_task(name, runner, run_id) for name in PHASES[1:]))
     return dag
+
+
+def _timezone_of(start_date: datetime) -> Any:
+    """The time zone that Airflow takes a cron expression in."""
+    return DAG("timezone", schedule=None, start_date=start_date).timezone
 
 
 def _archive_task(runner: Runner, topics: str) -> Any:

@@ -25,7 +25,8 @@ from airflow.sdk import DAG, Param, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.runner import Runner
-from statelib.config import check_names
+from statelib.calls import function_checked
+from statelib.config import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,12 +44,13 @@ before, nor by *Reject*. A task that has failed may be cleared: it goes on. `rol
 _log = logging.getLogger(__name__)
 
 
+@function_checked
 def migration_dag(
     job: str,
     *,
     stores: Sequence[str],
     dag_id: str | None = None,
-    tags: tuple[str, ...] = ("hindstream",),
+    tags: Sequence[str] = ("hindstream",),
     storage_conn_id: str | None = None,
     **settings: object,
 ) -> DAG:
@@ -63,10 +65,11 @@ def migration_dag(
         settings: Settings of `statelib.config.Settings` that go before environment and file.
 
     Raises:
-        ConfigurationError: There is no setting of that name.
+        ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
+            another type.
     """
     own = [name for name, of in inspect.signature(migration_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
-    check_names(settings, place=f"migration_dag({job!r})", besides=own)
+    check_settings(settings, place=f"migration_dag({job!r})", besides=own)
     param = Param(list(stores), type="array", items={"type": "string"}, minItems=1, title="Stores to migrate")
     with DAG(
         dag_id or re.sub(r"[^\w.-]+", "-", f"migrate-{job}").strip("-"),

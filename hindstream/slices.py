@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from datetime import datetime, timedelta
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -70,10 +71,19 @@ def slice_ends_ms(start: datetime, end: datetime, every: Every) -> list[int]:
         raise ConfigurationError("the backfill ends before it begins", setting="--to", next_step="give a later time")
     ends: list[int] = []
     count = 1
-    while (after := _ms(_after(start, every, count))) < _ms(end):
-        ends.append(after)
+    while (after := _after_ms(start, every, count)) < _ms(end):
+        if not ends or after > ends[-1]:  # else it is of a day that the zone's calendar skips
+            ends.append(after)
         count += 1
     return [*ends, _ms(end)]
+
+
+def _after_ms(start: datetime, every: Every, count: int) -> int:
+    """When ``start`` plus ``count`` slices is, ms; beyond what a `datetime` can be no backfill ends."""
+    try:
+        return _ms(_after(start, every, count))
+    except (OverflowError, ValueError):
+        return _ms(datetime.max.replace(tzinfo=UTC))
 
 
 def _after(start: datetime, every: Every, count: int) -> datetime:
@@ -83,12 +93,8 @@ def _after(start: datetime, every: Every, count: int) -> datetime:
     if every != "month":
         return start + count * _STEPS[every]
     years, month = divmod(start.month - 1 + count, 12)
-    for day in range(start.day, start.day - 4, -1):
-        try:
-            return start.replace(year=start.year + years, month=month + 1, day=day)
-        except ValueError:  # the month is shorter
-            continue
-    raise AssertionError("no month is shorter than 28 days")
+    day = min(start.day, monthrange(start.year + years, month + 1)[1])  # a month may be shorter
+    return start.replace(year=start.year + years, month=month + 1, day=day)
 
 
 def _ms(time: datetime) -> int:

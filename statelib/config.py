@@ -424,6 +424,24 @@ def check_names(names: Iterable[str], *, place: str, besides: Iterable[str] = ()
             raise ConfigurationError(f"there is no setting {name}", place=place, next_step=step)
 
 
+def check_settings(given: Mapping[str, object], *, place: str, besides: Iterable[str] = ()) -> None:
+    """Refuses what is no setting, and values that a setting cannot have, before any of them is used.
+
+    Args:
+        given: Values by name; None as a value: not given.
+        place: Where, for the error.
+        besides: What else could be given there, and may have been meant.
+
+    Raises:
+        ConfigurationError: A name is none of a setting, or a value cannot be one's.
+    """
+    check_names(given, place=place, besides=besides)
+    try:
+        Settings.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise _invalid(error, dict.fromkeys(given, place)) from None
+
+
 def _invalid(error: ValidationError, origins: Mapping[str, str]) -> ConfigurationError:
     first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0])

@@ -28,14 +28,18 @@ class Kind:
     Attributes:
         name: As it is written there, without what is in brackets.
         arguments: Of a ``Callable``: how many it must take; None: that is not said.
+        values: Of a ``Literal``: what it may be.
     """
 
     name: str
     arguments: int | None = None
+    values: tuple[object, ...] = ()
 
     @property
     def shown(self) -> str:
         """In a sentence, with an article."""
+        if self.values:
+            return " or ".join(map(repr, self.values))
         if self.name in _KINDS:
             return _KINDS[self.name][0]
         name = self.name.rpartition(".")[2]
@@ -45,6 +49,8 @@ class Kind:
         """Whether it is one; how many arguments a function takes is `wrong_arity`'s."""
         if self.name in _ANY:
             return True
+        if self.values:
+            return any(value == one for one in self.values)
         if self.name == "None":
             return value is None
         if self.name in _KINDS:
@@ -101,6 +107,9 @@ def _alternatives(node: ast.expr) -> list[Kind]:
             return [*_alternatives(left), *_alternatives(right)]
         case ast.Subscript(value=ast.Name(id="Callable"), slice=ast.Tuple(elts=[ast.List(elts=arguments), _])):
             return [Kind("Callable", len(arguments))]
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=values):
+            found = ast.literal_eval(values)
+            return [Kind("Literal", values=found if isinstance(found, tuple) else (found,))]
         case ast.Subscript(value=value):
             return [Kind(ast.unparse(value))]
         case _:

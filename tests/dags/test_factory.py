@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
+
+from hindstream.slices import slice_ends_ms
 
 pytestmark = pytest.mark.airflow
 
@@ -150,6 +154,15 @@ for make in (
     lambda: replay_dag("a.b:job", warehose="w"),
     lambda: replay_dag("a.b:job", shedule="@daily"),
     lambda: migration_dag("a.b:job", stores=["s"], warehose="w"),
+    lambda: replay_dag("a.b:job", batch_records="many"),
+    lambda: migration_dag("a.b:job", stores=["s"], keep_commits=0),
+    lambda: replay_dag("a.b:job", until="2013-01-01T00:00Z"),
+    lambda: replay_dag(object()),
+    lambda: replay_dag("a.b:job", end_of_input="Seal"),
+    lambda: replay_dag("a.b:job", start_date="2013-01-01"),
+    lambda: replay_dag("a.b:job", tags="hourly"),
+    lambda: migration_dag("a.b:job", stores="rates"),
+    lambda: migration_dag("a.b:job"),
 ):
     try:
         make()
@@ -162,7 +175,8 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
     environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
     done = subprocess.run([sys.executable, "-c", MADE], capture_output=True, text=True, check=False, env=environ)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-8:] == [
+    lines = done.stdout.splitlines()[-17:]
+    assert lines[:8] == [
         "@once OnceTimetable",
         "@continuous ContinuousTimetable",
         "@daily CronDataIntervalTimetable",
@@ -172,6 +186,55 @@ def test_schedules_and_mistyped_settings_when_the_file_is_parsed(tmp_path: Path)
         "there is no setting shedule (place replay_dag('a.b:job')). Next: did you mean schedule?",
         "there is no setting warehose (place migration_dag('a.b:job')). Next: did you mean warehouse?",
     ]
+    said = [
+        "the value of batch_records cannot be used: should be a valid integer",
+        "the value of keep_commits cannot be used: should be greater than or equal to 1 (place migration_dag(",
+        "slices of a DAG end where their runs say (setting until). Next: give schedule=, or trigger a run",
+        "replay_dag() takes a str as job, not an object. Next: give its name as a str",
+        "replay_dag() takes 'hold' or 'seal' as end_of_input, not a str: 'Seal'",
+        "replay_dag() takes a datetime as start_date, not a str: '2013-01-01'",
+        "replay_dag() takes a list as tags, not a str: 'hourly'",
+        "migration_dag() takes a list as stores, not a str: 'rates'",
+        "migration_dag() missing a required argument: 'stores'",
+    ]
+    assert [line[: len(text)] for line, text in zip(lines[8:], said, strict=True)] == said
+
+
+ZONES = """
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+import pendulum
+from airflow.timetables.base import TimeRestriction
+from airflow.timetables.interval import CronDataIntervalTimetable
+from dags.factory import replay_dag
+
+for start in (
+    datetime(2024, 3, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+    pendulum.datetime(2024, 10, 26, tz="America/New_York"),
+    datetime(2024, 3, 30, tzinfo=UTC),
+):
+    timetable = replay_dag("a.b:job", schedule="@daily", start_date=start).timetable
+    scheduled = CronDataIntervalTimetable("@daily", timezone=timetable.timezone)
+    ends, last = [], None
+    for _ in range(9):
+        within = TimeRestriction(pendulum.instance(start), None, catchup=True)
+        last = scheduled.next_dagrun_info(last_automated_data_interval=last, restriction=within).data_interval
+        ends.append(round(last.end.timestamp() * 1000))
+    print(ends)
+"""
+
+
+def test_a_cron_expression_is_meant_in_the_time_zone_of_the_start_date(tmp_path: Path) -> None:
+    environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
+    done = subprocess.run([sys.executable, "-c", ZONES], capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    starts = [
+        datetime(2024, 3, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+        datetime(2024, 10, 26, tzinfo=ZoneInfo("America/New_York")),
+        datetime(2024, 3, 30, tzinfo=UTC),
+    ]
+    backfills = [slice_ends_ms(start, start + timedelta(days=9), "day") for start in starts]
+    assert [json.loads(line) for line in done.stdout.splitlines()[-3:]] == backfills
 
 
 EACH_SCHEDULE = """

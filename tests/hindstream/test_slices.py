@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindstream.slices import slice_ends_ms, time_of, time_zone
@@ -47,12 +47,13 @@ def test_the_last_slice_ends_where_the_backfill_does() -> None:
 
 
 @given(
-    st.datetimes(datetime(2000, 1, 1), datetime(2030, 1, 1), timezones=st.just(NEW_YORK)),  # noqa: DTZ001
+    st.datetimes(datetime(1980, 1, 1), datetime(2030, 1, 1), timezones=st.timezones()),  # noqa: DTZ001
     st.integers(1, 3_000),
     st.sampled_from(["hour", "day", "week", "month"]),
 )
+@example(datetime(2011, 12, 28, tzinfo=ZoneInfo("Pacific/Apia")), 100, "day")
 def test_ends_ascend_and_reach_the_end(start: datetime, hours: int, every: str) -> None:
-    end = datetime.fromtimestamp(start.timestamp() + hours * 3600, NEW_YORK)
+    end = datetime.fromtimestamp(start.timestamp() + hours * 3600, start.tzinfo)
     ends = slice_ends_ms(start, end, every)
     assert ends == sorted(set(ends))
     assert ends[0] > start.timestamp() * 1000
@@ -62,6 +63,33 @@ def test_ends_ascend_and_reach_the_end(start: datetime, hours: int, every: str) 
 def test_a_backfill_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="ends before it begins"):
         slice_ends_ms(datetime(2013, 2, 1, tzinfo=UTC), datetime(2013, 1, 1, tzinfo=UTC), "day")
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "end", "ends"),
+    [
+        ("Pacific/Apia", "2011-12-28", "2012-01-01", ["12-29 00:00", "12-31 00:00", "01-01 00:00"]),
+        ("Pacific/Apia", "2011-12-28T12:00", "2012-01-01", ["12-29 12:00", "12-31 12:00", "01-01 00:00"]),
+        ("Pacific/Kwajalein", "1993-08-19", "1993-08-23", ["08-20 00:00", "08-22 00:00", "08-23 00:00"]),
+        ("America/Sao_Paulo", "2018-11-03", "2018-11-06", ["11-04 01:00", "11-05 00:00", "11-06 00:00"]),
+        ("Africa/Cairo", "2024-04-25", "2024-04-28", ["04-26 01:00", "04-27 00:00", "04-28 00:00"]),
+        ("Asia/Kathmandu", "1985-12-31", "1986-01-02", ["01-01 00:15", "01-02 00:00"]),
+        ("Australia/Lord_Howe", "2024-04-06", "2024-04-08", ["04-07 00:00", "04-08 00:00"]),
+    ],
+)
+def test_a_day_that_a_zone_skips_is_no_slice_and_a_midnight_that_it_skips_is_the_next_time(
+    zone: str, start: str, end: str, ends: list[str]
+) -> None:
+    there = time_zone(zone)
+    assert times(slice_ends_ms(time_of("from", start, there), time_of("to", end, there), "day"), there) == ends
+
+
+@pytest.mark.parametrize("every", ["hour", "day", "week", "month"])
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "America/New_York"])
+def test_the_last_days_that_there_are(zone: str, every: str) -> None:
+    there = time_zone(zone)
+    start, end = time_of("from", "9999-12-01", there), time_of("to", "9999-12-31T06:00", there)
+    assert slice_ends_ms(start, end, every)[-1] == round(end.timestamp() * 1000)
 
 
 def test_a_time_without_zone_is_refused() -> None:
