@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 
 _Class = TypeVar("_Class", bound=type)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
+_CHECKED = "_arguments_are_checked"
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def arguments_checked(cls: _Class) -> _Class:
     """Has the public methods of a class say what they take where they are given something else.
 
-    Of a dataclass its constructor, too; that of other classes is the DSL's own (see `constructor_checked`).
+    Of a dataclass its constructor, too; that of other classes is the DSL's own (see `constructor_checked`). What is
+    inherited counts as the class's own, unless it is of a class that is checked already: messages name what users see.
     """
     if is_dataclass(cls):
         constructor_checked(cls)
-    for name, member in list(vars(cls).items()):
+    setattr(cls, _CHECKED, True)
+    for name, member in _unchecked(cls).items():
         if name.startswith("_"):
             continue
         if isinstance(member, FunctionType) and "NDArray" not in str(inspect.signature(member)):  # else the engine's
@@ -44,6 +47,17 @@ def arguments_checked(cls: _Class) -> _Class:
         elif isinstance(member, (classmethod, staticmethod)):
             setattr(cls, name, _OnClass(cls, member))
     return cls
+
+
+def _unchecked(cls: type) -> dict[str, object]:
+    """What a class has of itself and of those that it inherits from up to the first one that is checked."""
+    members: dict[str, object] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        if base is cls or _CHECKED not in vars(base):
+            members |= vars(base)
+        else:
+            members = {name: member for name, member in members.items() if name not in vars(base)}
+    return members
 
 
 def constructor_checked(cls: _Class) -> _Class:

@@ -115,7 +115,6 @@ def count_for_nothing(builder: InternalStreamsBuilder, materialized: Materialize
         builder.new_store_name("KSTREAM-AGGREGATE")
 
 
-@arguments_checked
 class _WindowedKStream(KafkasNames):
     """What can be computed of any windows. Every method takes a store's name or retention and a node's name."""
 

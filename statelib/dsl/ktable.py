@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from statelib.windows import AnyWindows
 
 
-@arguments_checked
 class _Table(KafkasNames):
     """What every table can do, whether its keys have windows or not."""
 

@@ -60,7 +60,6 @@ class TimestampExtractor:
         return None if self.mapper is None else self.mapper.describe()
 
 
-@arguments_checked
 class _Named(TimestampExtractor):
     """One of Kafka's."""
 

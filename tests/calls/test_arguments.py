@@ -101,6 +101,7 @@ def refused(call: Callable[..., Any], *args: Any, **options: Any) -> Configurati
     with pytest.raises(ConfigurationError) as raised:
         call(*args, **options)
     assert raised.value.next_step
+    assert not re.search(r"\b_[A-Z]", str(raised.value)), "names a class that users do not know"
     return raised.value
 
 
