@@ -9,14 +9,14 @@ from __future__ import annotations
 import pickle
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StructField, StructType, VariantType
 
 from spark_jobs.arrow_batches import arrow_batches
 from spark_jobs.frame_columns import arrival, check_times, column, time_column
@@ -25,6 +25,7 @@ from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, ru
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
 from statelib.errors import ConfigurationError, RetryableError
+from statelib.row_hash import hash_rows
 from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive
@@ -61,7 +62,7 @@ def archive_frame(
     value: str | Sequence[str] | None = None,
     key_serde: Serde | None = None,
     order: Order = "timestamp",
-    order_by: Sequence[str] = (),
+    order_by: Sequence[str] | str = (),
 ) -> bool:
     """Adds a frame's rows to a topic archive, which is made if there is none.
 
@@ -79,12 +80,13 @@ def archive_frame(
         timestamp: The column of the records' timestamps: a timestamp, a date, text that Spark reads as one (such as
             ``2013-01-01 05:00``, in the session's time zone unless it names its own), or a number of milliseconds since
             1970.
-        key: The column of their keys; None: they have none, and are spread evenly.
+        key: The column of their keys; None: they have none. Rows without a key are spread by what they hold, so that
+            the same load brings the same topic on any machine.
         value: The column of their values, or those that make a struct; None: all that are neither key nor timestamp.
         key_serde: How keys become the bytes that decide the partition; None: as Kafka's own serdes write their type.
         order: ``"timestamp"``: no record of a partition is late; rows of one timestamp are in the order of arrival.
             ``"arrival"``: as the rows of the frame stand, files in the order of their paths; a record may be late, as
-            it was in the live topic.
+            it was in the live topic. Rows that Spark has shuffled stand in no order: sort them, or name ``order_by``.
         order_by: Columns that tell when a row has arrived, such as its offset in Kafka, in place of where it stands.
 
     Returns:
@@ -92,13 +94,20 @@ def archive_frame(
 
     Raises:
         ConfigurationError: There is no such column; a type that an archive cannot hold; the archive has other columns
-            or partitions.
+            or partitions; the rows are to be in the order of arrival, and stand in none.
         InputError: A row has no timestamp, or one that no archive can hold.
         RetryableError: Somebody else has added to the topic meanwhile; or Spark or the store did not answer.
     """
-    shaped = _shaped(frame, timestamp, key, value, order, order_by)
+    if order not in get_args(Order):
+        step = " or ".join(f'order="{known}"' for known in get_args(Order))
+        raise ConfigurationError(f"rows cannot be in the order {order!r}", topic=topic, next_step=step)
+    if partitions < 1:
+        raise ConfigurationError(
+            f"a topic cannot have {partitions} partitions", topic=topic, next_step="name one or more"
+        )
+    shaped = _shaped(frame, timestamp, key, value, order, [order_by] if isinstance(order_by, str) else order_by)
     warehouse, app_id = open_warehouse(settings), f"load:{load}"
-    arrow = to_arrow_schema(shaped.schema)
+    arrow = _arrow_schema(shaped.schema, topic)
     schema = topic_schema(arrow.field("key").type, arrow.field("value").type)
     there = open_archive_if_present(warehouse, topic)
     if there is not None:
@@ -159,9 +168,15 @@ def _shaped(
         raise ConfigurationError("two columns of the frame have one name", column=", ".join(twice), next_step=step)
     rest = [name for name in frame.columns if name not in {key, timestamp}]
     names = [value] if isinstance(value, str) else value or rest
+    if not names:
+        raise ConfigurationError("no column is left for the values", next_step="name those that are: value=[...]")
+    for name in order_by:
+        if not _has_order(frame.schema[name].dataType):
+            what = f"rows cannot be in the order of a column of type {frame.schema[name].dataType.simpleString()}"
+            raise ConfigurationError(what, column=name, next_step="name another one")
     made = column(value) if isinstance(value, str) else f.struct(*(column(name).alias(name) for name in names))
     time = time_column(frame, timestamp)
-    arrived = [column(name) for name in order_by] or arrival(frame)
+    arrived = [column(name) for name in order_by] or arrival(frame, is_asked=order == "arrival")
     sorted_by = [time.order, *arrived] if order == "timestamp" else arrived
     return frame.select(
         (column(key) if key else f.lit(None).cast("string")).alias("key"),
@@ -170,6 +185,20 @@ def _shaped(
         time.text.alias("time_text"),
         *(expression.alias(f"{_ORDER}{n}") for n, expression in enumerate(sorted_by)),
     )
+
+
+def _has_order(of: DataType) -> bool:
+    if isinstance(of, StructType):
+        return all(_has_order(field.dataType) for field in of.fields)
+    return _has_order(of.elementType) if isinstance(of, ArrayType) else not isinstance(of, (MapType, VariantType))
+
+
+def _arrow_schema(schema: StructType, topic: str) -> pa.Schema:
+    try:
+        return to_arrow_schema(schema)
+    except PySparkTypeError as error:
+        what = f"a topic archive cannot hold what the frame has: {' '.join(str(error).split())}"
+        raise ConfigurationError(what, topic=topic, next_step="cast that column, for example to a string") from error
 
 
 def _placed_schema(shaped: DataFrame) -> StructType:
@@ -188,14 +217,16 @@ class _Place:
     errors: TaskErrors
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        null_keys = context.partitionId() if context else 0  # else the first of each task would go to one partition
         with self.errors.told():
             for batch in batches:
                 check_times(batch["timestamp"], batch["time_text"], batch["key"], self.topic)
                 keys = batch["key"].cast(self.schema.field("key").type)
-                where = partition_for(self.serde.serialize(keys), self.partitions, null_keys_before=null_keys)
-                null_keys += keys.null_count
+                where = partition_for(self.serde.serialize(keys), self.partitions)
+                if keys.null_count:
+                    # Not by their number: whoever does this task anew may get the rows in another order.
+                    missing = keys.is_null()
+                    rows = [batch[name].filter(missing) for name in ("value", "timestamp")]
+                    where[np.asarray(missing)] = hash_rows(rows) % np.uint64(self.partitions)
                 yield batch.drop_columns(["time_text"]).append_column("partition", pa.array(where))
 
 

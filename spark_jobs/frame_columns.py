@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
@@ -20,6 +19,12 @@ if TYPE_CHECKING:
 
 _BEGINS_WITH_A_YEAR = r"^\s*[+-]?(\d{4}(?!\d)|\d{5,}-)"
 """Spark takes a time of day for one of today, and 201301 for a year: text like that is no time of a record."""
+
+
+_LISTS = ("LogicalRDD", "LocalRelation", "Range", "OneRowRelation")
+_ROW_BY_ROW = ("Project", "Filter", "SubqueryAlias")
+_ALSO_OF_LISTS = ("View", "Union", "Generate", "GlobalLimit", "LocalLimit", "MapInPandas", "MapInArrow", "ResolvedHint")
+"""Nodes of Spark's plans: rows in an order, and what leaves rows in the order in which they come."""
 
 
 class TimeColumn(NamedTuple):
@@ -96,12 +101,36 @@ def check_times(milliseconds: pa.Array, text: pa.Array, keys: pa.Array, topic: s
     raise InputError(f"{rows} no timestamp", next_step="filter these rows, or give them one", **place)
 
 
-def arrival(frame: DataFrame) -> list[Column]:
-    """What puts a frame's rows into the order in which they stand there, files by their paths."""
+def arrival(frame: DataFrame, *, is_asked: bool) -> list[Column]:
+    """What puts a frame's rows into the order in which they stand there, files by their paths.
+
+    Args:
+        frame: The rows.
+        is_asked: Whether that order is asked for, and not only where times are equal.
+
+    Raises:
+        ConfigurationError: It is, and the rows stand in none.
+    """
     position = f.monotonically_increasing_id()  # ascends within each of the parts that Spark reads at once
-    block = [f.col("_metadata.file_path"), f.col("_metadata.file_block_start"), position]
-    try:
-        frame.select(*block)
-    except AnalysisException:  # its rows do not come right from files
-        return [position]
-    return block
+    come_from = _come_from(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - Python cannot ask for it
+    if come_from == "files":
+        return [f.col("_metadata.file_path"), f.col("_metadata.file_block_start"), position]
+    if come_from == "anywhere" and is_asked:
+        step = "name the columns that tell it (order_by), or sort the frame (orderBy)"
+        raise ConfigurationError("Spark gives the rows of this frame in no certain order", next_step=step)
+    return [position]
+
+
+def _come_from(plan: Any) -> Literal["files", "list", "anywhere"]:
+    """Whether a plan's rows are those of files, part by part; stand in an order; or in none."""
+    name = plan.nodeName()
+    children = [plan.children().apply(n) for n in range(plan.children().size())]
+    if name == "LogicalRelation" and plan.relation().getClass().getSimpleName() == "HadoopFsRelation":
+        return "files"
+    if name in _LISTS or (name == "Sort" and getattr(plan, "global")()):
+        return "list"
+    if name in _ROW_BY_ROW or (name == "Repartition" and not plan.shuffle()):
+        return _come_from(children[0])
+    if name in _ALSO_OF_LISTS and all(_come_from(child) == "list" for child in children):
+        return "list"
+    return "anywhere"

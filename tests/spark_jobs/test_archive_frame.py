@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as f
 
 from spark_jobs import archive_frame as module
 from spark_jobs.archive_frame import archive_frame
@@ -203,6 +204,64 @@ def test_files_arrive_in_the_order_of_their_paths(
     assert [row[3]["n"] for row in archived(settings)] == list(range(60))
 
 
+STANDS = {
+    "sorted files": lambda files: files.orderBy("n"),
+    "sorted files, then chosen": lambda files: files.orderBy("n").filter("n % 2 = 0").select("user", "n", "at"),
+    "chosen files": lambda files: files.filter("n % 2 = 0").withColumn("more", f.lit(1)),
+    "coalesced files": lambda files: files.coalesce(1),
+    "parts of a list": lambda files: files.sparkSession.range(60, numPartitions=7).selectExpr(
+        "'a' user", "id n", "9 at"
+    ),
+    "two lists": lambda files: (
+        files.sparkSession.range(3).union(files.sparkSession.range(3, 9)).selectExpr("'a' user", "id n", "9 at")
+    ),
+}
+STANDS_NOWHERE = {
+    "shuffled": lambda files: files.repartition(3),
+    "joined": lambda files: files.join(files.select("n"), "n"),
+    "two lots of files": lambda files: files.union(files),
+    "a view": lambda files: (files.createOrReplaceTempView("a_view"), files.sparkSession.table("a_view"))[1],
+    "sorted in parts": lambda files: files.sortWithinPartitions("n"),
+}
+
+
+@pytest.fixture
+def files(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """Spark reads the largest first; what comes last has the least ``n``."""
+    schema = "user string, n long, at long"
+    for number, (first, last) in enumerate([(50, 60), (10, 50), (0, 10)]):
+        lines = [f'{{"user": "a", "n": {n}, "at": 7}}\n' for n in range(first, last)]
+        (tmp_path / f"{number}.json").write_text("".join(lines))
+    return spark.read.schema(schema).json(str(tmp_path / "*.json"))
+
+
+@pytest.mark.parametrize("how", STANDS)
+def test_rows_arrive_as_they_stand_in_the_frame(files: DataFrame, settings: Settings, how: str) -> None:
+    assert load(STANDS[how](files), settings, order="arrival", order_by=(), partitions=1)
+    found = [row[3]["n"] for row in archived(settings)]
+    of_files = [*range(50, 60), *range(10, 50), *range(10)]
+    even = [n for n in of_files if n % 2 == 0]
+    expected = {"coalesced files": of_files, "chosen files": even}.get(how, sorted(found))
+    assert found == expected
+    assert len(found) >= 9
+
+
+@pytest.mark.parametrize("how", STANDS_NOWHERE)
+def test_rows_that_stand_in_no_order_cannot_arrive_in_it(files: DataFrame, settings: Settings, how: str) -> None:
+    frame = STANDS_NOWHERE[how](files)
+    with pytest.raises(ConfigurationError, match=r"no certain order. Next: .*order_by.*orderBy"):
+        load(frame, settings, order="arrival", order_by=(), partitions=1)
+    assert load(frame, settings, order="arrival", partitions=1)
+    found = [row[3]["n"] for row in archived(settings)]
+    assert found == sorted(found)
+    assert load(frame, settings, "by time", order_by=(), partitions=1), "where times are equal, any order will do"
+
+
+def test_nothing_is_logged_of_a_frame_that_is_no_file(frame: DataFrame, settings: Settings, capfd) -> None:
+    assert load(frame, settings)
+    assert "ERROR" not in capfd.readouterr().err
+
+
 def test_any_names_of_columns(spark: SparkSession, settings: Settings) -> None:
     names = ["Adj Close", "x-y", "a.b", "back`tick", "größe", "at the time", "who?"]
     frame = spark.createDataFrame([(1.5, 2, 3, 4, 5, MS, "k")], names)
@@ -229,11 +288,43 @@ def test_a_load_with_other_columns_widens_the_topic(spark: SparkSession, setting
     ]
 
 
-def test_rows_without_a_key_are_spread(spark: SparkSession, settings: Settings) -> None:
-    rows = [(None, n, 7) for n in range(300)]
-    assert load(spark.createDataFrame(rows, "user string, n long, at long").repartition(100), settings)
-    counts = [sum(row[0] == partition for row in archived(settings)) for partition in range(3)]
+def test_rows_without_a_key_are_spread_by_what_they_hold(spark: SparkSession, settings: Settings) -> None:
+    rows = spark.range(300).selectExpr("cast(null as string) user", "id n", "map('x', id) m", "7 at")
+    assert load(rows.repartition(100), settings)
+    found = archived(settings)
+    counts = [sum(row[0] == partition for row in found) for partition in range(3)]
     assert min(counts) > 80, counts
+    assert load(rows.coalesce(1), settings, "once more")
+    now = archived(settings)
+    for partition in range(3):
+        assert [row[3]["n"] for row in now if row[0] == partition] == [
+            row[3]["n"] for row in found if row[0] == partition
+        ] * 2, "the same whoever loads them"
+
+
+@pytest.mark.parametrize(
+    ("frame", "given", "message"),
+    [
+        ("'a' user, 1 n, 5 at", {"order": "arival"}, 'in the order \'arival\'.*order="timestamp" or order="arrival"'),
+        ("'a' user, 1 n, 5 at", {"partitions": 0}, "a topic cannot have 0 partitions"),
+        ("'a' user, map('a', 1) n, 5 at", {}, r"of type map<string,int> \(column n\)"),
+        ("'a' user, 5 at", {"order_by": ()}, "no column is left for the values"),
+        ("'a' user, interval '1' month m, 1 n, 5 at", {}, "YearMonthIntervalType.*cast that column"),
+        ("'a' user, interval '1' day m, 1 n, 5 at", {}, r"cannot hold duration\[us\] \(field value.m\)"),
+        ("'a' user, struct(1 n, 2 N) s, 1 n, 5 at", {}, r"two fields named n apart \(field value.s\)"),
+    ],
+)
+def test_what_is_refused_before_spark_is_asked(
+    spark: SparkSession, settings: Settings, frame: str, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load(spark.sql(f"select {frame}"), settings, **given)
+
+
+def test_one_column_to_order_by_may_be_its_name(spark: SparkSession, settings: Settings) -> None:
+    frame = spark.createDataFrame([("a", n, 7) for n in (2, 0, 1)], "user string, arrived long, at long")
+    assert load(frame, settings, order_by="arrived")
+    assert [row[3]["arrived"] for row in archived(settings)] == [0, 1, 2]
 
 
 def test_what_cannot_be_loaded(spark: SparkSession, frame: DataFrame, settings: Settings) -> None:
