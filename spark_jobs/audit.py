@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_OF_SQL = ("unexpected_rows_expectation",)
+"""Expectations that pandas has no answer to."""
+
 SCREEN_FROM_ROWS = 200_000
 """``audit_engine = "auto"``: a sink with more staged records than this is screened first, as Great Expectations takes
 seconds for each million rows, on any engine."""
@@ -134,10 +137,12 @@ def _audited_topic(
     topic, rows, engine = suite.name, sum(file.rows for file in files), settings.audit_engine
     if engine == "auto":
         engine = "screened" if rows > SCREEN_FROM_ROWS else "pandas"
-    if engine == "pandas":
-        yield suite, pandas_frame(_rows_of(warehouse, topic, schema, files), schema)
-        return
     on_spark = suite
+    if engine == "pandas":
+        of_sql = [check for check in suite.checks if check.type in _OF_SQL]
+        others = [check for check in suite.checks if check.type not in _OF_SQL]
+        yield replace(suite, checks=others), pandas_frame(_rows_of(warehouse, topic, schema, files), schema)
+        on_spark = replace(suite, checks=of_sql, part="sql")
     if engine == "screened":
         screen, screened, others = screen_of(suite.checks, flat_schema(schema))
         is_large = (

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from spark_jobs.frames import Column, flat_columns, open_staged
-from spark_jobs.parameters import ParameterError, typed
+from spark_jobs.parameters import CONDITION_PARSER, ParameterError, typed
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.derived_table import DerivedTable, ToStream
@@ -124,6 +124,8 @@ def _check(columns: Sequence[Column], type_: str, /, **kwargs: Any) -> Check:
     translated = {name: _translated(name, value, names) for name, value in kwargs.items()}
     with suppress(ParameterError):  # planning has refused it, see `spark_jobs.expectations`; here it fails as it may
         translated = typed(type_, translated, {column.name: column.type for column in columns})
+    if isinstance(translated.get("row_condition"), str):
+        translated.setdefault("condition_parser", CONDITION_PARSER)
     return Check(type_, translated, kwargs)
 
 
@@ -136,7 +138,18 @@ def _translated(parameter: str, value: Any, names: Mapping[str, str]) -> Any:
         dotted = sorted((name for name in names if "." in name), key=len, reverse=True)
         pattern = "|".join(rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in dotted)
         return re.sub(pattern, lambda match: names[match[0]], value) if dotted else value
-    return value
+    return _of_frame(value, names) if parameter == "row_condition" else value
+
+
+def _of_frame(condition: Any, names: Mapping[str, str]) -> Any:
+    """A condition that is an object of Great Expectations, with the names of a frame's columns."""
+    if hasattr(condition, "conditions"):
+        inner = [_of_frame(part, names) for part in condition.conditions]
+        return condition.copy(update={"conditions": inner})
+    if not hasattr(condition, "column"):
+        return condition
+    column = type(condition.column)(names.get(condition.column.name, condition.column.name))
+    return condition.copy(update={"column": column})
 
 
 def ledger_suite() -> Suite:

@@ -120,7 +120,7 @@ class ColumnPairValuesEqual(ColumnPairMapMetricProvider):
 
     @column_pair_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]
     def _pandas(cls, column_A: pd.Series, column_B: pd.Series, **_: Any) -> pd.Series:  # noqa: N803, N805
-        return _where_both(operator.eq, column_A, column_B)
+        return where_both(operator.eq, column_A, column_B)
 
     @column_pair_condition_partial(engine=SparkDFExecutionEngine)  # type: ignore[untyped-decorator]
     def _spark(cls, column_A: Column, column_B: Column, **_: Any) -> Column:  # noqa: N803, N805
@@ -136,7 +136,7 @@ class ColumnPairValuesAGreaterThanB(ColumnPairMapMetricProvider):
 
     @column_pair_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]
     def _pandas(cls, column_A: pd.Series, column_B: pd.Series, **kwargs: Any) -> pd.Series:  # noqa: N803, N805
-        return _where_both(operator.ge if kwargs.get("or_equal") else operator.gt, column_A, column_B)
+        return where_both(operator.ge if kwargs.get("or_equal") else operator.gt, column_A, column_B)
 
     @column_pair_condition_partial(engine=SparkDFExecutionEngine)  # type: ignore[untyped-decorator]
     def _spark(cls, column_A: Column, column_B: Column, **kwargs: Any) -> Column:  # noqa: N803, N805
@@ -144,7 +144,7 @@ class ColumnPairValuesAGreaterThanB(ColumnPairMapMetricProvider):
         return f.coalesce(is_greater, f.lit(False))
 
 
-def _where_both(compare: Callable[[Any, Any], Any], a: pd.Series, b: pd.Series) -> pd.Series:
+def where_both(compare: Callable[[Any, Any], Any], a: pd.Series, b: pd.Series) -> pd.Series:
     """Whether values compare so, false where one is missing."""
     both = (a.notna() & b.notna()).to_numpy(bool)
     found = np.zeros(len(a), np.bool_)
@@ -247,11 +247,11 @@ class ColumnValuesMatchRegex(ColumnMapMetricProvider):
 
     @column_condition_partial(engine=PandasExecutionEngine)
     def _pandas(cls, column: pd.Series, regex: str, **_: Any) -> pd.Series:  # noqa: N805
-        return _in_pandas(column, _finds([regex], any))
+        return asked_in_pandas(column, _finds([regex], any))
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, regex: str, **_: Any) -> Column:  # noqa: N805
-        return _on_spark(column, _finds([regex], any))
+        return asked_on_spark(column, _finds([regex], any))
 
 
 class ColumnValuesNotMatchRegex(ColumnMapMetricProvider):
@@ -262,11 +262,11 @@ class ColumnValuesNotMatchRegex(ColumnMapMetricProvider):
 
     @column_condition_partial(engine=PandasExecutionEngine)
     def _pandas(cls, column: pd.Series, regex: str, **_: Any) -> pd.Series:  # noqa: N805
-        return ~_in_pandas(column, _finds([regex], any))
+        return ~asked_in_pandas(column, _finds([regex], any))
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, regex: str, **_: Any) -> Column:  # noqa: N805
-        return ~_on_spark(column, _finds([regex], any))
+        return ~asked_on_spark(column, _finds([regex], any))
 
 
 class ColumnValuesMatchRegexList(ColumnMapMetricProvider):
@@ -277,11 +277,11 @@ class ColumnValuesMatchRegexList(ColumnMapMetricProvider):
 
     @column_condition_partial(engine=PandasExecutionEngine)
     def _pandas(cls, column: pd.Series, regex_list: Sequence[str], match_on: str | None, **_: Any) -> pd.Series:  # noqa: N805
-        return _in_pandas(column, _finds(regex_list, all if match_on == "all" else any))
+        return asked_in_pandas(column, _finds(regex_list, all if match_on == "all" else any))
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, regex_list: Sequence[str], match_on: str | None, **_: Any) -> Column:  # noqa: N805
-        return _on_spark(column, _finds(regex_list, all if match_on == "all" else any))
+        return asked_on_spark(column, _finds(regex_list, all if match_on == "all" else any))
 
 
 class ColumnValuesNotMatchRegexList(ColumnMapMetricProvider):
@@ -292,11 +292,11 @@ class ColumnValuesNotMatchRegexList(ColumnMapMetricProvider):
 
     @column_condition_partial(engine=PandasExecutionEngine)
     def _pandas(cls, column: pd.Series, regex_list: Sequence[str], **_: Any) -> pd.Series:  # noqa: N805
-        return ~_in_pandas(column, _finds(regex_list, any))
+        return ~asked_in_pandas(column, _finds(regex_list, any))
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
     def _spark(cls, column: Column, regex_list: Sequence[str], **_: Any) -> Column:  # noqa: N805
-        return ~_on_spark(column, _finds(regex_list, any))
+        return ~asked_on_spark(column, _finds(regex_list, any))
 
 
 def _finds(expressions: Sequence[str], of: Callable[[Iterable[bool]], bool]) -> Callable[[str], bool]:
@@ -310,9 +310,11 @@ def _finds(expressions: Sequence[str], of: Callable[[Iterable[bool]], bool]) -> 
     return finds
 
 
-def _in_pandas(column: pd.Series, finds: Callable[[str], bool]) -> pd.Series:
-    return pd.Series(np.fromiter(map(finds, column), np.bool_, len(column)), index=column.index)
+def asked_in_pandas(column: pd.Series, ask: Callable[[str], bool]) -> pd.Series:
+    """What is said of each text; none is missing."""
+    return pd.Series(np.fromiter(map(ask, column), np.bool_, len(column)), index=column.index)
 
 
-def _on_spark(column: Column, finds: Callable[[str], bool]) -> Column:
-    return f.udf(lambda text: None if text is None else finds(text), types.BooleanType())(column)
+def asked_on_spark(column: Column, ask: Callable[[str], bool]) -> Column:
+    """The same on Spark, by Python; null where a text is."""
+    return f.udf(lambda text: None if text is None else ask(text), types.BooleanType())(column)

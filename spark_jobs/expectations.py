@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.expectation_parameters import PARAMETERS
 from spark_jobs.frames import flat_columns
-from spark_jobs.parameters import ParameterError, typed
+from spark_jobs.parameters import CONDITION_PARSER, ParameterError, typed
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors import ConfigurationError
 from statelib.task.types import topic_types
@@ -39,10 +39,31 @@ _CHOICES = {
     ),
     "match_on": ("any", "all"),
 }  # fmt: skip
+_OF_ONE_ENGINE = {
+    **dict.fromkeys(
+        (
+            "expect_column_values_to_match_like_pattern",
+            "expect_column_values_to_match_like_pattern_list",
+            "expect_column_values_to_not_match_like_pattern",
+            "expect_column_values_to_not_match_like_pattern_list",
+        ),
+        "use expect_column_values_to_match_regex, or another one of regular expressions",
+    ),
+    **dict.fromkeys(
+        ("expect_column_values_to_be_of_type", "expect_column_values_to_be_in_type_list", "expect_column_type_to_be"),
+        "leave it out: every run compares the types of a sink's columns with those of its archive",
+    ),
+    "expect_column_kl_divergence_to_be_less_than": "use expect_column_quantile_values_to_be_between",
+}
+"""Expectations that not every engine answers, or each in its own words; and the way round."""
+
 _ABOUT_ALL_COLUMNS = frozenset({
     "expect_table_columns_to_match_set",
     "expect_table_columns_to_match_ordered_list",
 })  # fmt: skip
+_HOW_TO_SAY_A_CONDITION = (
+    """write it as 'col("value.n") > 1', or with great_expectations.expectations.row_conditions.Column"""
+)
 _IN_CONDITION = re.compile(r"""\bcol\(\s*["']([^"']+)["']\s*\)""")
 
 
@@ -87,6 +108,9 @@ def check_parameters(topic: str, expectation: Expectation) -> None:
     if known is None:
         step = _meant(expectation.type, PARAMETERS, "all of them are at https://greatexpectations.io/expectations")
         raise _error(topic, f"Great Expectations has no {expectation.type}", step)
+    if expectation.type in _OF_ONE_ENGINE:
+        what = f"{expectation.type} has no answer that pandas and Spark agree on, and either may run an audit"
+        raise _error(topic, what, _OF_ONE_ENGINE[expectation.type])
     for name in expectation.kwargs:
         if name not in known and name not in _OF_ALL:
             what = f"{expectation.type} has no parameter {name}"
@@ -137,6 +161,7 @@ def _check_columns(topic: str, expectation: Expectation, schema: pa.Schema) -> N
             if any(field.startswith(f"{column}.") for field in names):
                 what = f"{expectation.type} is about {column}, which has fields: an audit sees these"
             raise _error(topic, what, _meant(column, names, "") + _list("the columns are", names))
+    _check_condition(topic, expectation)
     try:
         typed(expectation.type, expectation.kwargs, types)
     except ParameterError as error:
@@ -150,8 +175,34 @@ def _named(expectation: Expectation) -> Iterator[str]:
     for name, value in expectation.kwargs.items():
         if name.startswith("column") and name != "column_index":
             yield from [value] if isinstance(value, str) else value
-        elif name == "row_condition" and isinstance(value, str):
-            yield from _IN_CONDITION.findall(value)
+        elif name == "row_condition":
+            yield from _IN_CONDITION.findall(value) if isinstance(value, str) else _in_condition(value)
+
+
+def _in_condition(condition: Any) -> Iterator[str]:
+    """The columns of a condition that is an object of Great Expectations."""
+    if hasattr(condition, "column"):
+        yield condition.column.name
+    for inner in getattr(condition, "conditions", ()):
+        yield from _in_condition(inner)
+
+
+def _check_condition(topic: str, expectation: Expectation) -> None:
+    """Makes sure that every engine can read a condition on rows."""
+    condition = expectation.kwargs.get("row_condition")
+    if not isinstance(condition, str):
+        return
+    parser = expectation.kwargs.get("condition_parser", CONDITION_PARSER)
+    if parser in {"pandas", "spark"}:
+        what = f"{expectation.type} has a row_condition for {parser} alone, and either may run an audit"
+        raise _error(topic, what, _HOW_TO_SAY_A_CONDITION)
+    from great_expectations.expectations import legacy_row_conditions as conditions  # noqa: PLC0415 - takes seconds
+
+    try:
+        conditions.parse_great_expectations_condition(condition)
+    except conditions.ConditionParserError:
+        what = f"{expectation.type} has a row_condition that cannot be read: {condition}"
+        raise _error(topic, what, _HOW_TO_SAY_A_CONDITION) from None
 
 
 def _registered(name: str) -> dict[str, bool] | None:

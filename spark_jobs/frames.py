@@ -252,6 +252,7 @@ def _in_pandas(table: pa.Table) -> pd.DataFrame:
         pa.int16(): pd.Int16Dtype(),
         pa.int32(): pd.Int32Dtype(),
         pa.int64(): pd.Int64Dtype(),
+        pa.string(): pd.StringDtype("pyarrow"),  # as objects, some of pandas' hash tables end them at a zero byte
     }
     frame: pd.DataFrame = table.cast(_compared(table.schema)).to_pandas(types_mapper=nullable.get)
     doubles = frame.select_dtypes("float64").columns

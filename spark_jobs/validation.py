@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from spark_jobs.imports import importing
+from statelib.errors import ConfigurationError
 from statelib.manifests import AuditCheck
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells nobody
@@ -29,11 +31,14 @@ with importing():
         ProgressBarsConfig,
     )
 
-    import spark_jobs.exact  # noqa: F401  (registers what it replaces)
+    import spark_jobs.exact
+    import spark_jobs.exact_rows
+    import spark_jobs.exact_statistics  # noqa: F401  (each registers what it replaces)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from great_expectations.checkpoint.checkpoint import CheckpointResult
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
@@ -83,12 +88,31 @@ class Validator:
         self._context: EphemeralDataContext = gx.get_context(mode="ephemeral", project_config=config)
 
     def validate(self, suite: Suite, frame: Frame, *, run: str) -> Validated:
-        """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs."""
+        """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs.
+
+        Raises:
+            ConfigurationError: Great Expectations cannot take an expectation.
+        """
         exact: dict[str, Any] = {}
         checks = [
             {"type": check.type, "kwargs": _without_loss(check.kwargs, f"of_check_{n}", exact), "meta": {"check": n}}
             for n, check in enumerate(suite.checks)
         ]
+        try:
+            with warnings.catch_warnings():
+                # A condition as text, which has one meaning here on every engine.
+                warnings.filterwarnings("ignore", ".*row_condition", DeprecationWarning)
+                outcome = self._outcome(suite, checks, frame, exact, run)
+        except Exception as error:  # Great Expectations has no error of its own for what it cannot take
+            what = f"Great Expectations cannot run the checks: {type(error).__name__}: {' '.join(str(error).split())}"
+            step = "mend the job's expectations, and run the same slice again"
+            raise ConfigurationError(what, topic=suite.name, next_step=step) from error
+        ((identifier, result),) = outcome.run_results.items()
+        return Validated(_audit_checks(suite, frame, result), identifier)
+
+    def _outcome(
+        self, suite: Suite, checks: list[dict[str, Any]], frame: Frame, exact: dict[str, Any], run: str
+    ) -> CheckpointResult:
         stored = self._context.suites.add_or_update(
             gx.ExpectationSuite(name=suite.title, expectations=checks, notes=suite.note or None)
         )
@@ -108,13 +132,11 @@ class Validator:
                 },
             )
         )
-        outcome = checkpoint.run(
+        return checkpoint.run(
             batch_parameters={"dataframe": frame.data},
             expectation_parameters=exact,
             run_id=gx.RunIdentifier(run_name=run),
         )
-        ((identifier, result),) = outcome.run_results.items()
-        return Validated(_audit_checks(suite, frame, result), identifier)
 
     def write_docs(self) -> None:
         """Writes a page for everything validated so far, and an index of them."""
@@ -141,11 +163,16 @@ def _without_loss(kwargs: Mapping[str, Any], name: str, exact: dict[str, Any]) -
     """Parameters for a suite, which is kept as JSON: what that cannot hold goes to ``exact``, and is named instead."""
     result = dict(kwargs)
     for parameter, value in kwargs.items():
-        values = value if isinstance(value, (list, tuple, set)) else [value]
-        if any(isinstance(inner, (Decimal, datetime, date)) for inner in values):
+        if _is_more_than_json(value):
             exact[f"{parameter}_{name}"] = value
             result[parameter] = {"$PARAMETER": f"{parameter}_{name}"}
     return result
+
+
+def _is_more_than_json(value: Any) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return any(map(_is_more_than_json, value))
+    return isinstance(value, (Decimal, datetime, date))
 
 
 def _audit_checks(suite: Suite, frame: Frame, result: ExpectationSuiteValidationResult) -> tuple[AuditCheck, ...]:

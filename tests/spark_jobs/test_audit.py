@@ -202,3 +202,16 @@ def test_a_run_that_has_staged_nothing_cannot_be_audited(settings: Settings, ord
     plan.run(orders_job, settings)
     with pytest.raises(ConfigurationError, match="has staged nothing"):
         audit.run(orders_job, settings)
+
+
+def test_sql_is_asked_on_spark_where_there_are_few_rows(replayed: Replayed) -> None:
+    sql = expect("unexpected_rows_expectation", unexpected_rows_query="SELECT * FROM {batch} WHERE value.amount < -1e9")
+    found = audited(replayed, "auto", dataclasses.replace(replayed.job, expectations={SINK: (sql,)}))
+    (check,) = [check for check in found.checks if check.expectation == sql.type]
+    assert (check.success, check.error) == (True, None)
+
+
+def test_what_great_expectations_cannot_take_is_no_traceback(replayed: Replayed) -> None:
+    wrong = expect("expect_column_values_to_not_be_null", column="key", catch_exceptions="perhaps")
+    with pytest.raises(ConfigurationError, match=f"cannot run the checks: .*catch_exceptions.*topic {SINK}"):
+        audited(replayed, "pandas", dataclasses.replace(replayed.job, expectations={SINK: (wrong,)}))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from great_expectations.expectations.row_conditions import Column
 
 from hindstream.doctor.expectations import check_job_expectations
 from spark_jobs import plan
@@ -57,6 +58,9 @@ def job(*expectations: Expectation) -> Job:
 
 BETWEEN = "expect_column_values_to_be_between"
 IN_SET = "expect_column_values_to_be_in_set"
+A_CONDITION = (Column("value.n") > 1) & Column("key").is_not_null()
+OF_NO_COLUMN = (Column("value.n") > 1) | (Column("value.m") > 1)
+QUANTILE = "expect_column_quantile_values_to_be_between"
 GOOD = [
     expect(BETWEEN, column="value.n", min_value=0, max_value=2**70, mostly=0.9, strict_min=True),
     expect(BETWEEN, column="value.price", min_value="1.10", max_value=1.1),
@@ -66,6 +70,10 @@ GOOD = [
     expect("expect_compound_columns_to_be_unique", column_list=["key", "value.n"], ignore_row_if="never"),
     expect("expect_table_columns_to_match_set", column_set=["key", "no such column"]),
     expect("expect_column_pair_values_to_be_equal", column_A="value.n", column_B="offset"),
+    expect(QUANTILE, column="value.n", quantile_ranges={"quantiles": [0, 1.0], "value_ranges": [[None, 3], [0, 1e9]]}),
+    expect("expect_multicolumn_sum_to_equal", column_list=["value.n", "offset"], sum_total=3),
+    expect("expect_column_pair_values_to_be_in_set", column_A="value.n", column_B="key", value_pairs_set=[(1, "a")]),
+    expect(BETWEEN, column="value.n", min_value=0, row_condition=A_CONDITION),
     expect("unexpected_rows_expectation", unexpected_rows_query="SELECT * FROM {batch}"),
 ]
 WRONG: list[tuple[Expectation, str]] = [
@@ -99,6 +107,37 @@ WRONG: list[tuple[Expectation, str]] = [
     (expect("expect_column_pair_values_to_be_equal", column_A="key", column_B="key", ignore_row_if="never?"),
      "ignore_row_if 'never\\?'.*did you mean never"),
     (expect(BETWEEN, column="value.n", min_value=1, mostly=90), "mostly 90.*from 0 to 1"),
+    (expect("expect_column_values_to_match_like_pattern", column="value.name", like_pattern="a%"),
+     "no answer that pandas and Spark agree on.*match_regex"),
+    (expect("expect_column_values_to_be_of_type", column="value.n", type_="int64"), "every run compares the types"),
+    (expect("expect_column_values_to_match_regex", column="value.name", regex="["),
+     r"cannot be read, '\[': unterminated"),
+    (expect("expect_column_values_to_match_regex_list", column="value.name", regex_list=["a", "("]), "cannot be read"),
+    (expect("expect_column_sum_to_be_between", column="value.n", min_value="1"), "has min_value '1': give a number"),
+    (expect("expect_column_mean_to_be_between", column="value.n", min_value=2, max_value=1), "above its max_value"),
+    (expect("expect_column_value_lengths_to_equal", column="value.name", value="3"), "value '3': give a number"),
+    (expect("expect_table_row_count_to_equal", value="many"), "value 'many': give a number"),
+    (expect(QUANTILE, column="value.n", quantile_ranges=[0.5]), "quantile_ranges .*value_ranges"),
+    (expect(QUANTILE, column="value.n", quantile_ranges={"quantiles": [0.5, 1], "value_ranges": [[0, 1]]}),
+     "as many of one as of the other"),
+    (expect(QUANTILE, column="value.n", quantile_ranges={"quantiles": [50], "value_ranges": [[0, 1]]}),
+     "as many of one as of the other"),
+    (expect(QUANTILE, column="value.n", quantile_ranges={"quantiles": [0.5], "value_ranges": [[1, 0]]}),
+     r"value range \[1, 0\]"),
+    (expect("expect_column_most_common_value_to_be_in_set", column="value.n", value_set=[1.5]), "can have no value"),
+    (expect("expect_column_pair_values_to_be_in_set", column_A="value.n", column_B="key", value_pairs_set=[[1.5, "a"]]),
+     "can have no pair"),
+    (expect("expect_column_pair_values_to_be_in_set", column_A="value.n", column_B="key", value_pairs_set=[1]),
+     "has 1 in its value_pairs_set"),
+    (expect("expect_multicolumn_sum_to_equal", column_list=["value.n", "value.name"], sum_total=1), "of one kind"),
+    (expect("expect_multicolumn_sum_to_equal", column_list=["value.n", "offset"], sum_total="1"), "sum_total '1'"),
+    (expect("expect_multicolumn_values_to_be_equal", column_list=["value.n"]), "two columns or more"),
+    (expect("expect_column_values_to_not_be_outliers", column="value.price"), "asks for integers or doubles"),
+    (expect(BETWEEN, column="value.n", min_value=1, row_condition="value.n > 1 and"),
+     "cannot be read: value.n > 1 and.*write it as"),
+    (expect(BETWEEN, column="value.n", min_value=1, row_condition="key == 'a'", condition_parser="pandas"),
+     "for pandas alone"),
+    (expect(BETWEEN, column="value.n", min_value=1, row_condition=OF_NO_COLUMN), r"column value\.m"),
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from great_expectations.expectations.row_conditions import Column
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -109,6 +110,21 @@ PAIRS = [
 ]  # fmt: skip
 
 
+QUANTILES = {
+    "quantiles": [0, 0.1, 0.5, 0.9, 1.0],
+    "value_ranges": [[0, 1], [-5, 1], [None, 1], [0, None], [None, None]],
+}
+PAIR_SETS: list[tuple[str, str, list[list[Any]]]] = [
+    ("value__s", "value__d", [["a", "1.10"], ["A", 1.09], ["a", None]]),
+    ("value__i", "value__n", [[BIG + 1, 1], [0, 0]]),
+    ("value__a", "value__t", [["2024-01-01", NOON], ["1582-10-04", None]]),
+]
+SUMS: list[tuple[list[str], Any]] = [
+    (["value__i", "value__j"], 2 * BIG + 1), (["value__n", "value__i"], 1), (["value__x", "value__f"], 1.5),
+    (["value__d", "value__n"], 1.1), (["value__d", "value__e"], Decimal("2.2")),
+]  # fmt: skip
+
+
 def check(name: str, /, **kwargs: Any) -> Check:
     kwargs = {parameter: value for parameter, value in kwargs.items() if value is not None}
     return Check(f"expect_{name}", typed(f"expect_{name}", kwargs, TYPES), kwargs)
@@ -172,6 +188,36 @@ NEEDS_ALL = [
     check("column_value_lengths_to_equal", column="value__s", value=2),
     check("column_value_lengths_to_be_between", column="value__s", min_value=1, max_value=1),
     check("table_row_count_to_equal", value=3),
+    *(check("column_quantile_values_to_be_between", column=c, quantile_ranges=QUANTILES) for c in NUMBERS),
+    *(check(f"column_{which}_to_be_between", column=c, min_value=0, max_value=1)
+      for which in ("median", "stdev") for c in NUMBERS),
+    *(check("column_value_z_scores_to_be_less_than", column=c, threshold=1.5, double_sided=True) for c in NUMBERS),
+    *(check("column_values_to_not_be_outliers", column=c) for c in NUMBERS if c not in {"value__d", "value__e"}),
+    *(check(f"column_values_to_be_{which}", column=c, strictly=strictly)
+      for c in ALL for which, strictly in (("increasing", False), ("decreasing", True))),
+    *(check(f"column_distinct_values_to_{what}_set", column=c, value_set=SETS[c][0])
+      for what in ("be_in", "contain", "equal") for c in ("value__n", "value__s", "value__b", "value__a", "value__t")
+      if c != "value__n" or what == "be_in"),
+    *(check("column_most_common_value_to_be_in_set", column=c, value_set=SETS[c][0]) for c in SETS),
+    *(check("column_proportion_of_non_null_values_to_be_between", column=c, min_value=0.3) for c in ALL),
+    check("column_value_lengths_to_equal", column="value__r", value=2),
+    check("column_values_to_be_dateutil_parseable", column="value__s"),
+    check("column_values_to_be_json_parseable", column="value__s"),
+    check("column_values_to_match_json_schema", column="value__s", json_schema={"type": "number"}),
+    check("column_values_to_match_strftime_format", column="value__s", strftime_format="%d"),
+    *(check("column_pair_values_to_be_in_set", column_A=a, column_B=b, value_pairs_set=pairs)
+      for a, b, pairs in PAIR_SETS),
+    *(check("multicolumn_sum_to_equal", column_list=columns, sum_total=total, ignore_row_if=left_out)
+      for columns, total in SUMS for left_out in ("never", "all_values_are_missing", "any_value_is_missing")),
+    *(check(f"{which}", column_list=columns, ignore_row_if=left_out)
+      for which in ("multicolumn_values_to_be_equal", "select_column_values_to_be_unique_within_record")
+      for columns in (["value__i", "value__j", "value__n"], ["value__s", "value__in__u"], ["value__d", "value__e"])
+      for left_out in ("never", "any_value_is_missing")),
+    check("compound_columns_to_be_unique", column_list=["value__i", "value__s"], mostly=0.5),
+    *(check("column_values_to_be_between", column="value__i", min_value=0, row_condition=condition,
+            condition_parser="great_expectations")
+      for condition in (Column("value__n").is_in([1, 0]) & (Column("value__i") > 0), Column("value__x").is_null(),
+                        'col("value__n") > 1', 'col("value__s") == "a"', 'col("value__x").notNull()')),
 ]  # fmt: skip
 
 
@@ -203,6 +249,7 @@ def _value(row: dict[str, Any]) -> dict[str, Any]:
 
 ROW = st.fixed_dictionaries({name: st.sampled_from(values) for name, (_, values) in FIELDS.items()})
 EXTREMES = [{name: values[n % len(values)] for name, (_, values) in FIELDS.items()} for n in range(13)]
+NUL = [EXTREMES[1] | {"s": text, "u": text} for text in ("a", "a\0", "a\0b")]  # no text is missing
 EXTREMES += [
     {name: values[(3 * n + len(name)) % len(values)] for name, (_, values) in FIELDS.items()} for n in range(12)
 ]
@@ -273,7 +320,7 @@ BY_COLUMN = ("values_to_be_between", "values_to_be_in_set")
 
 
 def _few() -> list[Check]:
-    """Of each expectation and every other column one; on Spark each check costs queries. A campaign asks all."""
+    """Of each expectation one, of some more columns; on Spark each check costs queries. A campaign asks all."""
     found: dict[tuple[str, str], Check] = {}
     for each in SCREENED + NEEDS_ALL:
         column = str(each.kwargs.get("column") or each.kwargs.get("column_A"))
@@ -282,13 +329,30 @@ def _few() -> list[Check]:
         found.setdefault((kind, seldom), each)
     kinds = {kind: each for (kind, _), each in reversed(found.items())}
     of_columns = [each for each in found.values() if each not in kinds.values()]
-    return [*kinds.values(), *of_columns[::2], *(check(*args, **kwargs) for args, kwargs in ASKED)]
+    return [*kinds.values(), *of_columns[::4], *(check(*args, **kwargs) for args, kwargs in ASKED)]
 
 
-@pytest.mark.parametrize("rows", [EXTREMES, []], ids=["extremes", "none"])
+def _of_texts() -> list[Check]:
+    return [
+        check("column_values_to_be_unique", column="value__s"),
+        check("compound_columns_to_be_unique", column_list=["value__s", "value__in__u"]),
+        check("select_column_values_to_be_unique_within_record", column_list=["value__s", "value__in__u"]),
+        check("column_unique_value_count_to_be_between", column="value__s", min_value=3),
+        check("column_distinct_values_to_equal_set", column="value__s", value_set=["a", "a\0", "a\0b"]),
+        check("column_value_lengths_to_equal", column="value__s", value=1),
+    ]
+
+
+@pytest.mark.parametrize("rows", [EXTREMES, NUL, []], ids=["extremes", "zero bytes", "none"])
 def test_spark_says_what_pandas_says(spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     checks = (
-        SCREENED + NEEDS_ALL if os.environ.get("HYPOTHESIS_PROFILE") == "campaign" else _few() if rows else _few()[::6]
+        SCREENED + NEEDS_ALL
+        if os.environ.get("HYPOTHESIS_PROFILE") == "campaign"
+        else _of_texts()
+        if rows is NUL
+        else _few()
+        if rows
+        else _few()[::6]
     )
     pandas, screened, on_spark = in_three_ways(spark, tmp_path, checks, rows)
     assert differences(pandas, screened) == {}
@@ -324,3 +388,48 @@ def test_what_is_right(tmp_path: Path, declared: Check, field: str, is_expected:
     unexpected = sum(row[field] is not None and not is_expected(row[field]) for row in EXTREMES)
     assert [outcome[:2] for outcome in pandas.values()] == [(not unexpected, unexpected)]
     assert differences(pandas, screened) == {}
+
+
+def test_a_zero_byte_tells_two_texts_apart(tmp_path: Path) -> None:
+    pandas, screened = in_three_ways(None, tmp_path, _of_texts(), NUL)
+    assert [outcome[:2] for outcome in pandas.values()] == [
+        (True, 0),
+        (True, 0),
+        (False, 3),
+        (True, 0),
+        (True, 0),
+        (False, 2),
+    ]
+    assert differences(pandas, screened) == {}
+
+
+# Of 0.1 and so on up to 1: which value is the one that so many do not exceed.
+TEN = [dict.fromkeys(FIELDS) | {"x": n / 10, "i": 11 - n, "d": Decimal(n)} for n in range(1, 11)]
+STATISTICS: list[tuple[Check, Any]] = [
+    (check("column_quantile_values_to_be_between", column="value__x", quantile_ranges=QUANTILES),
+     [0.1, 0.1, 0.5, 0.9, 1.0]),
+    (check("column_stdev_to_be_between", column="value__d", min_value=3.02, max_value=3.03), 3.0276503540974917),
+    (check("column_median_to_be_between", column="value__i", min_value=5.5, max_value=5.5), 5.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("declared", "observed"), STATISTICS, ids=range(len(STATISTICS)))
+def test_statistics_are_those_of_the_definition(tmp_path: Path, declared: Check, observed: Any) -> None:
+    (outcome,) = in_three_ways(None, tmp_path, [declared], TEN)[0].values()
+    found = outcome[2]["values"] if isinstance(outcome[2], dict) else outcome[2]
+    assert (outcome[0], found) == (True, pytest.approx(observed))
+
+
+ASCENDING: list[tuple[Check, int]] = [
+    (check("column_values_to_be_increasing", column="value__x", strictly=True), 0),
+    (check("column_values_to_be_increasing", column="value__i"), 8),
+    (check("column_values_to_be_decreasing", column="value__i"), 0),
+    (check("multicolumn_sum_to_equal", column_list=["value__i", "value__d"], sum_total=11), 0),
+    (check("multicolumn_sum_to_equal", column_list=["value__i", "value__n"], sum_total=11), 10),
+]
+
+
+@pytest.mark.parametrize(("declared", "unexpected"), ASCENDING, ids=range(len(ASCENDING)))
+def test_rows_are_in_the_order_of_offsets(tmp_path: Path, declared: Check, unexpected: int) -> None:
+    (outcome,) = in_three_ways(None, tmp_path, [declared], TEN)[0].values()
+    assert outcome[:2] == (not unexpected, unexpected)
