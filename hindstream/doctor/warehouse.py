@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
-from hindstream.doctor.finding import Finding
+from hindstream.doctor.finding import Finding, found
 from hindstream.numbers import time_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, oldest_restorable, published_through
@@ -13,11 +14,15 @@ from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.hold import read_hold
 from statelib.commits.layout import JobLayout
 from statelib.commits.maintain import open_run_after
+from statelib.commits.sources import goes_on, open_sources
+from statelib.topics.slices import starting_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.config import Settings
+    from statelib.manifests import Commit
+    from statelib.storage import Storage
 
 
 def check_warehouse(settings: Settings) -> Iterator[Finding]:
@@ -59,9 +64,24 @@ def check_job(job: str, settings: Settings) -> Iterator[Finding]:
     if shown < head.commit:
         step = f"hindstream publish {job}"
         yield Finding(f"job {job}", "look", f"its sinks show commits up to {shown}, not {head.commit}", step)
+    yield from _check_archives(job, settings, warehouse, head)
+    yield from _check_files(job, settings)
+
+
+def _check_archives(job: str, settings: Settings, warehouse: Storage, head: Commit) -> Iterator[Finding]:
+    """Whether the job can go on with its sources, and what other programs have done to its archives."""
+    yield from found(f"job {job}", partial(_check_sources, settings, warehouse, head))
     for note in changed_by_others(warehouse, head):
         yield Finding(f"job {job}", "look", note, "docs/runbooks/damaged-data.md says what can be done")
-    yield from _check_files(job, settings)
+
+
+def _check_sources(settings: Settings, warehouse: Storage, head: Commit) -> Iterator[Finding]:
+    """Raises what the next plan would."""
+    archives = open_sources(warehouse, [source.topic for source in head.sources], head)
+    goes_on(warehouse, head, archives, settings.recreated_sources)
+    for topic, offsets in head.source_offsets().items():
+        starting_offsets(archives[topic], offsets)
+    yield from ()
 
 
 def _check_files(job: str, settings: Settings) -> Iterator[Finding]:

@@ -32,6 +32,11 @@ def _sources(warehouse: Storage, head: Commit) -> Iterator[str]:
         archive = open_archive_if_present(warehouse, source.topic)
         if archive is None or source.table_id not in {None, archive.table_id}:
             continue  # the plan says so
+        if archive.version < source.delta_version:
+            yield (
+                f"the archive of topic {source.topic} has come to version {archive.version}, and had come to"
+                f" {source.delta_version} at commit {head.commit}: entries of its log, and records, are gone"
+            )
         for change in changes_by_others(archive, source.delta_version):
             what = f"{change.operation} by {change.by}, version {change.version} of the archive of topic {source.topic}"
             if change.operation in _REARRANGES:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from statelib.commits.archives import open_archive
 from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
@@ -27,9 +26,8 @@ from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
-from statelib.commits.source_rollbacks import check_rollbacks
-from statelib.commits.source_schemas import read_as_before, settle_schemas, unseen
-from statelib.commits.sources import check_sources, check_tables, source_topics
+from statelib.commits.source_schemas import settle_schemas, unseen
+from statelib.commits.sources import goes_on, open_sources, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
@@ -153,16 +151,8 @@ def plan(
         if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
             return NothingToDo(job.name, "replayed-further", number, come_to=_come_to(head))
     with fenced(warehouse, job.name, number + 1):
-        archives: Mapping[str, TopicArchive] = {
-            topic: open_archive(warehouse, topic) for topic in job.topology.source_topics
-        }
-        before = archives
-        if head is not None:
-            sources = source_topics(archives)
-            check_sources(job.name, head, sources)
-            before = read_as_before(archives, head)
-            check_tables(job.name, head, sources, recreated_sources)
-            check_rollbacks(warehouse, head, sources)
+        archives: Mapping[str, TopicArchive] = open_sources(warehouse, job.topology.source_topics, head)
+        before = archives if head is None else goes_on(warehouse, head, archives, recreated_sources)
         tasks = job.topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
         settle = partial(
             settle_topology,

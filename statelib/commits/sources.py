@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from statelib.commits.archives import open_archive
+from statelib.commits.layout import topic_path
+from statelib.commits.source_rollbacks import check_rollbacks
+from statelib.commits.source_schemas import read_as_before
 from statelib.counted import counted
 from statelib.errors import ConfigurationError
 from statelib.manifests import SourceTopic
+from statelib.topics.delta_log import ArchiveNotFoundError
 from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from statelib.manifests import Commit
+    from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 
 
@@ -82,6 +88,52 @@ def check_tables(job: str, head: Commit, sources: Sequence[SourceTopic], recreat
                 f" offsets, say so: --set recreated_sources={source.topic}; or give the job a new name: it then"
                 " replays from the beginning (docs/runbooks/damaged-data.md)",
             )
+
+
+def open_sources(warehouse: Storage, topics: Iterable[str], head: Commit | None) -> dict[str, TopicArchive]:
+    """The archives of a job's sources, by topic.
+
+    Raises:
+        ConfigurationError: One has no archive.
+    """
+    return {topic: _open_source(warehouse, topic, head) for topic in topics}
+
+
+def _open_source(warehouse: Storage, topic: str, head: Commit | None) -> TopicArchive:
+    try:
+        return open_archive(warehouse, topic)
+    except ArchiveNotFoundError as error:
+        if head is None or all(source.topic != topic for source in head.sources):
+            raise
+        raise ConfigurationError(
+            f"there is no topic archive any more, or its log is gone, and commit {head.commit} rests on it",
+            job=head.job,
+            topic=topic,
+            file=warehouse.uri(topic_path(topic)),
+            next_step="restore its folder from a copy of the warehouse (docs/runbooks/damaged-data.md)",
+        ) from error
+
+
+def goes_on(
+    warehouse: Storage, head: Commit, archives: Mapping[str, TopicArchive], recreated: Collection[str] = ()
+) -> dict[str, TopicArchive]:
+    """The archives of a job's sources as it reads them, after checking that they are still what its state rests on.
+
+    Args:
+        warehouse: Root of all durable data.
+        head: The job's newest commit.
+        archives: The archives, by topic.
+        recreated: Sources that may be other tables, with the same records at the same offsets.
+
+    Raises:
+        ConfigurationError: A source is another table, has other types or partitions, or was rolled back.
+    """
+    sources = source_topics(archives)
+    check_sources(head.job, head, sources)
+    before = read_as_before(archives, head)
+    check_tables(head.job, head, sources, recreated)
+    check_rollbacks(warehouse, head, sources)
+    return before
 
 
 def _known(head: Commit, sources: Sequence[SourceTopic]) -> Iterator[tuple[SourceTopic, SourceTopic]]:

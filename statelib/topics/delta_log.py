@@ -53,12 +53,14 @@ _DELETION_VECTORS = "deletionVectors"
 _COLUMN_MAPPING = "delta.columnMapping.mode"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
+_LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint.*\.parquet")
 _ENTRY = re.compile(r"_delta_log/(\d{20})\.json")
 _STORE_FAULT = re.compile(
     r"object.store|Generic (S3|GCS|MicrosoftAzure|HTTP|LocalFileSystem)|os error|onnection|timed out"
 )
-_NEXT_STEP = "restore the file from a copy of the warehouse, or the archive's former version (hindstream topic TOPIC)"
+_OF_KERNEL = re.compile(r":? ?(ParsedLogPath|LogSegment) \{.*", re.DOTALL)
+"""Its own notes on a file, of hundreds of characters."""
 
 
 class ArchiveNotFoundError(ConfigurationError):
@@ -261,6 +263,22 @@ class DeltaLog:
         last = max(entries, default=0) if version is None else version
         base = max((n for n in checkpoints if n <= last), default=0)
         path = checkpoints.get(base) or entries.get(base, "_delta_log")
+        topic = self.uri.rstrip("/").rsplit("/", 1)[-1]
+        step = (
+            f"restore the file from a copy of the warehouse, or the archive's former version: hindstream topic {topic}"
+        )
+        what = f"the topic's Delta log is damaged: it {_OF_KERNEL.sub('', what)}"
+        missing = [n for n in range(base + 1 if base in checkpoints else base, last) if n not in entries]
+        if missing:
+            gone = f"{_LOG}/{missing[0]:020d}.json"
+            step = "restore that file from a copy of the warehouse (docs/runbooks/damaged-data.md)"
+            return CorruptedDataError(
+                f"{what}; an entry is missing", topic=topic, file=storage.uri(gone), next_step=step
+            )
+        if "_last_checkpoint" in what and f"{_LOG}/_last_checkpoint" in paths:
+            step = "delete that file: it names a checkpoint that is gone, the log's entries are there"
+            hint = storage.uri(f"{_LOG}/_last_checkpoint")
+            return CorruptedDataError(what, topic=topic, file=hint, next_step=step)
         for n in range(last - 1, base - 1, -1):
             try:
                 with _no_panic():
@@ -271,8 +289,7 @@ class DeltaLog:
                 continue
             path = entries.get(n + 1, "_delta_log")
             break
-        what = f"the topic's Delta log is damaged: it {what}"
-        return CorruptedDataError(what, file=storage.uri(path), next_step=_NEXT_STEP)
+        return CorruptedDataError(what, topic=topic, file=storage.uri(path), next_step=step)
 
 
 def created(topic: str, partition_columns: Sequence[str], schema_json: str) -> CommitProperties:

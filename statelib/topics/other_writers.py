@@ -37,6 +37,7 @@ class TableCommit:
         is_ours: Whether Hindstream made it.
         time_ms: When, by the program's clock; None: it does not say.
         overwrites: Whether what it wrote took the place of what was there.
+        restores: The former version that it made the newest again; None: it is no RESTORE to one.
     """
 
     version: int
@@ -45,6 +46,7 @@ class TableCommit:
     is_ours: bool
     time_ms: int | None
     overwrites: bool = False
+    restores: int | None = None
 
     @property
     def only_adds(self) -> bool:
@@ -72,11 +74,21 @@ def history(uri: str, after: int = -1, *, options: Mapping[str, str] | None = No
 
 
 def changes_by_others(archive: TopicArchive, after: int) -> list[TableCommit]:
-    """What other programs have done to the table since a version, but for adding to it; the oldest first."""
+    """What other programs have done to the table since a version, but for adding to it; the oldest first.
+
+    What a RESTORE has taken back since is left out, and so is the RESTORE.
+    """
     if archive.version <= after:
         return []
-    made = history(archive.uri, after, options=archive.storage.options)
-    return [commit for commit in made if not commit.is_ours and not commit.only_adds][::-1]
+    found, stands_from = [], archive.version
+    for commit in history(archive.uri, after, options=archive.storage.options):
+        if commit.version > stands_from:
+            continue
+        if commit.restores is not None and commit.restores >= after:
+            stands_from = commit.restores
+        elif not commit.is_ours and not commit.only_adds:
+            found.append(commit)
+    return found[::-1]
 
 
 def restore(uri: str, version: int, *, options: Mapping[str, str] | None = None) -> TopicArchive:
@@ -127,11 +139,14 @@ def _commit(version: int, entry: bytes) -> TableCommit:
     for line in entry.splitlines():
         if b'"commitInfo"' in line:
             info = json.loads(line).get("commitInfo", {})
+    parameters = info.get("operationParameters", {})
+    restored = str(parameters.get("version") if info.get("operation") == "RESTORE" else "")
     return TableCommit(
         version=version,
         operation=str(info.get("operation", "?")),
         by=str(info.get("engineInfo") or info.get("clientVersion") or "another program"),
         is_ours=DIGEST in info,
         time_ms=info.get("timestamp"),
-        overwrites=str(info.get("operationParameters", {}).get("mode", "")).lower() == "overwrite",
+        overwrites=str(parameters.get("mode", "")).lower() == "overwrite",
+        restores=int(restored) if restored.isdecimal() else None,
     )

@@ -100,7 +100,10 @@ class PartitionReader:
         for group in self._groups:
             if not has_room(group) and len(group) > 1:
                 before, after = group[:2]
-                self._fail(f"holds offsets that are in {before.path} as well", after, offset=after.first_offset)
+                step = f"if another program has added one of them, take that back: hindstream topic {self._topic} lists"
+                step += " versions; else restore the file from another copy, or archive the topic again"
+                what = f"holds offsets that are in {before.path} as well"
+                self._fail(what, after, offset=after.first_offset, next_step=step)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches of 1 to ``batch_rows`` records.
@@ -329,7 +332,13 @@ class PartitionReader:
             self._fail(f"has timestamps from {first} to {last} ms, which the Delta log has as {least} to {most}", file)
 
     def _fail(
-        self, what: str, file: ArchiveFile, *, offset: int | None = None, cause: Exception | None = None
+        self,
+        what: str,
+        file: ArchiveFile,
+        *,
+        offset: int | None = None,
+        cause: Exception | None = None,
+        next_step: str = "restore the file from another copy, or archive the topic again",
     ) -> NoReturn:
         raise InputError(
             f"a file of the topic archive {what}",
@@ -337,7 +346,7 @@ class PartitionReader:
             partition=self._partition,
             offset=offset,
             file=self._storage.uri(file.path),
-            next_step="restore the file from another copy, or archive the topic again",
+            next_step=next_step,
         ) from cause
 
 

@@ -6,7 +6,7 @@ a field                    in the topic
 is new                     null in all records before it
 is missing                 stays, and is null in the new records
 stands elsewhere           stays where it is: fields are told apart by their names
-holds wider numbers        becomes as wide: integers, floating-point numbers, decimals of the same scale
+holds wider numbers        becomes as wide, if one type of numbers has both without loss: see `_wider`
 has had nothing but nulls  becomes what it is
 is anything else           cannot be: the topic is refused, with the field's name
 =========================  ==================================================================================
@@ -34,6 +34,13 @@ _WIDER = (
     (pa.float32(), pa.float64()),
 )
 """Each type holds exactly what those before it hold."""
+
+_IN_FLOATS = (pa.int8(), pa.int16())
+_IN_DOUBLES = (*_IN_FLOATS, pa.int32())
+"""Integers that floating-point numbers hold."""
+
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+_MOST_DIGITS = 38
 
 
 class DoesNotFitError(ValueError):
@@ -85,13 +92,31 @@ def united(old: pa.DataType, new: pa.DataType, field: str = "value") -> pa.DataT
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The one of two types of numbers that holds all of both."""
+    """The type of numbers that holds all of both; None: no type does.
+
+    Doubles hold integers of 32 bits, floats those of 16; decimals hold integers and other decimals as long as 38 digits
+    do. It is what Delta calls type widening.
+    """
     for types in _WIDER:
         if one in types and other in types:
             return max(one, other, key=types.index)
-    if pa.types.is_decimal128(one) and pa.types.is_decimal128(other) and one.scale == other.scale:
-        return max(one, other, key=lambda kind: kind.precision)
+    for integer, floating in ((one, other), (other, one)):
+        if integer in _IN_DOUBLES and floating in _WIDER[1]:
+            return floating if integer in _IN_FLOATS else pa.float64()
+    if pa.types.is_decimal128(one) or pa.types.is_decimal128(other):
+        return _decimal(one, other)
     return None
+
+
+def _decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """With the digits of both before the point and behind it."""
+    if not all(pa.types.is_decimal128(kind) or kind in _DIGITS for kind in (one, other)):
+        return None
+    places = [
+        (_DIGITS[kind], 0) if kind in _DIGITS else (kind.precision - kind.scale, kind.scale) for kind in (one, other)
+    ]
+    before, behind = (max(digits) for digits in zip(*places, strict=True))
+    return pa.decimal128(before + behind, behind) if before + behind <= _MOST_DIGITS else None
 
 
 def changes(old: pa.DataType, new: pa.DataType, field: str = "value") -> Iterator[str]:

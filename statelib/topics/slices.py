@@ -97,7 +97,7 @@ def plan_slice(
     """
     if until_ms is not None and end_offsets is not None:
         raise ConfigurationError("a slice ends either at a time or at offsets", setting="until_ms, end_offsets")
-    starts = _starts(archive, start_offsets, on_lost)
+    starts = starting_offsets(archive, start_offsets, on_lost)
     stopped: dict[int, FutureRecord | None] = {}
     if until_ms is not None:
         cuts = _cuts(archive, until_ms, latest_of)
@@ -190,8 +190,20 @@ def _stopped_by(topic: str, partition: int, start_offset: int, cut: _Cut, until_
     )
 
 
-def _starts(archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnLost) -> dict[int, int]:
-    """Where the slice starts, after checking that the archive still has what comes then."""
+def starting_offsets(
+    archive: TopicArchive, given: Mapping[int, int] | None, on_lost: OnLost = "refuse"
+) -> dict[int, int]:
+    """Where a slice starts, after checking that the archive still has what comes then.
+
+    Args:
+        archive: Of the topic.
+        given: By partition, the offsets to go on from; None: all that the archive has.
+        on_lost: What if it no longer has them: see `plan_slice`.
+
+    Raises:
+        ConfigurationError: The number of partitions has changed.
+        InputError: The archive lacks offsets that the job needs, or has shrunk.
+    """
     spans = archive.spans()
     first, end = ({partition: span[n] for partition, span in spans.items()} for n in (0, 1))
     if given is None:

@@ -158,6 +158,77 @@ def test_a_source_that_lost_what_was_replayed_comes_back_from_its_former_version
         run_slice()
     assert "hindstream topic restore events --to 3 brings it back" in said(warehouse)
     restore(warehouse.uri(f"topics/{SOURCE}"), 3)
+    assert said(warehouse) == "", "what was taken back is no matter any more"
+    run_slice()
+    assert published(warehouse) == expected
+
+
+def test_a_restore_to_before_what_was_replayed_is_said(warehouse: Storage, two_commits: None) -> None:
+    table(warehouse, SOURCE).delete("offset = 2")
+    table(warehouse, SOURCE).restore(1)
+    assert "RESTORE by delta-rs" in said(warehouse)
+    restore(warehouse.uri(f"topics/{SOURCE}"), 4)
+    assert "DELETE by delta-rs" in said(warehouse)
+    assert "RESTORE" not in said(warehouse)
+
+
+def test_records_that_another_program_has_added_once_more_can_be_taken_back(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table]
+) -> None:
+    records = table(warehouse, SOURCE).to_pyarrow_table()
+    write_deltalake(warehouse.uri(f"topics/{SOURCE}"), records, mode="append")
+    with pytest.raises(
+        InputError, match=r"holds offsets that are in .* as well.*hindstream topic events lists versions"
+    ):
+        run_slice()
+    restore(warehouse.uri(f"topics/{SOURCE}"), 3)
+    run_slice()
+    assert published(warehouse) == expected
+
+
+@pytest.mark.parametrize("path", [f"topics/{SOURCE}", f"topics/{SOURCE}/_delta_log"])
+def test_a_source_that_is_gone_is_named_with_the_commit_that_rests_on_it(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], path: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    shutil.copytree(folder(warehouse, f"topics/{SOURCE}"), tmp_path / "copy")
+    shutil.rmtree(folder(warehouse, path))
+    with pytest.raises(ConfigurationError, match="no topic archive any more.* commit 2 rests on it .*topic events"):
+        run_slice()
+    shutil.copytree(tmp_path / "copy", folder(warehouse, f"topics/{SOURCE}"), dirs_exist_ok=True)
+    run_slice()
+    assert published(warehouse) == expected
+
+
+def test_a_log_that_has_lost_its_newest_entries_is_said(warehouse: Storage, two_commits: None) -> None:
+    newest = max(folder(warehouse, f"topics/{SOURCE}/_delta_log").glob("*.json"))
+    newest.unlink()
+    assert "has come to version 2, and had come to 3 at commit 2: entries of its log, and records, are gone" in said(
+        warehouse
+    )
+
+
+def test_a_log_with_a_gap_names_the_entry(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], tmp_path: Path
+) -> None:
+    entry = folder(warehouse, f"topics/{SOURCE}/_delta_log/{1:020d}.json")
+    shutil.move(entry, tmp_path / "entry")
+    with pytest.raises(CorruptedDataError, match=r"an entry is missing \(topic events, file .*/0{19}1\.json\)") as told:
+        run_slice()
+    assert "ParsedLogPath" not in told.value.message
+    shutil.move(tmp_path / "entry", entry)
+    run_slice()
+
+
+def test_a_hint_at_a_checkpoint_that_is_gone_can_be_deleted(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table]
+) -> None:
+    table(warehouse, SOURCE).create_checkpoint()
+    log = folder(warehouse, f"topics/{SOURCE}/_delta_log")
+    next(log.glob("*.checkpoint.parquet")).unlink()
+    with pytest.raises(CorruptedDataError, match=r"topic events, file .*/_last_checkpoint\). Next: delete that file"):
+        run_slice()
+    (log / "_last_checkpoint").unlink()
     run_slice()
     assert published(warehouse) == expected
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 OLD = pa.struct([("shop", pa.string()), ("amount", pa.int32())])
 CHANGES = {
     "a field is new": pa.struct([*OLD, ("channel", pa.int64())]),
+    "an integer becomes a double": pa.struct([("shop", pa.string()), ("amount", pa.float64())]),
+    "an integer becomes a decimal": pa.struct([("shop", pa.string()), ("amount", pa.decimal128(14, 2))]),
     "numbers are wider": pa.struct([("shop", pa.string()), ("amount", pa.int64())]),
     "fields stand in another order": pa.struct([("amount", pa.int32()), ("shop", pa.string())]),
     "a field is left out by its writer": pa.struct([("shop", pa.string())]),
@@ -92,6 +94,16 @@ def test_a_number_that_does_not_fit_ends_the_run_with_its_place(tmp_path: Path) 
     wide = [("k", {"shop": "s", "amount": 7}, 9_000), ("k", {"shop": "s", "amount": 1 << 40}, 9_001)]
     job.archive("sales", wide, (pa.string(), CHANGES["numbers are wider"]))
     with pytest.raises(InputError, match=r"value.amount is 1099511627776.*topic sales, partition 0, offset 6"):
+        job.run()
+
+
+def test_a_fraction_does_not_fit_the_integers_that_a_job_began_with(tmp_path: Path) -> None:
+    job = Pipeline(tmp_path, totals())
+    job.archive("sales", rows(0, 5), (pa.string(), OLD))
+    job.run()
+    doubles = [("k", {"shop": "s", "amount": amount}, 9_000) for amount in (7.0, 7.5)]
+    job.archive("sales", doubles, (pa.string(), CHANGES["an integer becomes a double"]))
+    with pytest.raises(InputError, match=r"value.amount is 7.5, which is no int32.*topic sales, partition 0, offset 6"):
         job.run()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,82 @@ def test_values_that_go_together(new: pa.DataType, expected: pa.DataType) -> Non
     assert united(OLD, new).equals(expected)
 
 
+D = pa.decimal128
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (pa.int8(), pa.int64(), pa.int64()),
+        (pa.float32(), pa.float64(), pa.float64()),
+        (pa.int32(), pa.float64(), pa.float64()),
+        (pa.int16(), pa.float32(), pa.float32()),
+        (pa.int32(), pa.float32(), pa.float64()),
+        (pa.int64(), pa.float64(), None),
+        (D(5, 2), D(9, 2), D(9, 2)),
+        (D(5, 2), D(7, 4), D(7, 4)),
+        (D(9, 2), D(7, 4), D(11, 4)),
+        (D(38, 2), D(10, 4), None),
+        (pa.int32(), D(5, 2), D(12, 2)),
+        (pa.int64(), D(20, 2), D(21, 2)),
+        (pa.int64(), D(38, 20), None),
+        (D(5, 2), pa.float64(), None),
+        (pa.string(), D(5, 2), None),
+        (pa.date32(), pa.timestamp("us"), None),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC"), None),
+    ],
+)
+def test_numbers_become_as_wide_as_loses_nothing(
+    one: pa.DataType, other: pa.DataType, both: pa.DataType | None
+) -> None:
+    for old, new in ((one, other), (other, one)):
+        if both is None:
+            with pytest.raises(ConfigurationError, match=r"value\.n is .*, not .*\(field value\.n\)"):
+                united(pa.struct([("n", old)]), pa.struct([("n", new)]))
+        else:
+            assert united(old, new).equals(both)
+
+
+EXTREMES: dict[pa.DataType, list[Any]] = {
+    pa.int8(): [-128, 127, None],
+    pa.int16(): [-(1 << 15), (1 << 15) - 1],
+    pa.int32(): [-(1 << 31), (1 << 31) - 1],
+    pa.int64(): [-(1 << 63), (1 << 63) - 1],
+    pa.float32(): [0.5, -0.0, float("inf")],
+    pa.float64(): [0.1, 1e300],
+    D(5, 2): [Decimal("-999.99"), Decimal("0.01")],
+    D(7, 4): [Decimal("999.9999")],
+}
+
+
+def _go_together(old: pa.DataType, new: pa.DataType) -> bool:
+    try:
+        united(old, new)
+    except ConfigurationError:
+        return False
+    return True
+
+
+TOGETHER = [(old, new) for old in EXTREMES for new in EXTREMES if old != new and _go_together(old, new)]
+
+
+@pytest.mark.parametrize(("old", "new"), TOGETHER, ids=str)
+def test_what_was_written_before_and_after_is_read_as_it_is(tmp_path: Path, old: pa.DataType, new: pa.DataType) -> None:
+    written = []
+    for n, of in enumerate((old, new, old)):
+        schema = topic_schema(pa.string(), pa.struct([("n", of)]))
+        archive = TopicArchive.ensure(str(tmp_path / "t"), schema, 1)
+        values = pa.StructArray.from_arrays([pa.array(EXTREMES[of], of)], ["n"])
+        times = pa.array([n] * len(values), pa.timestamp("ms", "UTC"))
+        table = pa.table({"key": pa.nulls(len(values), pa.string()), "value": values, "timestamp": times})
+        append(archive, table, attempt=f"a{n}", app_id=f"a{n}", app_version=1)
+        written += EXTREMES[of]
+    found = TopicArchive.open(str(tmp_path / "t")).reader(0).read_all()
+    assert [row["n"] for row in found["value"].to_pylist()] == written
+    others = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("offset")
+    assert [row["n"] for row in others["value"].to_pylist()] == written, "for delta-rs too"
+
+
 def test_fields_within_structs_lists_and_maps() -> None:
     def nested(inner: pa.DataType) -> pa.DataType:
         return pa.struct([("s", pa.struct([("l", pa.list_(inner))])), ("m", pa.map_(pa.string(), inner))])
@@ -55,7 +132,7 @@ def test_fields_within_structs_lists_and_maps() -> None:
     ("new", "message"),
     [
         (pa.struct([("a", pa.string())]), r"the topic archive's value.a is int32, not string"),
-        (pa.struct([("a", pa.float64())]), "value.a is int32, not double"),
+        (pa.struct([("a", pa.bool_())]), "value.a is int32, not bool"),
         (pa.struct([("b", pa.struct([("x", pa.int32())]))]), "value.b is string, not struct"),
         (pa.int64(), "value is struct"),
     ],

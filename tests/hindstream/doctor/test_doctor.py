@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from hindstream.doctor import Finding, airflow, examine, host, print_findings, times, warehouse
 from hindstream.doctor import spark as spark_checks
@@ -170,6 +172,19 @@ def test_how_a_job_stands(settings, store, tmp_path):
     assert "me holds it (a migration)" in findings[1].what
     assert findings[1].next_step.endswith("hindstream release counting me")
     assert findings[2].what == "its sinks show commits up to 1, not 2"
+
+
+def test_a_source_with_which_the_next_run_would_be_refused(settings, store, tmp_path):
+    toy.archive_events(store, 0, days=4)
+    run_slice(store, tmp_path, 1)
+    DeltaTable(store.uri("topics/events")).delete()
+    findings = {finding.state: finding for finding in warehouse.check_job("counting", settings)}
+    assert "ends at offset 0, but the job has replayed up to" in findings["wrong"].what
+    assert "topic events" in findings["wrong"].what
+    assert "hindstream topic events" in findings["wrong"].next_step
+    assert "DELETE by delta-rs" in findings["look"].what
+    shutil.rmtree(tmp_path / "warehouse" / "topics" / "events")
+    assert any("no topic archive any more" in what for _, what in said(warehouse.check_job("counting", settings)))
 
 
 def test_an_open_run_and_a_file_that_is_cut_off(settings, store, tmp_path):
