@@ -60,6 +60,14 @@ def _sinks(warehouse: Storage, head: Commit) -> Iterator[str]:
             continue  # never written, or compacted
         is_shown = archive.has_committed(head.job, head.commit)
         missing = (records if is_shown else sum(archive.end_offsets().values())) - archive.rows
+        way_on = f"hindstream state republish {head.job} {topic} brings back what was there"
+        for change in changes_by_others(archive):
+            if change.operation not in _REARRANGES and not missing:
+                what = f"{change.operation} by {change.by}, version {change.version}"
+                yield f"{what} of the archive of topic {topic}, which the job writes: {way_on}"
+        if missing < 0:
+            more = f"{counted(-missing, 'record is', 'records are')} there that the job has not written"
+            yield f"of topic {topic} {more}: another program has added to it; {way_on}"
         if missing > 0:
             lost = counted(missing, "record is", "records are")
             yield (

@@ -73,18 +73,24 @@ def history(uri: str, after: int = -1, *, options: Mapping[str, str] | None = No
             yield _commit(version, entry)
 
 
-def changes_by_others(archive: TopicArchive, after: int) -> list[TableCommit]:
-    """What other programs have done to the table since a version, but for adding to it; the oldest first.
+def changes_by_others(archive: TopicArchive, after: int | None = None) -> list[TableCommit]:
+    """What other programs have done to the table, but for adding to it; the oldest first.
 
     What a RESTORE has taken back since is left out, and so is the RESTORE.
+
+    Args:
+        archive: The topic's.
+        after: Since which Delta version; None: since Hindstream's newest commit.
     """
-    if archive.version <= after:
+    if after is not None and archive.version <= after:
         return []
     found, stands_from = [], archive.version
-    for commit in history(archive.uri, after, options=archive.storage.options):
+    for commit in history(archive.uri, -1 if after is None else after, options=archive.storage.options):
         if commit.version > stands_from:
             continue
-        if commit.restores is not None and commit.restores >= after:
+        if commit.is_ours and after is None:
+            break
+        if commit.restores is not None and commit.restores >= (after or 0):
             stands_from = commit.restores
         elif not commit.is_ours and not commit.only_adds:
             found.append(commit)

@@ -409,6 +409,30 @@ def test_a_sink_that_lost_its_newest_records_names_the_command(
         run_slice()
 
 
+def add_once_more(archive: DeltaTable) -> None:
+    write_deltalake(archive.table_uri, archive.to_pyarrow_table(), mode="append")
+
+
+TOUCHED = {
+    "updated": ("UPDATE by delta-rs", CHANGED["updated"][1]),
+    "added to": (" records are there that the job has not written", add_once_more),
+}
+
+
+@pytest.mark.parametrize("how", TOUCHED)
+def test_what_another_program_changed_in_a_sink_is_said_and_taken_back(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], how: str
+) -> None:
+    message, change = TOUCHED[how]
+    change(table(warehouse, SINK))
+    assert message in said(warehouse)
+    assert "hindstream state republish counting counts" in said(warehouse)
+    republish(warehouse, "counting", SINK, now_ms=5)
+    assert said(warehouse) == ""
+    run_slice()
+    assert published(warehouse) == expected
+
+
 def test_a_sink_that_was_deleted_with_its_files_says_so(warehouse: Storage, two_commits: None) -> None:
     shutil.rmtree(folder(warehouse, f"topics/{SINK}"))
     with pytest.raises(CorruptedDataError, match="the topic's archive is gone.*commit 1.*a copy of the warehouse"):
