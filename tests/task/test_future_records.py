@@ -23,10 +23,13 @@ from statelib.commits.plan import NothingToDo
 from statelib.manifests import Plan
 from statelib.max_future import MaxFuture
 from statelib.topics.future import FutureRecord
+from statelib.topics.partitioner import partition_for
+from tests.surface.records import PARTITIONS, Row
 from tests.task.pipeline import Pipeline
-from tests.task.test_invariance import INPUT, TIMES, assert_same, replayed
+from tests.task.test_invariance import INPUT, TIMES, Records, assert_same, replayed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from statelib.topology import Topology
@@ -175,17 +178,49 @@ def test_a_versioned_table_forgets_nothing(tmp_path: Path) -> None:
     assert [row[2:] for row in job.output("counts")] == [("a", 1, START), ("b", 2, START), ("b", 3, START)]
 
 
-def test_slices_do_not_matter_to_any_operator(tmp_path: Path) -> None:
-    """The surface, with some records from the future in every topic: the bytes of one slice, those of several."""
-    last = max(TIMES)
-    records = {
-        topic: [row if n % 7 else (row[0], row[1], last + 1 + (n % 3) * IN_2100) for n, row in enumerate(rows)]
-        for topic, rows in INPUT.items()
+def set_in_the_future(records: Records, last: int) -> Records:
+    """Some with a key are; those without one stay, as which partition each gets depends on how many come before."""
+    return {
+        topic: [row if n % 7 or row[0] is None else (row[0], row[1], last + 1 + (n % 3) * IN_2100) for n, row in rows]
+        for topic, rows in ((topic, list(enumerate(rows))) for topic, rows in records.items())
     }
+
+
+def as_if_stamped_in_time(rows: Sequence[Row], last: int) -> list[Row]:
+    """Each record from the future has the largest time so far of its partition; one that has none is not there."""
+    partitions = partition_for(pa.array([key for key, _, _ in rows], pa.string()), PARTITIONS).tolist()
+    times: dict[int, int] = {}
+    kept: list[Row] = []
+    for (key, value, time), partition in zip(rows, partitions, strict=True):
+        if time > last and partition not in times:
+            continue
+        given = times[partition] if time > last else time
+        times[partition] = max(times.get(partition, given), given)
+        kept.append((key, value, given))
+    return kept
+
+
+def test_with_the_partitions_time_every_operator_answers_as_if_they_had_it(tmp_path: Path) -> None:
+    """The surface: joins, tables, windows, suppress, deduplication, calls by stream time, behind repartitions too.
+
+    The bytes of one slice are those of several.
+    """
+    last = max(TIMES)
+    future = set_in_the_future(INPUT, last)
     more: dict[str, Any] = {"max_future": MaxFuture(last_ms=last), "on_future_record": "partition-time"}
     cuts = [TIMES[number * len(TIMES) // 3] for number in range(1, 3)]
-    whole = replayed(tmp_path / "whole", [], records, **more)
-    assert_same(replayed(tmp_path / "sliced", cuts, records, batch_records=3, **more), whole)
+    whole = replayed(tmp_path / "whole", [], future, **more)
+    assert_same(replayed(tmp_path / "sliced", cuts, future, batch_records=3, **more), whole)
+    in_time = {topic: as_if_stamped_in_time(rows, last) for topic, rows in future.items()}
+    assert replayed(tmp_path / "in-time", [], in_time)[0] == whole[0]
+
+
+def test_set_apart_they_move_no_operator(tmp_path: Path) -> None:
+    last = max(TIMES)
+    future = set_in_the_future(INPUT, last)
+    without = {topic: [row for row in rows if row[2] <= last] for topic, rows in future.items()}
+    published, _ = replayed(tmp_path / "with", [TIMES[len(TIMES) // 2]], future, max_future=MaxFuture(last_ms=last))
+    assert replayed(tmp_path / "without", [], without)[0] == published
 
 
 @st.composite
