@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_jobs.start import check_local_dirs, start_error
 from statelib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def spark_session(settings: Settings) -> SparkSession:
     process and its Python workers print goes to ``spark.log`` in ``settings.state_dir``.
 
     Raises:
-        ConfigurationError: There is no Java, or Spark does not start.
+        ConfigurationError: There is no Java, nowhere to write, or Spark does not start.
     """
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415  (a second, which not every command needs)
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -65,7 +66,7 @@ def spark_session(settings: Settings) -> SparkSession:
     context = SparkContext._active_spark_context  # noqa: SLF001 - active sessions are a thread's
     if context is not None and context._jsc is not None:  # noqa: SLF001 - not stopped
         return SparkSession.getActiveSession() or SparkSession(context)
-    logging.getLogger("py4j").setLevel(logging.ERROR)  # it says goodbye when the process ends
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what goes wrong is said once, by `start_error`
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         _check_java()
@@ -79,24 +80,36 @@ def spark_session(settings: Settings) -> SparkSession:
     conf = SparkConf()
     for name, value in options.items():
         conf.set(name, value)
+    log = spark_log(settings.local_state_dir)
+    since = sys.maxsize  # of a submission's Java nothing is there
+    if not submitted:
+        check_local_dirs(options)
+        since = _size_of_log(log)
     try:
         if submitted:
             context = SparkContext.getOrCreate(conf)
         else:
-            log = spark_log(settings.local_state_dir)
-            log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as output:
                 streams = {"stdout": output, "stderr": output}
                 gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
+        context.setLogLevel("ERROR")
+        session = SparkSession(context)
     except (Py4JError, PySparkException, OSError) as error:
-        next_step = f"check the settings spark_master and spark_conf, and look at {spark_log(settings.local_state_dir)}"
-        java = getattr(error, "java_exception", None)
-        reason = str(error if java is None else java.getMessage())
-        what = f"Spark does not start: {reason.strip().splitlines()[0]}"
-        raise ConfigurationError(what, setting="spark_master", next_step=next_step) from error
-    context.setLogLevel("ERROR")
-    return SparkSession(context)
+        raise start_error(error, log, since) from error
+    logging.getLogger("py4j").setLevel(logging.ERROR)  # it says goodbye when the process ends
+    return session
+
+
+def _size_of_log(log: Path) -> int:
+    """How much is in Spark's log, in bytes; makes the folder."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log.stat().st_size if log.exists() else 0
+    except OSError as error:
+        what = f"the local directory cannot be written: {error.strerror}"
+        step = "name a directory that this user may write to"
+        raise ConfigurationError(what, setting="state_dir", file=log.parent, next_step=step) from error
 
 
 def spark_log(state_dir: Path) -> Path:
