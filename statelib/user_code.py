@@ -2,18 +2,24 @@
 
 A file may import what lies beside it, as a script may: while it is loaded, its folder is the first on ``sys.path``.
 Modules that come from there are the file's own. The next file from another folder does not see them, and gets its own
-of the same name.
+of the same name. A file in a package may import the package's modules, by relative names too, and these are its own.
+
+A module beside it that has the name of one of Python's or of an installed one is refused: which of them an import means
+would depend on what has been imported before.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import re
 import sys
 import traceback
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from statelib.errors import ConfigurationError, HindstreamError
@@ -22,13 +28,12 @@ from statelib.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
 _FILE_MODULE = "hindstream_job_"
 """How the name of a module begins that was loaded from a file."""
 
 _FOLDER = "__hindstream_folder__"
-"""In a module that was loaded from a file or comes from beside one: the file's folder."""
+"""In a module that was loaded from a file or comes from beside one: the file's folder, or its outermost package's."""
 
 
 def load_attribute(reference: str, default: str) -> Any:
@@ -46,7 +51,7 @@ def load_attribute(reference: str, default: str) -> Any:
     attribute = attribute or default
     module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     if not hasattr(module, attribute):
-        names = [name for name in vars(module) if not name.startswith("_")]
+        names = [name for name, value in vars(module).items() if not name.startswith("_") and _is_own(value, module)]
         step = did_you_mean(attribute, names, "it has")
         raise ConfigurationError(f"there is no {attribute!r} in {place}", reference=reference, next_step=step)
     found = getattr(module, attribute)
@@ -61,7 +66,17 @@ def is_user_file(module: ModuleType) -> bool:
     return _FOLDER in vars(module)
 
 
+def _is_own(value: object, module: ModuleType) -> bool:
+    """Whether something in a module is its own, and not what it has imported."""
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return value.__module__ == module.__name__
+    return not isinstance(value, ModuleType)
+
+
 def _load_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        step = "name FILE.py:NAME or PACKAGE.MODULE:NAME"
+        raise ConfigurationError(f"{name!r} is neither a file of Python nor a module", next_step=step)
     with _errors_told(None):
         try:
             return importlib.import_module(name)
@@ -75,14 +90,17 @@ def _load_module(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     """Loads a file under a name made from its path, once a process."""
     path = path.resolve()
-    name = _FILE_MODULE + re.sub(r"\W", "_", str(path))
+    packages = _packages_around(path)
+    name = ".".join([*(folder.name for folder in packages), _FILE_MODULE + re.sub(r"\W", "_", str(path))])
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise ConfigurationError("there is no such file", file=path, next_step="check the path of the job's file")
     module = importlib.util.module_from_spec(spec)
-    setattr(module, _FOLDER, path.parent)
+    is_installed = not packages or _is_found_elsewhere(packages[0].name, besides=None)
+    setattr(module, _FOLDER, path.parent if is_installed else packages[0])
+    _check_names_beside(path)
     sys.modules[name] = module
     try:
         with _beside(module), _errors_told(path):
@@ -93,6 +111,61 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
+def _packages_around(path: Path) -> list[Path]:
+    """The folders of the packages that a file is in, the outermost first."""
+    folders: list[Path] = []
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file() or not folder.name.isidentifier():
+            break
+        folders.insert(0, folder)
+    return folders
+
+
+def _check_names_beside(path: Path) -> None:
+    """Looks at what a file imports from beside it, and at what that imports.
+
+    Raises:
+        ConfigurationError: Something has the name of a module of Python's or of an installed one.
+    """
+    seen, left = set(), [path]
+    while left:
+        for name, line in _imports(file := left.pop()):
+            found = [path.parent / f"{name}.py", path.parent / name / "__init__.py"]
+            beside = next((place for place in found if place.is_file()), None)
+            if beside is None or name in seen:
+                continue
+            if _is_found_elsewhere(name, besides=path.parent):
+                what = f"{beside} has the name of a module of Python's, or of an installed one"
+                step = "rename it: which of them is imported would depend on what was imported before"
+                raise ConfigurationError(what, next_step=step, file=file, line=line)
+            seen.add(name)
+            left.append(beside)
+
+
+def _imports(file: Path) -> list[tuple[str, int]]:
+    """The outermost names of the modules that a file imports, and in which lines; of one that is no Python none."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name.partition(".")[0], node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append((node.module.partition(".")[0], node.lineno))
+    return found
+
+
+def _is_found_elsewhere(name: str, *, besides: Path | None) -> bool:
+    """Whether Python has a module of that name, or finds one that is not in the folder ``besides``."""
+    if name in sys.stdlib_module_names:
+        return True
+    places = [place for place in sys.path if besides is None or Path(place).resolve() != besides]
+    spec = PathFinder.find_spec(name, places)
+    return spec is not None and spec.origin is not None
+
+
 @contextmanager
 def _beside(module: ModuleType) -> Iterator[None]:
     """While the code of a file runs: modules in its folder can be imported, and are marked as the file's own."""
@@ -101,15 +174,18 @@ def _beside(module: ModuleType) -> Iterator[None]:
         yield
         return
     for name, other in list(sys.modules.items()):
-        if not name.startswith(_FILE_MODULE) and getattr(other, _FOLDER, folder) != folder:
+        if _FILE_MODULE not in name and getattr(other, _FOLDER, folder) != folder:
             del sys.modules[name]
     before = set(sys.modules)
-    sys.path.insert(0, str(folder))
+    file = Path(module.__file__ or folder)
+    places = [str(file.parent), *(str(packages[0].parent) for packages in [_packages_around(file)] if packages)]
+    sys.path[:0] = places
     importlib.invalidate_caches()  # the file may have been written a moment ago
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        for place in places:
+            sys.path.remove(place)
         for name in sys.modules.keys() - before:
             _mark(sys.modules[name], folder)
 

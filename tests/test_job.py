@@ -47,6 +47,8 @@ def test_a_job_is_loaded_from_a_file(tmp_path: Path, attribute: str) -> None:
         ("no.such.module:job", "no module named no"),
         ("missing.py:job", "no such file"),
         ("statelib.job:nothing", "there is no 'nothing' in statelib.job"),
+        ("../jobs:job", r"'\.\./jobs' is neither a file of Python nor a module"),
+        ("", "'' is neither a file of Python nor a module"),
     ],
 )
 def test_a_wrong_reference_is_explained(reference: str, message: str) -> None:
@@ -83,7 +85,8 @@ def written(folder: Path, **files: str) -> Path:
     return folder / "job.py"
 
 
-JOB = FILE.replace('"copying"', "NAME").replace("from statelib", "from beside import NAME\nfrom statelib")
+COPYING = '"copying"'
+JOB = FILE.replace(COPYING, "NAME").replace("from statelib", "from beside import NAME\nfrom statelib")
 
 
 def test_a_job_imports_the_module_beside_it_and_another_job_its_own(tmp_path: Path) -> None:
@@ -94,6 +97,36 @@ def test_a_job_imports_the_module_beside_it_and_another_job_its_own(tmp_path: Pa
     assert sys.path == path
     assert is_user_file(sys.modules["beside"])
     assert not is_user_file(sys.modules["statelib"])
+
+
+def test_a_file_in_a_package_imports_by_relative_names(tmp_path: Path) -> None:
+    """Also where another package has the same name, and beside the file by absolute names as a script would."""
+    names = (
+        "from ..names import PART\nfrom . import other\nimport other as beside\nNAME = PART + other.PART + beside.PART"
+    )
+    for part in ("one", "two"):
+        outer = tmp_path / part / "flights"
+        written(outer, names=f"PART = '{part}'")
+        written(outer / "jobs", job=f"{names}\n{FILE.replace(COPYING, 'NAME')}", other="PART = '-'")
+        for folder in (outer, outer / "jobs"):
+            (folder / "__init__.py").touch()
+    files = [tmp_path / part / "flights" / "jobs" / "job.py" for part in ("one", "two", "one")]
+    assert [load_job(str(file)).name for file in files] == ["one--", "two--", "one--"]
+    assert is_user_file(sys.modules["flights.names"])
+    assert is_user_file(sys.modules["flights.jobs.other"])
+
+
+@pytest.mark.parametrize("name", ["string", "statistics", "rich", "numba"])
+def test_a_module_beside_the_job_is_not_named_like_another_one(tmp_path: Path, name: str) -> None:
+    file = written(tmp_path, job="\nimport beside\n", beside=f"def late():\n    import {name}\n", **{name: "x = 1"})
+    message = rf"{tmp_path}/{name}\.py has the name of a module of Python's, or of an installed one .*line 2.*rename it"
+    with pytest.raises(ConfigurationError, match=message):
+        load_job(str(file))
+
+
+def test_what_lies_beside_the_job_and_is_not_imported_has_any_name(tmp_path: Path) -> None:
+    file = written(tmp_path, job=FILE, string="raise RuntimeError", rich="raise RuntimeError")
+    assert load_job(str(file)).name == "copying"
 
 
 def test_what_is_imported_when_the_job_is_made_lies_beside_it_too(tmp_path: Path) -> None:
@@ -162,5 +195,5 @@ def test_a_name_that_is_not_there(tmp_path: Path) -> None:
     file = written(tmp_path, job=FILE)
     with pytest.raises(ConfigurationError, match=r"there is no 'biuld' in .*job\.py.*did you mean build\?"):
         load_job(f"{file}:biuld")
-    with pytest.raises(ConfigurationError, match="there is no 'zzz' .*Next: it has .*job, number"):
+    with pytest.raises(ConfigurationError, match="there is no 'zzz' .*Next: it has build, job, number$"):
         load_job(f"{file}:zzz")
