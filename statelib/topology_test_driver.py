@@ -16,6 +16,7 @@ were piped in; ``replay()`` in between makes sure of an order.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
     from statelib.semantics import Semantics
     from statelib.topology import Topology
+
+
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,15 @@ class TopologyTestDriver(KafkasNames):
         return TestOutputTopic(self, topic)
 
     def pipe(self, topic: str, key: object, value: object, timestamp_ms: int) -> None:
-        """Adds a record to a source topic."""
-        self._piped[topic].records.append({"key": key, "value": value, "timestamp": timestamp_ms})
+        """Adds a record to a source topic.
+
+        Raises:
+            ConfigurationError: The topic's types cannot hold it.
+        """
+        given = {"key": key, "value": value, "timestamp": timestamp_ms}
+        for name, part in given.items():
+            _check_fits(part, self._piped[topic].schema.field(name).type, topic=topic, part=name)
+        self._piped[topic].records.append(given)
 
     def replay(self) -> None:
         """Replays what has been piped in since the last time, as one slice.
@@ -195,7 +206,8 @@ class TestInputTopic(KafkasNames):
         """Adds a record; ``timestamp`` in ms since 1970, or with a time zone.
 
         Raises:
-            ConfigurationError: It is a `datetime` without a time zone: it would be another time on another machine.
+            ConfigurationError: It is a `datetime` without a time zone: it would be another time on another machine. Or
+                the topic's types cannot hold the record.
         """
         self.driver.pipe(self.topic, key, value, epoch_ms(timestamp))
 
@@ -222,3 +234,33 @@ class TestOutputTopic(KafkasNames):
     def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
         """As `read_records_to_list`, keys and values only."""
         return [(record.key, record.value) for record in self.driver.read(self.topic)]
+
+
+def _check_fits(value: object, type_: pa.DataType, **where: object) -> None:
+    """Looks whether Arrow takes a value for what it is: no number is cut, no field of another name left out.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
+    shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"the {type(value).__name__}"
+    try:
+        pa.array([value], type_)
+        misfit = _misfit(value, type_)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        misfit = str(error).partition("\n")[0]
+    if misfit is not None:
+        step = "give another value, or declare the topic's types: create_input_topic(topic, key_type, value_type)"
+        raise ConfigurationError(f"{shown} is not of type {type_}: {misfit}", next_step=step, **where)
+
+
+def _misfit(value: Any, type_: pa.DataType) -> str | None:
+    """What Arrow would lose of a value that it takes; None: nothing."""
+    if pa.types.is_integer(type_) and isinstance(value, float):
+        return "it is no int"
+    if pa.types.is_struct(type_) and isinstance(value, Mapping):
+        unknown = [str(name) for name in value if type_.get_field_index(str(name)) < 0]
+        parts = [_misfit(part, type_.field(name).type) for name, part in value.items() if name not in unknown]
+        return f"it has no field {unknown[0]}" if unknown else next((part for part in parts if part), None)
+    if pa.types.is_list(type_) and isinstance(value, (list, tuple)):
+        return next((part for item in value if (part := _misfit(item, type_.value_type))), None)
+    return None

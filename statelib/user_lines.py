@@ -59,6 +59,29 @@ def defined_at(functions: Iterable[object]) -> dict[str, object]:
     return {}
 
 
+def place_beside(line: Line, error: BaseException) -> dict[str, object]:
+    """``file`` and ``line`` of an error that no line of the user's own is known of, given the line of his operator.
+
+    Where that is in an installed package, this package is the user's, too: the last line there that has raised it.
+    """
+    package = _installed_package(Path(line.file))
+    cause: BaseException | None = error
+    last: Line | None = None
+    while cause is not None and package is not None:
+        for frame, number in traceback.walk_tb(cause.__traceback__):
+            if Path(frame.f_code.co_filename).is_relative_to(package):
+                last = Line(frame.f_code.co_filename, number)
+        cause = cause.__cause__
+    return (last or line)._asdict()
+
+
+def _installed_package(file: Path) -> Path | None:
+    """The outermost package, or the module, of an installed file; None: it is not installed."""
+    parts = file.parts
+    places = [number for number, part in enumerate(parts) if part in _INSTALLED]
+    return Path(*parts[: places[-1] + 2]) if places else None
+
+
 def calling_line() -> Line | None:
     """The line that has called Hindstream, a job's where it adds an operator; None if there is no such file."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files

@@ -65,3 +65,30 @@ def test_topics_have_to_be_those_of_the_topology(tmp_path: Path) -> None:
         driver.create_output_topic("sales")
     with pytest.raises(ConfigurationError, match=r"not declared.*create_input_topic"):
         driver.create_output_topic("sums").read_records_to_list()
+
+
+@pytest.mark.parametrize(
+    ("value_type", "value", "timestamp", "message"),
+    [
+        (pa.string(), 5, 0, r"5 is not of type string.*topic words, part value"),
+        (pa.int64(), "x", 0, "'x' is not of type int64"),
+        (pa.int64(), 1.5, 0, r"1\.5 is not of type int64: it is no int"),
+        (pa.int64(), 2**70, 0, "is not of type int64"),
+        (pa.struct([("a", pa.int64())]), {"b": 1}, 0, "it has no field b"),
+        (pa.struct([("a", pa.int64())]), {"a": 0.5}, 0, "it is no int"),
+        (pa.list_(pa.int64()), [1, 2.5], 0, "it is no int"),
+        (pa.string(), "\ud800", 0, "surrogates not allowed"),
+        (pa.string(), "v", 2**63, "part timestamp"),
+    ],
+)
+def test_what_a_topic_cannot_hold_is_refused_when_it_is_piped_in(
+    tmp_path, value_type: pa.DataType, value: object, timestamp: int, message: str
+) -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("words").to("out")
+    driver = TopologyTestDriver(builder.build(), tmp_path)
+    words = driver.create_input_topic("words", value_type=value_type)
+    with pytest.raises(ConfigurationError, match=message):
+        words.pipe_input("key", value, timestamp)
+    words.pipe_input("key", None, 1)
+    assert [record.value for record in driver.create_output_topic("out").read_records_to_list()] == [None]

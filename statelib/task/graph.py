@@ -26,6 +26,7 @@ from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
 from statelib.topology.ways import ways
+from statelib.user_lines import place_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -271,7 +272,7 @@ class Graph:
             if error.sequence is not None and uptake is not None:
                 place |= self._place_of(error.sequence, uptake)
             if isinstance(error, ConfigurationError) and line is not None and "file" not in error.place:
-                place |= line._asdict()
+                place |= place_beside(line, error)
             if place.keys() <= error.place.keys():
                 raise
             raise error.placed(**place) from error

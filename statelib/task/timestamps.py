@@ -16,7 +16,7 @@ from statelib.operators.mapping import evaluate, functions_of
 from statelib.time_columns import time_problem
 from statelib.times import LAST_TIME_MS
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp
-from statelib.user_lines import defined_at
+from statelib.user_lines import defined_at, place_beside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,8 +162,10 @@ def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.A
     try:
         return evaluate(mapper, seen, source.name, np.arange(len(seen)))
     except HindstreamError as error:
-        if error.sequence is None:
-            raise
-        offset = columns.column("offset")[error.sequence].as_py()
-        where = {**error.place, "topic": source.topic, "partition": partition, "offset": offset}
+        where: dict[str, object] = {}
+        if error.sequence is not None:
+            offset = columns.column("offset")[error.sequence].as_py()
+            where |= {"topic": source.topic, "partition": partition, "offset": offset}
+        if source.line is not None and "file" not in error.place:
+            where |= place_beside(source.line, error)
         raise error.placed(**where) from error

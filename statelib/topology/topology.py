@@ -17,6 +17,7 @@ from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
 from statelib.topology.windowed_sources import check_windowed_sources
+from statelib.user_lines import place_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -251,7 +252,7 @@ def _check(nodes: Sequence[Node]) -> None:
         seen.add(node.name)
         _check_names(node)
         if isinstance(node, Processor) and isinstance(node.spec, CheckedSpec):
-            node.spec.check(node.name)
+            _check_spec(node, node.spec)
         if isinstance(node, Source):
             check_topic(node.topic, node.name)
             _add_topic(read, node.topic, "read", "use the stream or table that reads it twice")
@@ -265,6 +266,15 @@ def _check(nodes: Sequence[Node]) -> None:
     if not any(isinstance(node, Source) and not node.is_global for node in nodes):
         what = "the topology has no source but global tables" if read else "the topology has no source"
         raise ConfigurationError(what, next_step="begin with StreamsBuilder.stream() or .table()")
+
+
+def _check_spec(node: Processor, spec: CheckedSpec) -> None:
+    try:
+        spec.check(node.name)
+    except ConfigurationError as error:
+        if node.line is None or "file" in error.place:
+            raise
+        raise error.placed(**place_beside(node.line, error)) from error
 
 
 def _check_names(node: Node) -> None:
