@@ -162,7 +162,7 @@ def _given(mapper: Mapper, source: Source, columns: pa.RecordBatch, stored: pa.A
     try:
         return evaluate(mapper, seen, source.name, np.arange(len(seen)))
     except HindstreamError as error:
-        where: dict[str, object] = {}
+        where = dict(error.place)
         if error.sequence is not None:
             offset = columns.column("offset")[error.sequence].as_py()
             where |= {"topic": source.topic, "partition": partition, "offset": offset}
