@@ -23,6 +23,7 @@ from statelib.commits.rewrites import RewriteLog
 from statelib.errors import CorruptedDataError
 from statelib.steps import step
 from statelib.storage import ObjectNotFoundError
+from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import read_footer
 from statelib.topics.schema import topic_schema
@@ -44,6 +45,13 @@ class Published:
     commit: int
     files: int
     rows: int
+
+
+_A_COPY = (
+    "restore the topic's folder from a copy of the warehouse, or give the job a new name: it then replays from the"
+    " beginning (docs/runbooks/damaged-data.md)"
+)
+"""The way on where a sink's files are gone."""
 
 
 def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tuple[Published, ...]:
@@ -196,8 +204,7 @@ def create_archive(warehouse: Storage, commit: Commit, topic: str, file: Archive
             topic=topic,
             partition=file.partition,
             file=warehouse.uri(path),
-            next_step="restore the topic's folder from a copy of the warehouse, or give the job a new name: it then"
-            " replays from the beginning (docs/runbooks/damaged-data.md)",
+            next_step=_A_COPY,
         ) from None
     except pa.ArrowException as error:
         next_step = "restore the file from a copy of the warehouse"
@@ -212,9 +219,21 @@ def create_archive(warehouse: Storage, commit: Commit, topic: str, file: Archive
 
 
 def _add(archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> None:
-    """Adds a commit's files to the newest version of an archive."""
+    """Adds a commit's files to the newest version of an archive.
+
+    Raises:
+        CorruptedDataError: A file is gone or has changed; the archive has lost records that were published.
+    """
     _check_no_gap(archive, commit, files)
-    archive.commit(files, app_id=commit.job, app_version=commit.commit, modification_time_ms=commit.created_at_ms)
+    try:
+        archive.commit(files, app_id=commit.job, app_version=commit.commit, modification_time_ms=commit.created_at_ms)
+    except FileToCommitError as error:
+        raise CorruptedDataError(
+            f"{error.what}, which commit {commit.commit} has written",
+            job=commit.job,
+            next_step=_A_COPY,
+            **error.place,
+        ) from error
 
 
 def _check_no_gap(archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.transaction import AddAction, RemoveAction
 
-from statelib.errors import ConfigurationError
+from statelib.errors import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 class OffsetsTakenError(ConfigurationError):
     """Files hold offsets that the topic has already: somebody else writes to it, and these files are not part of it."""
+
+
+class FileToCommitError(CorruptedDataError):
+    """A file that shall become part of the topic is not there, or not as it was written."""
 
 
 def added(file: ArchiveFile, time_ms: int, *, is_data: bool = True) -> AddAction:

@@ -13,7 +13,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
 from statelib.storage.transfers import in_parallel
-from statelib.topics.actions import added, check_follows, removed
+from statelib.topics.actions import FileToCommitError, added, check_follows, removed
 from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, changed, created
 from statelib.topics.schema import topic_schema
 from statelib.topics.version import (
@@ -391,7 +391,9 @@ class TopicArchive(TopicVersion):
             if size != file.size_bytes:
                 what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
                 step = "run the slice again: it writes its files anew"
-                raise CorruptedDataError(what, topic=self.topic, file=self.storage.uri(file.path), next_step=step)
+                raise FileToCommitError(
+                    what, topic=self.topic, partition=file.partition, file=self.storage.uri(file.path), next_step=step
+                )
 
 
 def _archived_at_ms(archive: TopicVersion, file: ArchiveFile, gone: Sequence[ArchiveFile]) -> int:

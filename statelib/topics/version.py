@@ -253,6 +253,8 @@ class TopicVersion:
         mine, wanted = self.table_schema, topic_schema(schema.field("key").type, schema.field("value").type)
         if not mine.field("key").type.equals(wanted.field("key").type):
             what = f"the topic archive's column key is {mine.field('key').type}, not {wanted.field('key').type}"
+            what += ": keys of another type have other bytes, which lie in other partitions"
+            step = f"cast the keys to {mine.field('key').type}, or {step}"
             raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
         try:
             value = united(mine.field("value").type, wanted.field("value").type)

@@ -18,6 +18,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.republish import republish
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.topics.archive import TopicArchive
 from statelib.topics.other_writers import history, restore
 from tests.commits import toy
 from tests.commits.toy import DAY
@@ -439,6 +440,23 @@ def test_a_sink_that_was_deleted_with_its_files_says_so(warehouse: Storage, two_
         publish(warehouse, "counting")
     with pytest.raises(CorruptedDataError, match="of the 4 files that the job has written.*4 are gone"):
         republish(warehouse, "counting", SINK, now_ms=5)
+
+
+def test_a_sink_that_was_made_anew_without_its_files_says_so(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], tmp_path: Path
+) -> None:
+    schema = open_archive(warehouse, SINK).schema
+    shutil.move(folder(warehouse, f"topics/{SINK}"), tmp_path / "copy")
+    TopicArchive.create(warehouse.uri(f"topics/{SINK}"), schema, 2, topic=SINK)
+    with pytest.raises(
+        CorruptedDataError,
+        match=r"is missing, which commit 1 has written \(job counting, topic counts.*Next: restore the",
+    ):
+        run_slice()
+    shutil.rmtree(folder(warehouse, f"topics/{SINK}"))
+    shutil.move(tmp_path / "copy", folder(warehouse, f"topics/{SINK}"))
+    publish(warehouse, "counting")
+    assert published(warehouse) == expected
 
 
 def test_only_a_topic_of_the_job_is_published_anew(warehouse: Storage, two_commits: None) -> None:
