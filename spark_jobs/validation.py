@@ -101,7 +101,7 @@ class Validator:
         try:
             with warnings.catch_warnings():
                 # A condition as text, which has one meaning here on every engine.
-                warnings.filterwarnings("ignore", ".*row_condition", DeprecationWarning)
+                warnings.filterwarnings("ignore", ".*row.condition", DeprecationWarning)
                 outcome = self._outcome(suite, checks, frame, exact, run)
         except Exception as error:  # Great Expectations has no error of its own for what it cannot take
             what = f"Great Expectations cannot run the checks: {type(error).__name__}: {' '.join(str(error).split())}"

@@ -82,6 +82,7 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
             archive.sync()
     _check_not_lost(warehouse, job, archives)
     done = {topic: (archive.last_transaction(job) or 0) if archive else 0 for topic, archive in archives.items()}
+    _check_newest(log, done)
     first = min(done.values(), default=last) + 1
     taken_back = rolled_back(newest if n == last else log.read(n) for n in range(first, number + 1))
     published: list[Published] = []
@@ -114,6 +115,19 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
             step("publish.committed")
             archives[topic] = target.refresh() if n < last else target
     return tuple(published)
+
+
+def _check_newest(log: CommitLog, done: Mapping[str, int]) -> None:
+    """No archive shows a commit that there is not: its files would pass for what a failed run has left."""
+    topic, shown = max(done.items(), key=lambda entry: entry[1], default=("", 0))
+    if shown > log.head_number():  # read anew: somebody may have made that commit meanwhile
+        raise CorruptedDataError(
+            f"the topic's archive shows commit {shown}, whose document is gone: the newest is {log.head_number()}",
+            job=log.job,
+            topic=topic,
+            file=log.layout.commit(shown),
+            next_step="put that file back from a copy of the warehouse (docs/runbooks/damaged-data.md)",
+        )
 
 
 def _check_not_lost(warehouse: Storage, job: str, archives: Mapping[str, TopicArchive | None]) -> None:

@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from statelib.commits import CommitLog, NothingToDo, Runs, plan, publish, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.changed_archives import changed_by_others
+from statelib.commits.layout import JobLayout
 from statelib.commits.republish import republish
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.topics.archive import TopicArchive
@@ -452,10 +453,10 @@ def test_a_sink_that_was_made_anew_without_its_files_says_so(
         CorruptedDataError,
         match=r"is missing, which commit 1 has written \(job counting, topic counts.*Next: restore the",
     ):
-        run_slice()
+        publish(warehouse, "counting")
     shutil.rmtree(folder(warehouse, f"topics/{SINK}"))
     shutil.move(tmp_path / "copy", folder(warehouse, f"topics/{SINK}"))
-    publish(warehouse, "counting")
+    run_slice()
     assert published(warehouse) == expected
 
 
@@ -489,6 +490,21 @@ def test_a_rollback_asks_for_files_that_another_program_has_merged(
 
 
 # Documents of runs
+
+
+def test_a_commit_whose_document_is_gone_is_not_made_once_more(
+    warehouse: Storage, two_commits: None, run_slice: Callable[..., Any], expected: list[pa.Table], tmp_path: Path
+) -> None:
+    document = folder(warehouse, JobLayout("counting").commit(2))
+    shutil.move(document, tmp_path / "commit")
+    with pytest.raises(
+        CorruptedDataError,
+        match=r"shows commit 2, whose document is gone: the newest is 1.*file jobs/counting/commits/0+2.json.*put",
+    ):
+        publish(warehouse, "counting")
+    shutil.move(tmp_path / "commit", document)
+    run_slice()
+    assert published(warehouse) == expected
 
 
 @pytest.mark.parametrize("gone", ["runs", "runs/00000002-1", "runs/00000001-1"])

@@ -168,6 +168,12 @@ def _checks() -> list[Check]:
 
 
 SCREENED = _checks()
+CONDITIONAL = [
+    check("column_values_to_be_between", column="value__i", min_value=0, row_condition=condition,
+          condition_parser="great_expectations")
+    for condition in ('col("value__n") > 1', 'col("value__s") == "a"', 'col("value__x").notNull()',
+                      Column("value__n").is_in([1, 0]) & (Column("value__i") > 0), Column("value__x").is_null())
+]  # fmt: skip
 NEEDS_ALL = [
     *(check("column_values_to_be_between", column=c, min_value=0, mostly=0.5) for c in NUMBERS),
     *(check(f"column_{which}_to_be_between", column=c, min_value=0)
@@ -214,10 +220,7 @@ NEEDS_ALL = [
       for columns in (["value__i", "value__j", "value__n"], ["value__s", "value__in__u"], ["value__d", "value__e"])
       for left_out in ("never", "any_value_is_missing")),
     check("compound_columns_to_be_unique", column_list=["value__i", "value__s"], mostly=0.5),
-    *(check("column_values_to_be_between", column="value__i", min_value=0, row_condition=condition,
-            condition_parser="great_expectations")
-      for condition in (Column("value__n").is_in([1, 0]) & (Column("value__i") > 0), Column("value__x").is_null(),
-                        'col("value__n") > 1', 'col("value__s") == "a"', 'col("value__x").notNull()')),
+    *CONDITIONAL,
 ]  # fmt: skip
 
 
@@ -329,7 +332,7 @@ def _few() -> list[Check]:
         found.setdefault((kind, seldom), each)
     kinds = {kind: each for (kind, _), each in reversed(found.items())}
     of_columns = [each for each in found.values() if each not in kinds.values()]
-    return [*kinds.values(), *of_columns[::4], *(check(*args, **kwargs) for args, kwargs in ASKED)]
+    return [*kinds.values(), *of_columns[::4], *CONDITIONAL[::3], *(check(*args, **kwargs) for args, kwargs in ASKED)]
 
 
 def _of_texts() -> list[Check]:
