@@ -24,6 +24,7 @@ from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, run_action
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
+from statelib.counted import counted
 from statelib.errors import ConfigurationError, RetryableError
 from statelib.row_hash import hash_rows
 from statelib.serdes import serde_for
@@ -103,7 +104,7 @@ def archive_frame(
         raise ConfigurationError(f"rows cannot be in the order {order!r}", topic=topic, next_step=step)
     if partitions < 1:
         raise ConfigurationError(
-            f"a topic cannot have {partitions} partitions", topic=topic, next_step="name one or more"
+            f"a topic cannot have {counted(partitions, 'partition')}", topic=topic, next_step="name one or more"
         )
     shaped = _shaped(frame, timestamp, key, value, order, [order_by] if isinstance(order_by, str) else order_by)
     warehouse, app_id = open_warehouse(settings), f"load:{load}"
