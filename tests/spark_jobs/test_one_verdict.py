@@ -332,7 +332,7 @@ def _few() -> list[Check]:
         found.setdefault((kind, seldom), each)
     kinds = {kind: each for (kind, _), each in reversed(found.items())}
     of_columns = [each for each in found.values() if each not in kinds.values()]
-    return [*kinds.values(), *of_columns[::4], *CONDITIONAL[::3], *(check(*args, **kwargs) for args, kwargs in ASKED)]
+    return [*kinds.values(), *of_columns[::12], *CONDITIONAL[::6], *(check(*args, **kwargs) for args, kwargs in ASKED)]
 
 
 def _of_texts() -> list[Check]:
