@@ -10,7 +10,7 @@ What is left out, since it differs on purpose (``docs/semantics.md``) or cannot 
 - circles of repartition topics (a table joined with itself by a foreign key): refused here;
 - foreign-key joins of a table that changes more than once for one record: Kafka Streams drops answers to a row that has
   changed meanwhile;
-- deduplication, which Kafka Streams does not have; global tables, which are complete at the start;
+- deduplication, which Kafka Streams does not have; records of global tables behind the others, whose order is chance;
 - processors that are called by stream time, where there are several of them, or several sub-topologies, each of which
   has its own stream time here;
 - streams and tables with windows of different kinds or sizes that come together: refused here;
@@ -39,6 +39,7 @@ _STEPS: dict[Callable[[Making], bool], int] = {
     stream_steps.select_key: 1, stream_steps.to_table: 2, stream_steps.aggregate: 2, table_steps.group_by: 2,
     table_steps.to_stream: 2, stream_steps.process: 1, stream_steps.stream_join: 1, table_steps.foreign_key_join: 1,
     table_steps.transform_values: 1, stream_steps.repartition: 1, table_steps.suppress: 1,
+    stream_steps.global_join: 2,
 }  # fmt: skip
 """How often each is tried."""
 _BEHIND_WINDOWS = _STEPS | {
@@ -99,7 +100,7 @@ def _source(making: Making, topic: str) -> None:
 
 def _end_all(making: Making) -> None:
     """What nothing is made of, and some of the rest."""
-    for made in list(making.pool):
+    for made in [made for made in making.pool if made.kind != "global"]:
         if not made.used or making.rng.random() < 0.25:
             _end(making, made)
 
@@ -113,7 +114,10 @@ def _end(making: Making, made: Made) -> None:
 
 
 def _records(rng: Random, making: Making, most: int) -> tuple[Row, ...]:
-    """In the order in which a task takes them up: by running maximum of each topic's timestamps, then by topic."""
+    """In the order in which a task takes them up: by running maximum of each topic's timestamps, then by topic.
+
+    First come those of global tables.
+    """
     topics, strictly = making.topics, making.realms.is_strict
     made: list[tuple[int, int, Row]] = []
     now, order_time = 0, dict.fromkeys(topics, 0)
@@ -125,4 +129,9 @@ def _records(rng: Random, making: Making, most: int) -> tuple[Row, ...]:
         key = rng.choices(KEYS, [6, 4, 2, 0.4])[0]
         value = None if rng.random() < 0.2 else f"{rng.choice('pqr')}{number}"
         made.append((order_time[topic], topics.index(topic), (topic, key, value, timestamp)))
-    return tuple(row for _, _, row in sorted(made, key=lambda each: each[:2]))
+    first: list[Row] = [
+        (topic, rng.choice(KEYS), rng.choice([None, *(f"g{number}" for number in range(9))]), rng.randrange(99))
+        for topic in making.global_topics
+        for _ in range(rng.randint(0, 8))
+    ]
+    return (*first, *(row for _, _, row in sorted(made, key=lambda each: each[:2])))

@@ -30,7 +30,7 @@ class Made:
 
     Attributes:
         step: Its number.
-        kind: ``stream``, ``table``, or ``windowed``: a windowed aggregation's table.
+        kind: ``stream``, ``table``, ``global``: a global table, or ``windowed``: a windowed aggregation's table.
         realm: The sub-topology that it is in, to be asked for by `Realms.root`.
         windows: Of its keys.
         is_text: Whether values are strings; else they are counts.
@@ -62,7 +62,8 @@ class Making:
     Attributes:
         rng: Chooses.
         steps: So far.
-        topics: That are read.
+        topics: That are read, but for those of global tables.
+        global_topics: Those of global tables.
         pool: What more can be made of.
         windows: That there are: what keys say of them, and what a step does.
         realms: What is in one sub-topology.
@@ -73,6 +74,7 @@ class Making:
     rng: Random
     steps: list[Step] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
+    global_topics: list[str] = field(default_factory=list)
     pool: list[Made] = field(default_factory=list)
     windows: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     realms: Realms = field(default_factory=Realms)

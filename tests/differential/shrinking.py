@@ -25,7 +25,9 @@ def _fewer_steps(program: Program) -> list[Program]:
     for number in reversed(range(len(program.steps))):
         step = program.steps[number]
         if number not in used:
-            if step["op"] not in {"stream", "table"} or not any(row[0] == step["topic"] for row in program.records):
+            if step["op"] not in {"stream", "table", "global_table"} or not any(
+                row[0] == step["topic"] for row in program.records
+            ):
                 programs.append(_without(program, number, None))
         else:
             programs.extend(_without(program, number, step[which]) for which in ("of", "with") if which in step)

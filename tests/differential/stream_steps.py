@@ -152,6 +152,27 @@ def stream_table_join(making: Making) -> bool:
     return making.add(step, stream, table, **like(stream, realm=realm, is_text=True, key_changed=False))
 
 
+def global_join(making: Making) -> bool:
+    """Records with what a global table has for a key that is made of the value, or of their key."""
+    stream = making.one("stream")
+    if stream is None:
+        return False
+    table = making.one("global") or _global_table(making)
+    step = {"op": "global_join", "how": making.rng.choice(["inner", "left"]), "of": stream.step, "with": table.step}
+    if len(stream.windows) <= 1 and making.rng.random() < 0.3:
+        step["of_key"] = True
+    else:
+        step |= {"shift": making.rng.randrange(3), "none": making.rng.randrange(4)}
+    return making.add(step, stream, **like(stream, is_text=True))
+
+
+def _global_table(making: Making) -> Made:
+    topic = f"g{len(making.global_topics)}"
+    making.global_topics.append(topic)
+    making.add({"op": "global_table", "topic": topic, **making.store()}, kind="global", realm=-1)
+    return making.pool[-1]
+
+
 def _fits(making: Making, stream: Made, table: Made) -> bool:
     if not stream.key_changed:
         return making.may_meet(stream, table)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib import (
+        GlobalKTable,
         KGroupedStream,
         KGroupedTable,
         KStream,
@@ -51,7 +52,7 @@ def topology_of(program: Program) -> Topology:
 
 def topics_of(program: Program) -> list[str]:
     """The topics that are read, in the order of declaration."""
-    read = (step["topic"] for step in program.steps if step["op"] in {"stream", "table"})
+    read = (step["topic"] for step in program.steps if step["op"] in {"stream", "table", "global_table"})
     return list(dict.fromkeys(read))
 
 
@@ -75,6 +76,9 @@ class _Building:
             supplier = Stores.persistent_versioned_key_value_store(step["store"], _ms(step["retention"]))
             return self._builder.table(step["topic"], Materialized.as_(supplier))
         return self._builder.table(step["topic"], *_store(step))
+
+    def _global_table(self, step: Step) -> GlobalKTable:
+        return self._builder.global_table(step["topic"], *_store(step))
 
     def _map_values(self, step: Step) -> Any:
         return self._of(step).map_values(_suffixed(step), **_kept(step))
@@ -210,6 +214,15 @@ class _Building:
         stream: KStream = self._of(step)
         join = {"inner": stream.join, "left": stream.left_join}[step["how"]]
         return join(self._made[step["with"]], _JOINER)
+
+    def _global_join(self, step: Step) -> KStream:
+        stream: KStream = self._of(step)
+        join = {"inner": stream.join, "left": stream.left_join}[step["how"]]
+        key: Any = "key"
+        if not step.get("of_key"):
+            shift, none = step["shift"], step["none"]
+            key = per_record(lambda value: functions.key_or_none(value, shift, none), pa.string(), "value")
+        return join(self._made[step["with"]], key, _JOINER)
 
     # --- ends ----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from statelib.batch import Batch, Uptake
     from statelib.operators.base import Operator
     from statelib.semantics import Semantics
-    from statelib.topology import Source, Topology
+    from statelib.topology import Source, SubTopology, Topology
 
 
 class Fed(NamedTuple):
@@ -71,7 +72,7 @@ class Flow:
 
     def __post_init__(self) -> None:
         self.backends = [MemoryBackend() for _ in self.topology.sub_topologies]
-        self._task_clocks = [TaskClock(-1) for _ in self.topology.sub_topologies]
+        self._task_clocks = [TaskClock(-1, _timeless(sub)) for sub in self.topology.sub_topologies]
         self._clocks: list[dict[str, dict[str, int]]] = [{} for _ in self.topology.sub_topologies]
         self._internal: dict[str, Records] = {}
         self._count = 0
@@ -185,6 +186,10 @@ class _Watched:
         return self._seen[-1]
 
 
+def _timeless(sub: SubTopology) -> frozenset[int]:
+    return frozenset(number for number, source in enumerate(sub.all_sources) if source.reading != "partition")
+
+
 def _ranks(order: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     places = np.argsort(np.concatenate(order), kind="stable")
     rank = np.empty(len(places), dtype=np.int64)
@@ -194,7 +199,8 @@ def _ranks(order: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
 
 def _forwarded(batch: Batch, cause: NDArray[np.int64]) -> Records:
     headers = pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers
-    return Records(batch.keys, batch.value, batch.timestamp, cause, headers, cause)
+    keys = KeyColumn.of(batch.keys.array)  # as a task reads them: with none of the codes that another has given them
+    return Records(keys, batch.value, batch.timestamp, cause, headers, cause)
 
 
 def _rows(batch: Batch, cause: NDArray[np.int64]) -> list[Row]:

@@ -16,11 +16,13 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
@@ -61,6 +63,7 @@ final class TopologyOfProgram {
     return switch (step.get("op").asText()) {
       case "stream" -> builder.stream(step.get("topic").asText());
       case "table" -> table(step);
+      case "global_table" -> globalTable(step);
       case "map_values", "filter", "filter_not" -> derived(step);
       case "transform_values", "to_stream", "suppress", "suppress_windows", "group_by", "table_join", "foreign_key_join" -> ofTable(step);
       case "to" -> sink(step);
@@ -80,6 +83,11 @@ final class TopologyOfProgram {
       return builder.table(topic, Materialized.<Object, Object>as(supplier));
     }
     return step.hasNonNull("store") ? builder.table(topic, store(step)) : builder.table(topic);
+  }
+
+  private Object globalTable(JsonNode step) {
+    String topic = step.get("topic").asText();
+    return step.hasNonNull("store") ? builder.globalTable(topic, store(step)) : builder.globalTable(topic);
   }
 
   private Object derived(JsonNode step) {
@@ -235,8 +243,23 @@ final class TopologyOfProgram {
           step.get("how").asText().equals("inner")
               ? stream.join(table(step, "with"), JOINER)
               : stream.leftJoin(table(step, "with"), JOINER);
+      case "global_join" -> globalJoin(stream, step);
       default -> throw new IllegalArgumentException("no such step: " + step);
     };
+  }
+
+  @SuppressWarnings("unchecked")
+  private Object globalJoin(KStream<Object, Object> stream, JsonNode step) {
+    var table = (GlobalKTable<Object, Object>) made.get(step.get("with").asInt());
+    int shift = step.path("shift").asInt();
+    int none = step.path("none").asInt();
+    KeyValueMapper<Object, Object, Object> mapper =
+        step.has("of_key")
+            ? (key, value) -> key instanceof Windowed<?> windowed ? windowed.key() : key
+            : (key, value) -> Functions.keyOrNone(value, shift, none);
+    return step.get("how").asText().equals("inner")
+        ? stream.join(table, mapper, JOINER)
+        : stream.leftJoin(table, mapper, JOINER);
   }
 
   private Object splitting(KStream<Object, Object> stream, JsonNode step) {
