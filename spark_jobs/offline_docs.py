@@ -30,6 +30,12 @@ _ELSEWHERE = (
 _IMAGE = re.compile(r"<img\b[^>]*?(?:\balt=\"(?P<alt>[^\"]*)\"[^>]*)?>", re.IGNORECASE)
 _ADDRESS = re.compile(r"\s+(?:href|src)=([\"'])https?://.*?\1", re.IGNORECASE)
 
+_NOTHING_RUNS = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:; base-uri 'none'; form-action 'none'\">"
+)
+"""Whatever a page holds, a browser neither runs nor fetches it."""
+
 
 def offline(page: str) -> str:
     """The page without anything that is elsewhere, in our style."""
@@ -42,6 +48,7 @@ def offline(page: str) -> str:
         page = re.sub(
             rf"(<table\b[^>]*\bid=\"?{name}\"?[\s>].*?)</table>", _ended_by(rows), page, count=1, flags=re.DOTALL
         )
+    page = page.replace("<head>", f"<head>\n{_NOTHING_RUNS}", 1)
     return page.replace("</head>", f"<style>\n{_style()}</style>\n</head>", 1)
 
 

@@ -31,6 +31,7 @@ with importing():
         ProgressBarsConfig,
     )
 
+    import spark_jobs.escaped_docs
     import spark_jobs.exact
     import spark_jobs.exact_rows
     import spark_jobs.exact_statistics  # noqa: F401  (each registers what it replaces)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from posixpath import join, normpath
-from re import findall
+from re import escape, findall
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -77,6 +77,33 @@ def test_the_pages_need_no_network_and_no_script(tmp_path: Path) -> None:
     assert '<a href="expectations/t~all-rows.html">open</a>' in index
     assert "2 unexpected values found" in pages[page]
     assert "&lt;b&gt;" in pages[page]
+
+
+MARKUP = '"><svg onload=alert(1)><a href="javascript:alert(2)">$x</a>'
+"""What a record, or the name of a field, may hold."""
+
+
+def test_what_records_hold_is_text(tmp_path: Path) -> None:
+    field = f"n{MARKUP}"
+    checks = (
+        Check("expect_column_values_to_be_in_set", {"column": "x", "value_set": ["a", f"{MARKUP}set"]}, {}),
+        Check("expect_column_values_to_match_regex", {"column": "x", "regex": f"{escape(MARKUP)}|^a"}, {}),
+        Check("expect_column_values_to_be_between", {"column": field, "min_value": 100}, {}),
+        Check("expect_column_distinct_values_to_be_in_set", {"column": "x", "value_set": ["a"]}, {}),
+        Check("expect_column_values_to_be_unique", {"column": "x"}, {}),
+    )
+    frame = PandasFrame(pd.DataFrame({"x": ["a", MARKUP, MARKUP, f"{MARKUP}2"], field: [1, 2, 3, 4]}))
+    validator = Validator(tmp_path)
+    suite = Suite("t", checks, (), part="all-rows", note=f"A note. {MARKUP}")
+    validator.validate(suite, frame, run="00000001-1")
+    validator.write_docs()
+    warehouse = Storage("memory://")
+    folder = f"{JOB}/{keep_site(warehouse, 'j', '00000001-1', tmp_path)}"
+    pages = {entry.path: warehouse.get(entry.path).decode() for entry in warehouse.list(folder)}
+    assert [path for path, html in pages.items() if findall(r"<svg|<[^>]*javascript:", html)] == []
+    (results,) = (html for path, html in pages.items() if "/validations/" in path)
+    assert results.count("&lt;svg onload=alert(1)&gt;") >= 8
+    assert [path for path, html in pages.items() if "script-src" in html or "default-src 'none'" not in html] == []
 
 
 def test_a_run_without_anything_validated_has_an_index(tmp_path: Path) -> None:
