@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
+from spark_jobs.column_values import ParameterError
 from spark_jobs.frames import Column, flat_columns, open_staged
-from spark_jobs.parameters import CONDITION_PARSER, ParameterError, typed
+from spark_jobs.parameters import CONDITION_PARSER, typed
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.derived_table import DerivedTable, ToStream

@@ -12,9 +12,10 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from spark_jobs.column_values import ParameterError
 from spark_jobs.expectation_parameters import PARAMETERS
 from spark_jobs.frames import flat_columns
-from spark_jobs.parameters import CONDITION_PARSER, ParameterError, typed
+from spark_jobs.parameters import CONDITION_PARSER, typed
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors import ConfigurationError
 from statelib.task.types import topic_types
