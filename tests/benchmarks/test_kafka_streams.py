@@ -42,6 +42,7 @@ def test_the_engine_gives_the_reference_s_answer(work, dataset, tmp_path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not HAS_MAVEN, reason="needs Maven and a JDK")
 def test_an_application_over_a_broker_gives_the_reference_s_answer(dataset, tmp_path) -> None:
     assert _differences(KafkaStreamsBroker(), "W4", dataset, tmp_path / "output") == []

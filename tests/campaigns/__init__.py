@@ -1,6 +1,7 @@
 """Long tests: too long for every change.
 
     python -m tests.campaigns properties [PYTEST ARGS...]    every property with 2,000 new examples at least
+    python -m tests.campaigns long [PYTEST ARGS...]          the tests that a plain run leaves out
     python -m tests.campaigns invariance [RUNS] [RECORDS]    the whole surface over new records, cut in every way
     python -m tests.campaigns differential [--programs N]    random topologies, here and in Kafka Streams' test driver
     python -m tests.campaigns faults [--seed S] [--quick]    every fault that state must survive, exactly once

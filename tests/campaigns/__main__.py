@@ -30,6 +30,13 @@ def properties(arguments: Sequence[str]) -> int:
     return pytest.main([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
 
 
+def long(arguments: Sequence[str]) -> int:
+    """The tests that a plain run leaves out (marked ``long``)."""
+    options = ["-m", "long", "-n", "2", "--dist", "load", "--durations", "10", "-p", "no:cacheprovider"]
+    paths = [argument for argument in arguments if not argument.startswith("-")]
+    return pytest.main([*options, *arguments, *([] if paths else [str(ROOT / "tests")])])
+
+
 def invariance(arguments: Sequence[str]) -> int:
     """The whole surface over records of new seeds."""
     runs = int(arguments[0]) if arguments else 10
@@ -54,6 +61,7 @@ def invariance(arguments: Sequence[str]) -> int:
 
 CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "properties": properties,
+    "long": long,
     "invariance": invariance,
     "faults": runner.main,
     "stack": stack.main,

@@ -46,6 +46,7 @@ def test_batches_and_memory_have_no_effect(by_month, new_warehouse, tmp_path, se
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long
 def test_spark_gives_the_same(by_month, new_warehouse, tmp_path) -> None:
     warehouse = new_warehouse("on-spark")
     command = [sys.executable, "-m", "tests.spark_replay", warehouse.uri(""), str(tmp_path / "state")]

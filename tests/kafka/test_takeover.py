@@ -212,7 +212,8 @@ def optimized_case() -> Case:
     )
 
 
-CASES = [windows_case, versioned_case, join_case, repartition_case, optimized_case]
+CASES = [windows_case, versioned_case, join_case]
+LONG_CASES = [repartition_case, optimized_case]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -282,7 +283,7 @@ class Bed:
             return in_order([told(row) for row in state.read("latest").to_pylist()])
 
 
-@pytest.mark.parametrize("make", CASES)
+@pytest.mark.parametrize("make", [*CASES, *(pytest.param(case, marks=pytest.mark.long) for case in LONG_CASES)])
 def test_a_job_does_what_the_application_would_do(
     broker: Broker, unique: str, tmp_path: Path, spark: SparkSession, make: Callable[[], Case]
 ) -> None:

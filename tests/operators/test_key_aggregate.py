@@ -185,9 +185,9 @@ def test_many_keys_and_restarts() -> None:
         Record(f"k{key}", {"x": int(x)}, int(time), row)
         for row, (key, x, time) in enumerate(
             zip(
-                random.integers(0, 900, 9_000),
-                random.integers(0, 99, 9_000),
-                random.integers(0, 999, 9_000),
+                random.integers(0, 900, 4_000),
+                random.integers(0, 99, 4_000),
+                random.integers(0, 999, 4_000),
                 strict=True,
             )
         )
@@ -195,9 +195,9 @@ def test_many_keys_and_restarts() -> None:
     for retention_ms in (None, 300):
         model = all_values(retention_ms)
         expected = [shown(change) for r in records for change in model.process(r.key, r.value, r.timestamp)]
-        for every, flush_every in ((9_000, 0), (1_700, 1)):
+        for every, flush_every in ((4_000, 0), (900, 1)):
             run = task(SQL, retention_ms)
-            assert changes_of(run.run(records, range(0, 9_000, every), flush_every=flush_every)) == expected
+            assert changes_of(run.run(records, range(0, 4_000, every), flush_every=flush_every)) == expected
 
 
 def test_what_cannot_be_is_refused() -> None:

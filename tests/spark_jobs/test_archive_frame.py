@@ -290,7 +290,7 @@ def test_a_load_with_other_columns_widens_the_topic(spark: SparkSession, setting
 
 def test_rows_without_a_key_are_spread_by_what_they_hold(spark: SparkSession, settings: Settings) -> None:
     rows = spark.range(300).selectExpr("cast(null as string) user", "id n", "map('x', id) m", "7 at")
-    assert load(rows.repartition(100), settings)
+    assert load(rows.repartition(12), settings)
     found = archived(settings)
     counts = [sum(row[0] == partition for row in found) for partition in range(3)]
     assert min(counts) > 80, counts

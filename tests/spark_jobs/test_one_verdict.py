@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
@@ -323,7 +322,7 @@ BY_COLUMN = ("values_to_be_between", "values_to_be_in_set")
 
 
 def _few() -> list[Check]:
-    """Of each expectation one, of some more columns; on Spark each check costs queries. A campaign asks all."""
+    """Of each expectation one, of some more columns; on Spark each check costs queries."""
     found: dict[tuple[str, str], Check] = {}
     for each in SCREENED + NEEDS_ALL:
         column = str(each.kwargs.get("column") or each.kwargs.get("column_A"))
@@ -346,17 +345,18 @@ def _of_texts() -> list[Check]:
     ]
 
 
-@pytest.mark.parametrize("rows", [EXTREMES, NUL, []], ids=["extremes", "zero bytes", "none"])
-def test_spark_says_what_pandas_says(spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    checks = (
-        SCREENED + NEEDS_ALL
-        if os.environ.get("HYPOTHESIS_PROFILE") == "campaign"
-        else _of_texts()
-        if rows is NUL
-        else _few()
-        if rows
-        else _few()[::6]
-    )
+@pytest.mark.parametrize(
+    ("rows", "checks"),
+    [
+        pytest.param(EXTREMES, _few()[::2], id="extremes"),
+        pytest.param(NUL, _of_texts(), id="zero bytes"),
+        pytest.param([], _few()[::6], id="none"),
+        pytest.param(EXTREMES, SCREENED + NEEDS_ALL, id="all", marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
+    ],
+)
+def test_spark_says_what_pandas_says(
+    spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]], checks: list[Check]
+) -> None:
     pandas, screened, on_spark = in_three_ways(spark, tmp_path, checks, rows)
     assert differences(pandas, screened) == {}
     assert differences(pandas, on_spark) == {}

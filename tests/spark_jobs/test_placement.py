@@ -110,6 +110,7 @@ def test_hosts_come_are_lost_and_learn(tmp_path: Path, spark: object) -> None:
     assert together == alone(tmp_path / "alone")
 
 
+@pytest.mark.long
 def test_another_application_finds_tasks_where_they_were(tmp_path: Path) -> None:
     """Executors have other names; disks and process ids are the same. What one was to learn, another learns.
 

@@ -58,9 +58,9 @@ def test_every_operator_says_something(whole: Result) -> None:
 @pytest.mark.parametrize(
     ("slices", "settings"),
     [
-        (1, {"batch_records": 1}),
+        pytest.param(1, {"batch_records": 1}, marks=pytest.mark.long),
         (1, {"batch_records": 3, "memory_budget_bytes": 1}),
-        (2, {"memory_budget_bytes": 1}),
+        pytest.param(2, {"memory_budget_bytes": 1}, marks=pytest.mark.long),
         (SLICES - 1, {"batch_records": 3}),
         (SLICES, {"batch_records": 1, "memory_budget_bytes": 1}),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from benchmarks.dataset import Dataset, Parameters
 from benchmarks.scale.growth import Growth, _against, _cpu_seconds, _Size
 from benchmarks.scale.kept_keys import KeptKeys
@@ -35,6 +37,7 @@ def test_the_peak_of_a_process_is_its_own_and_beyond_what_it_began_with() -> Non
     assert 290 * MIB < large < 330 * MIB
 
 
+@pytest.mark.long
 def test_memory_compares_runs_that_spill_with_some_that_do_not(tmp_path) -> None:
     memory = Memory(records=20_000, live_keys=5_000, budget_mib=1, pairs=2)
     peak, equal, cost = memory.compare(tmp_path, "W3", memory.windows())
@@ -77,6 +80,7 @@ def test_an_hour_reads_from_its_state(tmp_path) -> None:
     assert hours.state_bytes > 0
 
 
+@pytest.mark.long
 def test_a_fresh_process_is_measured_beside_spark_alone(tmp_path) -> None:
     figure = Slices(keys=500, records=20, repeats=1)._fresh("W1", "few", tmp_path)
     whole, spark_alone = figure.details["whole process, s"], figure.details["Spark alone, s"]
@@ -92,6 +96,7 @@ def test_the_history_is_measured_by_phase(tmp_path) -> None:
     assert list(figure.details) == [f"{phase}, ms" for phase in phases]
 
 
+@pytest.mark.long
 def test_requests_are_counted_by_phase_and_answered_late(tmp_path) -> None:
     measured = ObjectStore(commits=3, steady_from=2, partitions=1, slice_records=20, answer_ms=5)
     slices = measured._slices(tmp_path, measured.dataset(tmp_path / "data"), "W1")
