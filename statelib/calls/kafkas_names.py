@@ -149,6 +149,7 @@ else:
         __slots__ = ()
 
         def __init_subclass__(cls) -> None:
+            super().__init_subclass__()
             _classes[cls.__name__] = cls
 
         def __getattr__(self, name: str) -> Any:

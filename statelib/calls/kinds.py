@@ -154,6 +154,8 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "Serde": ("a serde", _is_serde),
     "SerdeLike": ("a serde or an Arrow type", lambda value: _is_serde(value) or "DataType" in class_names(value)),
     "BytesStoreSupplier": ("a supplier of Stores", lambda value: class_names(value)[0].endswith("BytesStoreSupplier")),
+    "Stream": ("a KStream", _one_of("KStream")),
+    "Table": ("a KTable", _one_of("KTable")),
     "AlignedWindows": ("TimeWindows or DayWindows", _one_of("TimeWindows", "DayWindows", "UnlimitedWindows")),
     "SlidingWindows": ("SlidingWindows", _one_of("SlidingWindows")),
     "SessionWindows": ("SessionWindows", _one_of("SessionWindows")),

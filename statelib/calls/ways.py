@@ -55,6 +55,8 @@ WRITTEN = {
     "ProcessorSupplierLike": "give the processor's class, or a function that makes one: a new one for each task",
     "Produced": "write Produced.with_partitions(n) or Produced().with_name(name)",
     "Repartitioned": 'write Repartitioned.as_("name")',
+    "Stream": "StreamsBuilder.stream(topic) gives one",
+    "Table": "StreamsBuilder.table(topic), to_table() and aggregations give one",
     "Serde": "JsonSerde(arrow_type), AvroSerde, ProtobufSerde, StringSerde, or serde_for(arrow_type)",
     "SerdeLike": "give pa.string(), pa.int64() and so on, or a serde such as JsonSerde(arrow_type)",
     "SessionWindows": "write SessionWindows.of_inactivity_gap_and_grace(gap, grace)",

@@ -3,10 +3,6 @@
 from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder
 from statelib.dsl.global_ktable import GlobalKTable
-from statelib.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
-from statelib.dsl.grouped_table import KGroupedTable
-from statelib.dsl.kstream import KStream
-from statelib.dsl.ktable import KTable, WindowedKTable
 from statelib.dsl.options import (
     Deduplicated,
     Grouped,
@@ -17,6 +13,15 @@ from statelib.dsl.options import (
     Repartitioned,
 )
 from statelib.dsl.stream_joins import StreamJoined
+from statelib.dsl.streams_and_tables import (
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+    SessionWindowedKStream,
+    TimeWindowedKStream,
+    WindowedKTable,
+)
 from statelib.state import KeyValueBytesStoreSupplier, Stores, VersionedBytesStoreSupplier
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.kstream import KStream
     from statelib.dsl.options import Named
     from statelib.operators.mapping import MapperLike
 
 
+Branch_ = TypeVar("Branch_")
+"""A stream."""
+
+
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class Branched(KafkasNames):
+class Branched(KafkasNames, Generic[Branch_]):
     """Name of a branch, and what is done with it at once (Kafka's ``Branched``).
 
     Attributes:
@@ -32,35 +35,35 @@ class Branched(KafkasNames):
     """
 
     name: str | None = None
-    function: Callable[[KStream], KStream | None] | None = None
-    consumer: Callable[[KStream], None] | None = None
+    function: Callable[[Branch_], Branch_ | None] | None = None
+    consumer: Callable[[Branch_], None] | None = None
 
     def __post_init__(self) -> None:
         """Checks the name, as Kafka does (``Named.validate``)."""
         check_optional_name(self.name, "a branch")
 
     @classmethod
-    def as_(cls, name: str) -> Branched:
+    def as_(cls, name: str) -> Branched[Branch_]:
         """A branch whose name ends in ``name``."""
         return cls(name)
 
     @classmethod
-    def with_function(cls, function: Callable[[KStream], KStream | None], name: str | None = None) -> Branched:
+    def with_function(cls, function: Callable[[Branch_], Branch_ | None], name: str | None = None) -> Branched[Branch_]:
         """What ``function`` makes of the branch."""
         return cls(name, function=function)
 
     @classmethod
-    def with_consumer(cls, consumer: Callable[[KStream], None], name: str | None = None) -> Branched:
+    def with_consumer(cls, consumer: Callable[[Branch_], None], name: str | None = None) -> Branched[Branch_]:
         """A branch that ``consumer`` ends."""
         return cls(name, consumer=consumer)
 
-    def with_name(self, name: str) -> Branched:
+    def with_name(self, name: str) -> Branched[Branch_]:
         """The same under this name."""
         return replace(self, name=name)
 
 
 @arguments_checked
-class BranchedKStream(KafkasNames):
+class BranchedKStream(KafkasNames, Generic[Branch_]):
     """Kafka's ``BranchedKStream`` (KIP-418), made by `KStream.split`.
 
     Give it branches, then end with `default_branch` or `no_default_branch`.
@@ -80,16 +83,16 @@ class BranchedKStream(KafkasNames):
         parent: str,
         named: Named | None,
         *,
-        stream_of: Callable[[str], KStream],
+        stream_of: Callable[[str], Branch_],
     ) -> None:
         self._builder = builder
         self._stream_of = stream_of
         self._split = Split()
         name = builder.name_of(named, "KSTREAM-BRANCH")
         self._node = builder.add_processor(name, [parent], self._split)
-        self._branches: dict[str, KStream] = {}
+        self._branches: dict[str, Branch_] = {}
 
-    def branch(self, predicate: MapperLike, branched: Branched | None = None) -> BranchedKStream:
+    def branch(self, predicate: MapperLike, branched: Branched[Branch_] | None = None) -> BranchedKStream[Branch_]:
         """The records for which ``predicate`` is true, and none of the branches before took.
 
         Raises:
@@ -106,17 +109,17 @@ class BranchedKStream(KafkasNames):
         self._add(number - 1, branched or Branched(), str(number))
         return self
 
-    def default_branch(self, branched: Branched | None = None) -> dict[str, KStream]:
+    def default_branch(self, branched: Branched[Branch_] | None = None) -> dict[str, Branch_]:
         """All branches, with one more for the records that none of the others took."""
         self._split = replace(self._split, has_default=True)
         self._add(len(self._split.predicates), branched or Branched(), "0")
         return self._branches
 
-    def no_default_branch(self) -> dict[str, KStream]:
+    def no_default_branch(self) -> dict[str, Branch_]:
         """All branches; records that none of them took are dropped, and counted as ``unmatched``."""
         return self._branches
 
-    def _add(self, number: int, branched: Branched, numeral: str) -> None:
+    def _add(self, number: int, branched: Branched[Branch_], numeral: str) -> None:
         self._builder.replace_spec(self._node, self._split)
         name = self._builder.name_of(self._node + (numeral if branched.name is None else branched.name), "")
         self._builder.add_processor(name, [self._node], Branch(number))

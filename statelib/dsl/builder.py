@@ -8,15 +8,14 @@ from statelib.calls import KafkasNames, arguments_checked, constructor_checked
 from statelib.calls.names import check_name
 from statelib.dsl.global_ktable import global_table_of
 from statelib.dsl.internal_builder import InternalStreamsBuilder
-from statelib.dsl.kstream import KStream
-from statelib.dsl.ktable import table_of
 from statelib.dsl.options import Materialized
+from statelib.dsl.streams_and_tables import KStream, KTable
+from statelib.dsl.table_node import table_node_of
 from statelib.errors import ConfigurationError
 from statelib.topology import Consumed
 
 if TYPE_CHECKING:
     from statelib.dsl.global_ktable import GlobalKTable
-    from statelib.dsl.ktable import KTable
     from statelib.state import StoreBuilder
     from statelib.topology import Topology
 
@@ -64,7 +63,7 @@ class StreamsBuilder(KafkasNames):
         store = self._builder.store_name_of(materialized, topic)
         names = self._builder.source_names(consumed)
         source = self._builder.add_source(names.source, topic, consumed)
-        return table_of(self._builder, names.table, source, materialized, store)
+        return KTable(table_node_of(self._builder, names.table, source, materialized, store))
 
     def global_table(
         self,

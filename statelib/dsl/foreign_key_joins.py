@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.dsl import ktable
 from statelib.dsl.table_joins import names_of, request_latest
+from statelib.dsl.table_node import table_node_of
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
@@ -14,8 +14,8 @@ from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.ktable import KTable
     from statelib.dsl.options import Materialized, Named
+    from statelib.dsl.table_node import TableNode
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_view import JoinedValues
 
@@ -24,13 +24,13 @@ _KIND = "KTABLE-FK-JOIN"
 
 def foreign_key_joined_table(
     builder: InternalStreamsBuilder,
-    left: KTable,
-    right: KTable,
+    left: TableNode,
+    right: TableNode,
     foreign_key: Mapper,
     joined: JoinedValues,
     named: Named | None,
     materialized: Materialized | None,
-) -> KTable:
+) -> TableNode:
     """The join of two tables by a foreign key (Kafka's ``KTableImpl.doJoinOnForeignKey``).
 
     Three stages: the left table's subscriptions go to where the right table's rows are, and the answers come back to a
@@ -70,7 +70,7 @@ def foreign_key_joined_table(
     builder.add_processor(resolver, [answered], ForeignKeyResolve(numbers), stores=[numbers], described=(shown,))
     kind = f"{_KIND}-OUTPUT"
     result = builder.suffixed(name, "-result", kind)
-    return ktable.table_of(builder, result, resolver, materialized, builder.store_name_of(materialized, kind))
+    return table_node_of(builder, result, resolver, materialized, builder.store_name_of(materialized, kind))
 
 
 def _passed_on(

@@ -14,7 +14,7 @@ from statelib.operators.table_writer import VersionedStore
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.ktable import KTable
+    from statelib.dsl.table_node import TableNode
     from statelib.operators.mapping import Mapper, MapperLike
     from statelib.operators.table_view import AnyView
 
@@ -37,7 +37,9 @@ def stream_join(
     )
 
 
-def held_back(builder: InternalStreamsBuilder, stream: str, table: KTable, grace_ms: int, name: str) -> tuple[str, str]:
+def held_back(
+    builder: InternalStreamsBuilder, stream: str, table: TableNode, grace_ms: int, name: str
+) -> tuple[str, str]:
     """The node of a stream that waits for late updates of a table (KIP-923), and its store.
 
     In Kafka Streams the join itself has that store.

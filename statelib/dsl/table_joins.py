@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.dsl import ktable
+from statelib.dsl.table_node import JoinedTableNode, TableNode
 from statelib.operators.table_join import TableJoin, TableJoinMerge
 from statelib.operators.table_writer import VersionedStore
 from statelib.topology import Processor
@@ -13,19 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.ktable import KTable
     from statelib.dsl.options import Materialized, Named
     from statelib.operators.table_view import AnyView, JoinedValues
 
 
 def joined_table(
     builder: InternalStreamsBuilder,
-    left: KTable,
-    right: KTable,
+    left: TableNode,
+    right: TableNode,
     joined: JoinedValues,
     named: Named | None,
     materialized: Materialized | None,
-) -> KTable:
+) -> TableNode:
     """The join of two tables (Kafka's ``KTableImpl.doJoin``)."""
     store = None
     if materialized is not None:
@@ -56,8 +55,8 @@ def joined_table(
         ),
     )
     if store is None:
-        return ktable.JoinedTable(builder, name, left, right, joined)
-    return ktable.KTable(builder, name, store=store, versioned=isinstance(store, VersionedStore))
+        return JoinedTableNode(builder, name, left=left, right=right, joined=joined)
+    return TableNode(builder, name, store, versioned=isinstance(store, VersionedStore))
 
 
 def request_latest(builder: InternalStreamsBuilder, nodes: Sequence[str], stores: Sequence[object]) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 MADE_BY_USERS = {"StreamsBuilder", "TopologyTestDriver"}
+BASES = {"Stream": "KStream", "Table": "KTable"}
+"""What methods ask for that take what `statelib.dsl.streams_and_tables` makes."""
 ENGINES = {"end_of"}
 """Methods that the engine calls, with arrays."""
 
@@ -79,8 +81,9 @@ def right(parameter: inspect.Parameter, folder: str, of: str) -> Any:
     kind = next(kind for kind in kinds_of(parameter.annotation) if kind.name != "None")
     if kind.name == "Callable":
         return function_of(kind.arguments or 0)
-    if kind.name in STREAMS:
-        return an(kind.name, folder)
+    name = BASES.get(kind.name, kind.name)
+    if name in STREAMS:
+        return an(name, folder)
     if kind.name == "TopologyTestDriver":
         return an(kind.name, folder)
     if kind.name in {"Any", "object"}:

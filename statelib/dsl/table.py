@@ -1,37 +1,34 @@
-"""Tables: what holds now for each key (Kafka's ``KTable``)."""
+"""What a table gives that is a table again: filtered, mapped, joined, held back."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from statelib.calls import KafkasNames, arguments_checked
-from statelib.dsl import foreign_key_joins, grouped_table, kstream, table_joins
+from statelib.calls import KafkasNames
 from statelib.dsl.closing import closing_windows
-from statelib.dsl.options import Materialized, Named
+from statelib.dsl.foreign_key_joins import foreign_key_joined_table
+from statelib.dsl.table_joins import joined_table
+from statelib.dsl.table_node import TableNode
 from statelib.errors import ConfigurationError
-from statelib.operators.derived_table import DerivedTable, ToStream
-from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.derived_table import DerivedTable
 from statelib.operators.mapping import mapper
 from statelib.operators.suppress import Suppress
-from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_steps import FilterStep, MapStep, TransformStep
-from statelib.operators.table_view import JoinedValues, JoinedView, TableView
-from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.operators.table_view import JoinedValues
+from statelib.operators.table_writer import VersionedStore
 from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.options import Grouped
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.dsl.options import Materialized, Named
     from statelib.operators.mapping import MapperLike
     from statelib.operators.table_steps import TableStep
-    from statelib.operators.table_view import AnyView
     from statelib.operators.table_writer import TableStore
     from statelib.suppressed import Suppressed
     from statelib.windows import AnyWindows
 
 
-class _Table(KafkasNames):
+class AnyTable(KafkasNames):
     """What every table can do, whether its keys have windows or not."""
 
     def __init__(self, builder: InternalStreamsBuilder, node: str) -> None:
@@ -42,12 +39,6 @@ class _Table(KafkasNames):
     def builder(self) -> InternalStreamsBuilder:
         """Shared by all streams and tables of a topology."""
         return self._builder
-
-    def to_stream(self, named: Named | None = None) -> kstream.KStream:
-        """Its updates as a stream, deletions included as nulls."""
-        name = self._builder.name_of(named, "KTABLE-TOSTREAM")
-        self._builder.add_processor(name, [self.node], ToStream())
-        return kstream.KStream(self._builder, name, key_changed=False)
 
     def _suppressed(
         self, suppressed: Suppressed, windows: AnyWindows | None, *, held_ms: int = 0, needs_prior: bool
@@ -75,71 +66,60 @@ class _Table(KafkasNames):
         return self._builder.add_processor(name, [self.node], spec, stores=stores)
 
 
-@arguments_checked
-class KTable(_Table):
-    """Made by `StreamsBuilder.table`, `KStream.to_table`, by aggregations and by the methods here.
-
-    A *plain* table is what arrived last. A *versioned* one keeps the history of each key (KIP-889), and so does a table
-    that is made of it and has no store of its own. Mappers see the columns ``key`` and ``value``.
+class Table(AnyTable):
+    """A table whose keys have no windows.
 
     Args:
-        builder: Shared by all streams and tables of a topology.
-        node: What forwards the table's changes.
-        store: The table's own; None: it has none.
-        made_of: The table that it is made of, and by which step.
-        versioned: Whether late updates are told from the latest ones.
-        aggregator: What made it, if it is an aggregation.
+        of: Its node.
     """
 
-    def __init__(
-        self,
-        builder: InternalStreamsBuilder,
-        node: str,
-        *,
-        store: TableStore | None = None,
-        made_of: tuple[KTable, TableStep] | None = None,
-        versioned: bool = False,
-        aggregator: AggregatorSpec | None = None,
-    ) -> None:
-        super().__init__(builder, node)
-        self.store = store
-        self.versioned = versioned
-        self._made_of = made_of
-        self._aggregator = aggregator
+    def __init__(self, of: TableNode) -> None:
+        super().__init__(of.builder, of.node)
+        self.of = of
+
+    @property
+    def store(self) -> TableStore | None:
+        """The table's own; None: it has none."""
+        return self.of.store
+
+    @property
+    def versioned(self) -> bool:
+        """Whether late updates are told from the latest ones (KIP-889)."""
+        return self.of.versioned
 
     def filter(
         self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
-    ) -> KTable:
+    ) -> Self:
         """The keys for whose value ``predicate`` is true; what does not pass any more is deleted (``KTableFilter``)."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named, materialized)
 
     def filter_not(
         self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
-    ) -> KTable:
+    ) -> Self:
         """The keys for whose value ``predicate`` is not true: false, or null."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named, materialized)
 
     def map_values(
         self, value: MapperLike, named: Named | None = None, materialized: Materialized | None = None
-    ) -> KTable:
+    ) -> Self:
         """The same keys with other values (``KTableMapValues``)."""
         return self._step("KTABLE-MAPVALUES", MapStep(mapper(value)), named, materialized)
 
     def transform_values(
         self, value: MapperLike, named: Named | None = None, materialized: Materialized | None = None
-    ) -> KTable:
+    ) -> Self:
         """As `map_values`, but the mapper is asked for null, too (``KTableTransformValues``)."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named, materialized)
 
     def join(
         self,
-        other: KTable,
+        other: Table,
         joiner: MapperLike,
         named: Named | None = None,
         materialized: Materialized | None = None,
         *,
         foreign_key: MapperLike | None = None,
-    ) -> KTable:
+    ) -> Self:
         """The keys that both tables have, with values made of both (Kafka's ``KTableKTableInnerJoin``).
 
         Each change of either table makes one of the join, at the later timestamp of both. Late updates of a versioned
@@ -161,43 +141,29 @@ class KTable(_Table):
 
     def left_join(
         self,
-        other: KTable,
+        other: Table,
         joiner: MapperLike,
         named: Named | None = None,
         materialized: Materialized | None = None,
         *,
         foreign_key: MapperLike | None = None,
-    ) -> KTable:
+    ) -> Self:
         """As `join`, but with all keys of this table; ``right`` is null where the other has nothing."""
         joined = JoinedValues(mapper(joiner), keeps_left=True)
         return self._join(other, joined, named, materialized, foreign_key)
 
     def outer_join(
         self,
-        other: KTable,
+        other: Table,
         joiner: MapperLike,
         named: Named | None = None,
         materialized: Materialized | None = None,
-    ) -> KTable:
+    ) -> Self:
         """As `join`, but with all keys of either table; what is not there is null (``KTableKTableOuterJoin``)."""
         joined = JoinedValues(mapper(joiner), keeps_left=True, keeps_right=True)
-        return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
+        return self._made(joined_table(self._builder, self.of, other.of, joined, named, materialized))
 
-    def group_by(
-        self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None
-    ) -> grouped_table.KGroupedTable:
-        """Groups the rows by another key, to be aggregated (``KTableRepartitionMap``); repartitions.
-
-        A row that changes is taken back from its group and added to the one that it belongs to from then on.
-
-        Args:
-            key: Makes the group of a row's columns ``key`` and ``value``; a row whose group is null is in none.
-            value: Makes what is aggregated of them; a row without is in no group.
-            grouped: The name of the repartition topic, which all aggregations then share.
-        """
-        return grouped_table.grouped_table(self._builder, self, mapper(key), mapper(value), grouped)
-
-    def suppress(self, suppressed: Suppressed) -> KTable:
+    def suppress(self, suppressed: Suppressed) -> Self:
         """Holds updates back for a time, or until the windows close that the table's keys have (KIP-328).
 
         Raises:
@@ -214,50 +180,25 @@ class KTable(_Table):
         if suppressed.final_results:
             closing = closing_windows(self._builder.declared, self.node, suppressed.name)
             node = self._suppressed(suppressed, closing.windows, held_ms=closing.held_ms, needs_prior=True)
-            return KTable(self._builder, node)
-        return KTable(self._builder, self._suppressed(suppressed, None, needs_prior=True))
-
-    def view(self) -> tuple[tuple[str, ...], AnyView]:
-        """How a join looks into this table (``KTableValueGetter``), and the nodes of the tables with the view's stores.
-
-        Raises:
-            ConfigurationError: There is no such store.
-        """
-        if self.store is not None:
-            return (self.node,), TableView(self.store, (), self._aggregator)
-        if self._made_of is not None:
-            above, step = self._made_of
-            nodes, view = above.view()
-            return nodes, view.then(step)
-        raise ConfigurationError(
-            "a suppressed table cannot be looked into",
-            node=self.node,
-            next_step="put to_stream().to_table() between",
-        )
-
-    def store_names(self) -> tuple[str, ...]:
-        """The stores in which one looks this table's values up; a suppressed table has none."""
-        try:
-            return tuple(store.name for store in self.view()[1].stores)
-        except ConfigurationError:
-            return ()
+            return self._made(TableNode(self._builder, node))
+        return self._made(TableNode(self._builder, self._suppressed(suppressed, None, needs_prior=True)))
 
     def _join(
         self,
-        other: KTable,
+        other: Table,
         joined: JoinedValues,
         named: Named | None,
         materialized: Materialized | None,
         foreign_key: MapperLike | None,
-    ) -> KTable:
+    ) -> Self:
         self._builder.check_same(other.builder)
         if foreign_key is None:
-            return table_joins.joined_table(self._builder, self, other, joined, named, materialized)
-        return foreign_key_joins.foreign_key_joined_table(
-            self._builder, self, other, mapper(foreign_key), joined, named, materialized
+            return self._made(joined_table(self._builder, self.of, other.of, joined, named, materialized))
+        return self._made(
+            foreign_key_joined_table(self._builder, self.of, other.of, mapper(foreign_key), joined, named, materialized)
         )
 
-    def _step(self, kind: str, step: TableStep, named: Named | None, materialized: Materialized | None) -> KTable:
+    def _step(self, kind: str, step: TableStep, named: Named | None, materialized: Materialized | None) -> Self:
         store = None
         if materialized is not None and materialized.store_name is not None:
             store = materialized.table_store(materialized.store_name)
@@ -271,83 +212,15 @@ class KTable(_Table):
             )
         node = self._derived(kind, step, named, store, versioned=self.versioned)
         versioned = self.versioned if store is None else isinstance(store, VersionedStore)
-        made_of = (self, step) if store is None else None
-        return KTable(self._builder, node, store=store, made_of=made_of, versioned=versioned)
+        made_of = (self.of, step) if store is None else None
+        return self._made(TableNode(self._builder, node, store, made_of, versioned))
+
+    def _made(self, of: TableNode) -> Self:
+        return type(self)(of)
 
 
-@arguments_checked
-class TopicTable(KTable):
-    """A topic's table without a store of its own, until something looks into it."""
-
-    def __init__(self, builder: InternalStreamsBuilder, node: str, store: PlainStore) -> None:
-        super().__init__(builder, node)
-        self._generated = store
-
-    def view(self) -> tuple[tuple[str, ...], AnyView]:
-        """See `KTable`; gives the table its store."""
-        self._builder.materialize(self.node)
-        return (self.node,), TableView(self._generated)
-
-
-@arguments_checked
-class JoinedTable(KTable):
-    """A join of two tables without a store of its own: what looks into it looks into both."""
-
-    def __init__(
-        self, builder: InternalStreamsBuilder, node: str, left: KTable, right: KTable, joined: JoinedValues
-    ) -> None:
-        super().__init__(builder, node)
-        self._left = left
-        self._right = right
-        self._joined = joined
-
-    def view(self) -> tuple[tuple[str, ...], AnyView]:
-        """See `KTable`."""
-        of_left, left = self._left.view()
-        of_right, right = self._right.view()
-        return (*of_left, *of_right), JoinedView(left, right, self._joined)
-
-
-def table_of(
-    builder: InternalStreamsBuilder, name: str, parent: str, materialized: Materialized | None, store_name: str
-) -> KTable:
-    """A table of what ``parent`` forwards (Kafka's ``KTableSource``); ``store_name``: if it has a store."""
-    options = materialized or Materialized()
-    store = options.table_store(store_name)
-    builder.claim_store(store.name)
-    if isinstance(store, VersionedStore):
-        versioned = TableSource(store.name, store.history_retention_ms, store.segment_interval_ms)
-        builder.add_processor(name, [parent], versioned, stores=[store.name])
-        return KTable(builder, name, store=store, versioned=True)
-    named = options.store_name is not None
-    plain = PlainTableSource(store.name, materialized=named)
-    builder.add_processor(name, [parent], plain, stores=[store.name] if named else [])
-    return KTable(builder, name, store=store) if named else TopicTable(builder, name, store)
-
-
-def aggregated_table(
-    builder: InternalStreamsBuilder,
-    name: str,
-    parent: str,
-    aggregator: AggregatorSpec,
-    store: TableStore,
-    *,
-    of_table: bool,
-) -> KTable:
-    """The table of an aggregation by key."""
-    spec = KeyAggregate(store, aggregator, of_table=of_table)
-    builder.add_processor(name, [parent], spec, stores=[builder.claim_store(store.name)])
-    versioned = isinstance(store, VersionedStore)
-    return KTable(builder, name, store=store, versioned=versioned, aggregator=aggregator)
-
-
-@arguments_checked
-class WindowedKTable(_Table):
-    """A table with windowed keys (Kafka's ``KTable<Windowed<K>, V>``).
-
-    Made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
-
-    Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
+class WindowedTable(AnyTable):
+    """A table with windowed keys.
 
     Args:
         builder: Shared by all streams and tables of a topology.
@@ -377,19 +250,7 @@ class WindowedKTable(_Table):
         """As `map_values`, but the mapper is asked for null, too."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named)
 
-    def group_by(
-        self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None
-    ) -> grouped_table.KGroupedTable:
-        """Groups the windows by another key, which takes the window off: see `KTable.group_by`.
-
-        Args:
-            key: Makes the group of a row's columns ``key``, ``value``, ``window_start`` and ``window_end``.
-            value: Makes what is aggregated of them.
-            grouped: The name of the repartition topic, which all aggregations then share.
-        """
-        return grouped_table.grouped_table(self._builder, self, mapper(key), mapper(value), grouped)
-
-    def suppress(self, suppressed: Suppressed) -> WindowedKTable:
+    def suppress(self, suppressed: Suppressed) -> Self:
         """Holds updates back: until windows close, or for a time (KIP-328).
 
         Raises:
@@ -404,7 +265,7 @@ class WindowedKTable(_Table):
         counted = suppressed.buffer.byte_limit is not None  # as shipped, prior values count too
         node = self._suppressed(suppressed, self._windows, held_ms=self._held_ms, needs_prior=counted)
         held_ms = max(self._held_ms, suppressed.time_limit_ms or 0)
-        return WindowedKTable(self._builder, node, windows=self._windows, held_ms=held_ms)
+        return type(self)(self._builder, node, windows=self._windows, held_ms=held_ms)
 
     def _step(self, kind: str, step: TableStep, named: Named | None) -> Self:
         node = self._derived(kind, step, named, None, versioned=False)

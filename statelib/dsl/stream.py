@@ -1,17 +1,14 @@
-"""A stream of records (Kafka's ``KStream``)."""
+"""What a stream gives that is a stream again, and its ends."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
-from statelib.calls import KafkasNames, arguments_checked
-from statelib.dsl.branched import BranchedKStream
+from statelib.calls import KafkasNames
 from statelib.dsl.global_ktable import GlobalKTable
-from statelib.dsl.grouped import KGroupedStream
-from statelib.dsl.ktable import KTable, table_of
-from statelib.dsl.options import Deduplicated, Grouped, Joined, Materialized, Named, Produced, Repartitioned
+from statelib.dsl.options import Deduplicated, Joined, Named, Produced, Repartitioned
 from statelib.dsl.processing import add_process
-from statelib.dsl.repartitioning import Grouping, add_repartition, stream_names
+from statelib.dsl.repartitioning import add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.durations import milliseconds
@@ -29,15 +26,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
+    from statelib.dsl.table import Table
     from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplication_ids import Kind
     from statelib.processor import ProcessorSupplierLike
 
 
-@arguments_checked
-class KStream(KafkasNames):
-    """Kafka's ``KStream``, made by `StreamsBuilder.stream` and the methods here, each of which gives a new one.
+class Stream(KafkasNames):
+    """A stream, of which each method gives a new one.
 
     Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
     """
@@ -51,27 +48,27 @@ class KStream(KafkasNames):
 
     # --- one record at a time ------------------------------------------------------------------------------------
 
-    def filter(self, predicate: MapperLike, named: Named | None = None) -> KStream:
+    def filter(self, predicate: MapperLike, named: Named | None = None) -> Self:
         """The records for which ``predicate`` is true."""
         return self._then("KSTREAM-FILTER", Filter(mapper(predicate)), named)
 
-    def filter_not(self, predicate: MapperLike, named: Named | None = None) -> KStream:
+    def filter_not(self, predicate: MapperLike, named: Named | None = None) -> Self:
         """The records for which ``predicate`` is not true: false, or null, which comparisons with null give."""
         return self._then("KSTREAM-FILTER", Filter(mapper(predicate), negated=True), named)
 
-    def map_values(self, value: MapperLike, named: Named | None = None) -> KStream:
+    def map_values(self, value: MapperLike, named: Named | None = None) -> Self:
         """The same keys with other values."""
         return self._then("KSTREAM-MAPVALUES", MapValues(mapper(value)), named)
 
-    def select_key(self, key: MapperLike, named: Named | None = None) -> KStream:
+    def select_key(self, key: MapperLike, named: Named | None = None) -> Self:
         """The same values under other keys; what needs the key next repartitions the stream."""
         return self._then("KSTREAM-KEY-SELECT", SelectKey(mapper(key)), named, key_changed=True)
 
-    def map(self, key: MapperLike, value: MapperLike, named: Named | None = None) -> KStream:
+    def map(self, key: MapperLike, value: MapperLike, named: Named | None = None) -> Self:
         """Other keys and values; what needs the key next repartitions the stream."""
         return self._then("KSTREAM-MAP", MapKeyValue(mapper(key), mapper(value)), named, key_changed=True)
 
-    def flat_map(self, records: MapperLike, named: Named | None = None) -> KStream:
+    def flat_map(self, records: MapperLike, named: Named | None = None) -> Self:
         """None, one or many records for each (``KStreamFlatMap``); what needs the key next repartitions the stream.
 
         ``records`` gives a column of lists of structs with the fields ``key`` and ``value``: a path to such a field, a
@@ -81,7 +78,7 @@ class KStream(KafkasNames):
         """
         return self._then("KSTREAM-FLATMAP", FlatMap(mapper(records)), named, key_changed=True)
 
-    def flat_map_values(self, values: MapperLike, named: Named | None = None) -> KStream:
+    def flat_map_values(self, values: MapperLike, named: Named | None = None) -> Self:
         """None, one or many values for each record under its key (``KStreamFlatMapValues``).
 
         ``values`` gives a column of lists: ``flat_map_values("tags")``, or, the slow way,
@@ -89,13 +86,13 @@ class KStream(KafkasNames):
         """
         return self._then("KSTREAM-FLATMAPVALUES", FlatMapValues(mapper(values)), named)
 
-    def peek(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> KStream:
+    def peek(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> Self:
         """Shows each batch to ``action`` and leaves it as it is; as often as `foreach` does."""
         return self._then("KSTREAM-PEEK", Peek(action), named)
 
     # --- several streams -----------------------------------------------------------------------------------------
 
-    def merge(self, other: KStream, named: Named | None = None) -> KStream:
+    def merge(self, other: Stream, named: Named | None = None) -> Self:
         """The records of both streams, in the order in which the task takes them up (``KSTREAM-MERGE``).
 
         Keys and values must be of the same types. Topics may differ in their numbers of partitions; then repartition
@@ -104,25 +101,11 @@ class KStream(KafkasNames):
         self._builder.check_same(other._builder)
         name = self._builder.name_of(named, "KSTREAM-MERGE")
         parents = list(dict.fromkeys((self.node, other.node)))  # a stream and itself are, as in Kafka, the stream
-        declared = sorted((self, other), key=KStream._joins_its_source)
+        both: list[Stream] = [self, other]
+        declared = sorted(both, key=Stream._joins_its_source)
         described = [Described(name, tuple(stream.node for stream in declared))]
         self._builder.add_processor(name, parents, Merge(), described=described)
-        return KStream(self._builder, name, key_changed=self._key_changed or other._key_changed)
-
-    def split(self, named: Named | None = None) -> BranchedKStream:
-        """Splits the stream into branches, each record goes to one at most (KIP-418).
-
-        For example::
-
-            late = pc.field("value", "delay") > 60
-            branches = flights.split(Named.as_("to-")).branch(late, Branched.as_("apologise"))
-            branches.default_branch(Branched.as_("ignore"))  # {"to-apologise": ..., "to-ignore": ...}
-        """
-
-        def stream_of(node: str) -> KStream:
-            return KStream(self._builder, node, key_changed=self._key_changed)
-
-        return BranchedKStream(self._builder, self.node, named, stream_of=stream_of)
+        return type(self)(self._builder, name, key_changed=self._key_changed or other._key_changed)
 
     # --- custom processors (KIP-820) -----------------------------------------------------------------------------
 
@@ -133,7 +116,7 @@ class KStream(KafkasNames):
         key_type: pa.DataType | None = None,
         value_type: pa.DataType | None = None,
         named: Named | None = None,
-    ) -> KStream:
+    ) -> Self:
         """Runs a `Processor` over each record: the slow way, for what the DSL cannot say (``KStreamProcess``).
 
         Args:
@@ -148,7 +131,7 @@ class KStream(KafkasNames):
         node = add_process(
             self._builder, self.node, processor_supplier, store_names, **types, fixed_key=False, named=named
         )
-        return KStream(self._builder, node, key_changed=True)
+        return type(self)(self._builder, node, key_changed=True)
 
     def process_values(
         self,
@@ -156,17 +139,17 @@ class KStream(KafkasNames):
         *store_names: str,
         value_type: pa.DataType | None = None,
         named: Named | None = None,
-    ) -> KStream:
+    ) -> Self:
         """As `process`, with a `FixedKeyProcessor`: keys stay, and nothing is repartitioned."""
         types = {"key_type": None, "value_type": value_type}
         node = add_process(
             self._builder, self.node, processor_supplier, store_names, **types, fixed_key=True, named=named
         )
-        return KStream(self._builder, node, key_changed=self._key_changed)
+        return type(self)(self._builder, node, key_changed=self._key_changed)
 
     # --- partitions ----------------------------------------------------------------------------------------------
 
-    def repartition(self, repartitioned: Repartitioned | None = None) -> KStream:
+    def repartition(self, repartitioned: Repartitioned | None = None) -> Self:
         """The same records, partitioned by key anew.
 
         Those without a key are dropped and counted, unless a left or outer join is behind (KIP-962).
@@ -177,7 +160,7 @@ class KStream(KafkasNames):
 
     # --- deduplication (KIP-655) ---------------------------------------------------------------------------------
 
-    def deduplicate_by_key(self, interval: timedelta, deduplicated: Deduplicated | None = None) -> KStream:
+    def deduplicate_by_key(self, interval: timedelta, deduplicated: Deduplicated | None = None) -> Self:
         """Drops records whose key was forwarded within ``interval`` of them.
 
         Records without a key are forwarded. A stream whose keys were changed is repartitioned first, through the topic
@@ -187,7 +170,7 @@ class KStream(KafkasNames):
 
     def deduplicate_by_key_value(
         self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
-    ) -> KStream:
+    ) -> Self:
         """Drops records whose key and id were forwarded within ``interval`` of them.
 
         Records without a key or an id are forwarded. A stream whose keys were changed is repartitioned first.
@@ -196,7 +179,7 @@ class KStream(KafkasNames):
 
     def deduplicate(
         self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
-    ) -> KStream:
+    ) -> Self:
         """Drops records whose id was forwarded within ``interval`` of them, over all partitions.
 
         The stream is repartitioned by id; records keep their keys, and what needs the key next repartitions again.
@@ -207,19 +190,19 @@ class KStream(KafkasNames):
     # --- tables --------------------------------------------------------------------------------------------------
 
     @overload
-    def join(self, other: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream: ...
+    def join(self, other: Table, joiner: MapperLike, joined: Joined | None = None) -> Self: ...
 
     @overload
     def join(
         self, other: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None
-    ) -> KStream: ...
+    ) -> Self: ...
 
     @overload
     def join(
-        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
-    ) -> KStream: ...
+        self, other: Stream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
+    ) -> Self: ...
 
-    def join(self, other: KTable | GlobalKTable | KStream, *how: Any, **options: Any) -> KStream:
+    def join(self, other: Table | GlobalKTable | Stream, *how: Any, **options: Any) -> Self:
         """Joins each record with a table, or with the records of another stream.
 
         With a table: each record meets what that has for its key (Kafka's ``KStreamKTableJoinProcessor``). Of a
@@ -248,19 +231,19 @@ class KStream(KafkasNames):
         return self._join(other, *how, left=False, **options)
 
     @overload
-    def left_join(self, other: KTable, joiner: MapperLike, joined: Joined | None = None) -> KStream: ...
+    def left_join(self, other: Table, joiner: MapperLike, joined: Joined | None = None) -> Self: ...
 
     @overload
     def left_join(
         self, other: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None
-    ) -> KStream: ...
+    ) -> Self: ...
 
     @overload
     def left_join(
-        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
-    ) -> KStream: ...
+        self, other: Stream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
+    ) -> Self: ...
 
-    def left_join(self, other: KTable | GlobalKTable | KStream, *how: Any, **options: Any) -> KStream:
+    def left_join(self, other: Table | GlobalKTable | Stream, *how: Any, **options: Any) -> Self:
         """As `join`, but records without a match are joined with null.
 
         With a stream: when none can come any more.
@@ -268,32 +251,10 @@ class KStream(KafkasNames):
         return self._join(other, *how, left=True, **options)
 
     def outer_join(
-        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
-    ) -> KStream:
+        self, other: Stream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
+    ) -> Self:
         """As `left_join` with a stream, but records of the other one without a match are joined with null, too."""
         return self._join_stream(other, joiner, windows, joined, keeps_left=True, keeps_right=True)
-
-    def to_table(self, named: Named | None = None, materialized: Materialized | None = None) -> KTable:
-        """The stream's records as updates of a table: null deletes (KIP-523).
-
-        A stream whose keys were changed is repartitioned first.
-        """
-        kind = "KSTREAM-TOTABLE"
-        name = self._builder.name_of(named, kind)
-        store = self._builder.store_name_of(materialized, kind)
-        stream = self._through(name) if self._key_changed else self
-        return table_of(self._builder, name, stream.node, materialized, store)
-
-    # --- aggregation ---------------------------------------------------------------------------------------------
-
-    def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream:
-        """Groups records by their key."""
-        name = grouped.name if grouped else None
-        return KGroupedStream(Grouping(self._builder, self.node, name, needs_repartition=self._key_changed))
-
-    def group_by(self, key: MapperLike, grouped: Grouped | None = None) -> KGroupedStream:
-        """Groups records by another key; repartitions."""
-        return self.select_key(key, Named(grouped.name) if grouped and grouped.name else None).group_by_key(grouped)
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -315,22 +276,22 @@ class KStream(KafkasNames):
 
     # -------------------------------------------------------------------------------------------------------------
 
-    def _then(self, kind: str, spec: OperatorSpec, named: Named | None, *, key_changed: bool = False) -> KStream:
+    def _then(self, kind: str, spec: OperatorSpec, named: Named | None, *, key_changed: bool = False) -> Self:
         name = self._builder.name_of(named, kind)
         self._builder.add_processor(name, [self.node], spec)
-        return KStream(self._builder, name, key_changed=self._key_changed or key_changed)
+        return type(self)(self._builder, name, key_changed=self._key_changed or key_changed)
 
     def _joins_its_source(self) -> int:
         """When Kafka connects what is below with the source: those of a topic that is read again become one later."""
         return self._read_again
 
-    def _through(self, prefix: str, *, partitions: int | None = None, by: Mapper | None = None) -> KStream:
+    def _through(self, prefix: str, *, partitions: int | None = None, by: Mapper | None = None) -> Self:
         """This stream behind a repartition topic whose name begins with ``prefix``."""
         names = stream_names(self._builder, prefix)
         source = add_repartition(self._builder, self.node, names, partitions=partitions, by=by)
-        return KStream(self._builder, source, key_changed=by is not None)
+        return type(self)(self._builder, source, key_changed=by is not None)
 
-    def _for_join(self, name: str | None) -> KStream:
+    def _for_join(self, name: str | None) -> Self:
         """This stream, partitioned by its keys (Kafka's ``repartitionForJoin``).
 
         Joins without a name share the repartition topic of the stream's first join, whatever that is called.
@@ -340,11 +301,11 @@ class KStream(KafkasNames):
         names = stream_names(self._builder, self.node if name is None else name)
         if self._by_key is None or name not in {None, self.node}:
             self._by_key = add_repartition(self._builder, self.node, names)
-        return KStream(self._builder, self._by_key, key_changed=False)
+        return type(self)(self._builder, self._by_key, key_changed=False)
 
     def _deduplicate(
         self, kind: Kind, by: Mapper | None, interval: timedelta, deduplicated: Deduplicated | None
-    ) -> KStream:
+    ) -> Self:
         options = deduplicated or Deduplicated()
         name = self._builder.name_of(options.name, "KSTREAM-DEDUPLICATE")
         stream = self
@@ -354,10 +315,10 @@ class KStream(KafkasNames):
         interval_ms = milliseconds(interval, "deduplication interval")
         spec = DeduplicateSpec(kind, by, interval_ms, store, options.id_serde)
         self._builder.add_processor(name, [stream.node], spec, stores=[store])
-        return KStream(self._builder, name, key_changed=kind == "by_id")
+        return type(self)(self._builder, name, key_changed=kind == "by_id")
 
-    def _join(self, other: KTable | GlobalKTable | KStream, *how: Any, left: bool, **options: Any) -> KStream:
-        if isinstance(other, KStream):
+    def _join(self, other: Table | GlobalKTable | Stream, *how: Any, left: bool, **options: Any) -> Self:
+        if isinstance(other, Stream):
             return self._join_stream(other, *how, keeps_left=left, keeps_right=False, **options)
         if isinstance(other, GlobalKTable):
             return self._join_global_table(other, *how, left=left, **options)
@@ -365,17 +326,17 @@ class KStream(KafkasNames):
 
     def _join_global_table(
         self, table: GlobalKTable, key_mapper: MapperLike, joiner: MapperLike, named: Named | None = None, *, left: bool
-    ) -> KStream:
+    ) -> Self:
         self._builder.check_same(table.builder)
         spec = stream_join(table.view, joiner, left=left, key=mapper(key_mapper))
         name = self._builder.name_of(named, "KSTREAM-LEFTJOIN")  # in Kafka both kinds of join have this name
         self._builder.add_processor(name, [self.node], spec, looks_into=[table.node])
-        return KStream(self._builder, name, key_changed=self._key_changed)
+        return type(self)(self._builder, name, key_changed=self._key_changed)
 
     def _join_stream(
-        self, other: KStream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None, *,
+        self, other: Stream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None, *,
         keeps_left: bool, keeps_right: bool,
-    ) -> KStream:  # fmt: skip
+    ) -> Self:  # fmt: skip
         self._builder.check_same(other._builder)
         joined = joined or StreamJoined()
         left, right = (
@@ -386,22 +347,22 @@ class KStream(KafkasNames):
             self._builder, left.node, right.node, mapper(joiner), windows, joined,
             keeps_left=keeps_left, keeps_right=keeps_right,
         )  # fmt: skip
-        return KStream(self._builder, node, key_changed=False)
+        return type(self)(self._builder, node, key_changed=False)
 
-    def _join_table(self, table: KTable, joiner: MapperLike, joined: Joined | None = None, *, left: bool) -> KStream:
+    def _join_table(self, table: Table, joiner: MapperLike, joined: Joined | None = None, *, left: bool) -> Self:
         self._builder.check_same(table.builder)
         given = joined.name if joined else None
         stream = self._for_join(given)
         name = self._builder.name_of(given, "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN")
         parent, buffers = stream.node, []
         if joined and joined.grace_period_ms is not None:
-            parent, buffer = held_back(self._builder, stream.node, table, joined.grace_period_ms, name)
+            parent, buffer = held_back(self._builder, stream.node, table.of, joined.grace_period_ms, name)
             buffers = [buffer]
-        parents, view = table.view()
+        parents, view = table.of.view()
         spec = stream_join(view, joiner, left=left)
         stores = [store.name for store in view.stores]
         described = [Described(name, (parent,), (*buffers, *stores))]
         self._builder.add_processor(
             name, [parent], spec, stores=stores, looks_into=parents, described=described if buffers else None
         )
-        return KStream(self._builder, name, key_changed=False)
+        return type(self)(self._builder, name, key_changed=False)

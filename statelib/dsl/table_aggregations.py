@@ -1,13 +1,13 @@
-"""The rows of a table, grouped by another key (Kafka's ``KGroupedTable``)."""
+"""How a table's rows are aggregated, grouped by another key (Kafka's ``KTableAggregate``, ``KTableReduce``)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from statelib.calls import KafkasNames, arguments_checked
-from statelib.dsl import ktable
+from statelib.calls import KafkasNames
 from statelib.dsl.options import Materialized
 from statelib.dsl.repartitioning import Grouping, table_names
+from statelib.dsl.table_node import TableNode, aggregated_node
 from statelib.operators.aggregations import several
 from statelib.operators.sql_functions import count, mean_, sum_
 from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
@@ -19,47 +19,48 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.dsl.ktable import KTable, WindowedKTable
     from statelib.dsl.options import Grouped, Named
+    from statelib.dsl.table import AnyTable
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.mapping import Mapper, MapperLike
     from statelib.operators.sql_functions import Aggregation
 
+Aggregated = TypeVar("Aggregated")
+"""The table of the results."""
 
-@arguments_checked
-class KGroupedTable(KafkasNames):
-    """Kafka's ``KGroupedTable``, made by `KTable.group_by`.
 
-    Every change takes the row's old value back from the aggregate, if there is one, and adds its new one. What is
-    aggregated must be able to take back: counts, sums, means, or any adder with its subtractor.
+class GroupedRows(KafkasNames, Generic[Aggregated]):
+    """The aggregations of a table's rows.
+
+    Args:
+        grouping: Where the rows are.
     """
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
-    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
         """How many rows each group has; 0 if it has none any more (``KTableAggregate``)."""
-        return self._aggregated("KTABLE-AGGREGATE", _single(count()), materialized, named)
+        return self._table("KTABLE-AGGREGATE", _single(count()), materialized, named)
 
-    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
         """The sum of ``of`` for each group; a group without values leaves the table."""
-        return self._aggregated("KTABLE-AGGREGATE", _single(sum_(of)), materialized, named)
+        return self._table("KTABLE-AGGREGATE", _single(sum_(of)), materialized, named)
 
-    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> KTable:
+    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
         """The arithmetic mean of ``of`` for each group; a group without values leaves the table."""
-        return self._aggregated("KTABLE-AGGREGATE", _single(mean_(of)), materialized, named)
+        return self._table("KTABLE-AGGREGATE", _single(mean_(of)), materialized, named)
 
     def aggregate(
         self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
-    ) -> KTable:
+    ) -> Aggregated:
         """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``.
 
         Raises:
             ConfigurationError: One is a minimum or maximum, which cannot take a value back; it says what can.
         """
         spec = TableAggregations(several(**functions).functions)
-        return self._aggregated("KTABLE-AGGREGATE", spec, materialized, named)
+        return self._table("KTABLE-AGGREGATE", spec, materialized, named)
 
     def reduce(
         self,
@@ -67,12 +68,12 @@ class KGroupedTable(KafkasNames):
         subtractor: Callable[[Any, Any], Any],
         materialized: Materialized | None = None,
         named: Named | None = None,
-    ) -> KTable:
+    ) -> Aggregated:
         """Any Python functions of the aggregate and a value, called for each change: the slow way (``KTableReduce``).
 
         The first value is the aggregate as it is; None deletes it.
         """
-        return self._aggregated("KTABLE-REDUCE", TableReduce(adder, subtractor), materialized, named)
+        return self._table("KTABLE-REDUCE", TableReduce(adder, subtractor), materialized, named)
 
     def aggregate_with(
         self,
@@ -82,32 +83,37 @@ class KGroupedTable(KafkasNames):
         arrow_type: pa.DataType,
         materialized: Materialized | None = None,
         named: Named | None = None,
-    ) -> KTable:
+    ) -> Aggregated:
         """Any Python functions of key, value and aggregate, called for each change: the slow way."""
         spec = TableAggregate(initializer, adder, subtractor, arrow_type)
-        return self._aggregated("KTABLE-AGGREGATE", spec, materialized, named)
+        return self._table("KTABLE-AGGREGATE", spec, materialized, named)
 
-    def _aggregated(
+    def _table(
         self, kind: str, spec: AggregatorSpec, materialized: Materialized | None, named: Named | None
-    ) -> KTable:
+    ) -> Aggregated:
+        """The table of an aggregation; ``kind``: what the node's name begins with, if it has none."""
+        raise NotImplementedError
+
+    def _node(
+        self, kind: str, spec: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> TableNode:
         builder = self._grouping.builder
         store = (materialized or Materialized()).table_store(builder.store_name_of(materialized, "KTABLE-AGGREGATE"))
         given = named.name if named else None
         names = table_names(builder, given, self._grouping.name or store.name)
         name = builder.name_of(given, kind)
         source = self._grouping.through(names)
-        return ktable.aggregated_table(builder, name, source, spec, store, of_table=True)
+        return aggregated_node(builder, name, source, spec, store, of_table=True)
 
 
-def grouped_table(
-    builder: InternalStreamsBuilder, table: KTable | WindowedKTable, key: Mapper, value: Mapper, grouped: Grouped | None
-) -> KGroupedTable:
+def grouped_rows(table: AnyTable, key: Mapper, value: Mapper, grouped: Grouped | None) -> Grouping:
     """The rows of ``table``, grouped."""
+    builder = table.builder
     given = grouped.name if grouped else None
     name = builder.name_of(given, "KTABLE-SELECT")
     builder.add_processor(name, [table.node], TableSelect(key, value))
     builder.request_prior_values(table.node)
-    return KGroupedTable(Grouping(builder, name, given, needs_repartition=True))
+    return Grouping(builder, name, given, needs_repartition=True)
 
 
 def _single(function: Aggregation) -> TableAggregations:

@@ -1,0 +1,80 @@
+"""How a grouped stream is aggregated, with windows or without (Kafka's ``KStreamAggregate``, ``KStreamReduce``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from statelib.calls import KafkasNames
+from statelib.operators.aggregations import Reduce, several, single
+from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from statelib.dsl.options import Materialized, Named
+    from statelib.dsl.repartitioning import Grouping
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.mapping import MapperLike
+    from statelib.operators.sql_functions import Aggregation
+
+Aggregated = TypeVar("Aggregated")
+"""The table of the results."""
+
+
+class StreamAggregations(KafkasNames, Generic[Aggregated]):
+    """The aggregations of a grouped stream. Every method takes a store's name or retention and a node's name.
+
+    Args:
+        grouping: Where the records are.
+        counts_for_nothing: Whether Kafka's ``count(Materialized)`` makes a store's name that it never uses, where it is
+            given none.
+    """
+
+    def __init__(self, grouping: Grouping, *, counts_for_nothing: bool = True) -> None:
+        self._grouping = grouping
+        self._builder = grouping.builder
+        self._counts_for_nothing = counts_for_nothing
+
+    def count(self, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+        """How many records each key has, and window if there are any; without windows none with a null value counts."""
+        if self._counts_for_nothing and materialized is not None and materialized.store_name is None:
+            self._builder.new_store_name("KSTREAM-AGGREGATE")  # as Kafka does, and never uses it
+        return self._table("KSTREAM-AGGREGATE", single(count()), materialized, named)
+
+    def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+        """The sum of ``of`` for each key, and window if there are any."""
+        return self._table("KSTREAM-AGGREGATE", single(sum_(of)), materialized, named)
+
+    def min(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+        """The smallest of ``of`` for each key, and window if there are any."""
+        return self._table("KSTREAM-AGGREGATE", single(min_(of)), materialized, named)
+
+    def max(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+        """The largest of ``of`` for each key, and window if there are any."""
+        return self._table("KSTREAM-AGGREGATE", single(max_(of)), materialized, named)
+
+    def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
+        """The arithmetic mean of ``of`` for each key, and window if there are any."""
+        return self._table("KSTREAM-AGGREGATE", single(mean_(of)), materialized, named)
+
+    def aggregate(
+        self, functions: Mapping[str, Aggregation], materialized: Materialized | None = None, named: Named | None = None
+    ) -> Aggregated:
+        """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``."""
+        return self._table("KSTREAM-AGGREGATE", several(**functions), materialized, named)
+
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
+    ) -> Aggregated:
+        """Any Python function of the aggregate and the next value, called for each record: the slow way.
+
+        The first value is the aggregate as it is; None deletes it. So are aggregates of sessions reduced that merge.
+        """
+        return self._table("KSTREAM-REDUCE", Reduce(reducer), materialized, named)
+
+    def _table(
+        self, kind: str, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> Aggregated:
+        """The table of an aggregation; ``kind``: what the node's name begins with, if it has none."""
+        raise NotImplementedError

@@ -1,0 +1,277 @@
+"""Streams, tables and what is grouped: classes of which each gives objects of the others.
+
+What gives the same kind again is in `statelib.dsl.stream`, `statelib.dsl.table`, and the aggregations in
+`statelib.dsl.stream_aggregations` and `statelib.dsl.table_aggregations`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+from statelib.calls import arguments_checked
+from statelib.day_windows import DayWindows
+from statelib.dsl.branched import BranchedKStream
+from statelib.dsl.options import Materialized, Named
+from statelib.dsl.repartitioning import Grouping
+from statelib.dsl.stream import Stream
+from statelib.dsl.stream_aggregations import StreamAggregations
+from statelib.dsl.table import AnyTable, Table, WindowedTable
+from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
+from statelib.dsl.table_node import aggregated_node, table_node_of
+from statelib.errors import ConfigurationError
+from statelib.operators.aggregations import Aggregate
+from statelib.operators.derived_table import ToStream
+from statelib.operators.distinct import Distinct
+from statelib.operators.mapping import mapper
+from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.window_aggregate import WindowAggregate
+from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import pyarrow as pa
+
+    from statelib.dsl.options import Grouped
+    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.mapping import MapperLike
+    from statelib.windows import AlignedWindows, AnyWindows
+
+
+@arguments_checked
+class KStream(Stream):
+    """Kafka's ``KStream``, made by `StreamsBuilder.stream` and the methods here, each of which gives a new one.
+
+    Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
+    """
+
+    def split(self, named: Named | None = None) -> BranchedKStream[KStream]:
+        """Splits the stream into branches, each record goes to one at most (KIP-418).
+
+        For example::
+
+            late = pc.field("value", "delay") > 60
+            branches = flights.split(Named.as_("to-")).branch(late, Branched.as_("apologise"))
+            branches.default_branch(Branched.as_("ignore"))  # {"to-apologise": ..., "to-ignore": ...}
+        """
+
+        def stream_of(node: str) -> KStream:
+            return KStream(self._builder, node, key_changed=self._key_changed)
+
+        return BranchedKStream(self._builder, self.node, named, stream_of=stream_of)
+
+    def to_table(self, named: Named | None = None, materialized: Materialized | None = None) -> KTable:
+        """The stream's records as updates of a table: null deletes (KIP-523).
+
+        A stream whose keys were changed is repartitioned first.
+        """
+        kind = "KSTREAM-TOTABLE"
+        name = self._builder.name_of(named, kind)
+        store = self._builder.store_name_of(materialized, kind)
+        stream = self._through(name) if self._key_changed else self
+        return KTable(table_node_of(self._builder, name, stream.node, materialized, store))
+
+    def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream:
+        """Groups records by their key."""
+        name = grouped.name if grouped else None
+        return KGroupedStream(Grouping(self._builder, self.node, name, needs_repartition=self._key_changed))
+
+    def group_by(self, key: MapperLike, grouped: Grouped | None = None) -> KGroupedStream:
+        """Groups records by another key; repartitions."""
+        return self.select_key(key, Named(grouped.name) if grouped and grouped.name else None).group_by_key(grouped)
+
+
+@arguments_checked
+class KTable(Table):
+    """Made by `StreamsBuilder.table`, `KStream.to_table`, by aggregations and by the methods here.
+
+    A *plain* table is what arrived last. A *versioned* one keeps the history of each key (KIP-889), and so does a table
+    that is made of it and has no store of its own. Mappers see the columns ``key`` and ``value``.
+    """
+
+    def to_stream(self, named: Named | None = None) -> KStream:
+        """Its updates as a stream, deletions included as nulls."""
+        return _to_stream(self, named)
+
+    def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
+        """Groups the rows by another key, to be aggregated (``KTableRepartitionMap``); repartitions.
+
+        A row that changes is taken back from its group and added to the one that it belongs to from then on.
+
+        Args:
+            key: Makes the group of a row's columns ``key`` and ``value``; a row whose group is null is in none.
+            value: Makes what is aggregated of them; a row without is in no group.
+            grouped: The name of the repartition topic, which all aggregations then share.
+        """
+        return KGroupedTable(grouped_rows(self, mapper(key), mapper(value), grouped))
+
+
+@arguments_checked
+class WindowedKTable(WindowedTable):
+    """A table with windowed keys (Kafka's ``KTable<Windowed<K>, V>``).
+
+    Made by the aggregations of `TimeWindowedKStream` and `SessionWindowedKStream`.
+
+    Mappers see the columns ``key``, ``value``, ``window_start`` and ``window_end``.
+    """
+
+    def to_stream(self, named: Named | None = None) -> KStream:
+        """Its updates as a stream, deletions included as nulls."""
+        return _to_stream(self, named)
+
+    def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
+        """Groups the windows by another key, which takes the window off: see `KTable.group_by`.
+
+        Args:
+            key: Makes the group of a row's columns ``key``, ``value``, ``window_start`` and ``window_end``.
+            value: Makes what is aggregated of them.
+            grouped: The name of the repartition topic, which all aggregations then share.
+        """
+        return KGroupedTable(grouped_rows(self, mapper(key), mapper(value), grouped))
+
+
+def _to_stream(table: AnyTable, named: Named | None) -> KStream:
+    name = table.builder.name_of(named, "KTABLE-TOSTREAM")
+    table.builder.add_processor(name, [table.node], ToStream())
+    return KStream(table.builder, name, key_changed=False)
+
+
+@arguments_checked
+class KGroupedStream(StreamAggregations["KTable"]):
+    """Kafka's ``KGroupedStream``, made by `KStream.group_by_key` and `KStream.group_by`."""
+
+    @overload
+    def windowed_by(self, windows: AlignedWindows | SlidingWindows) -> TimeWindowedKStream: ...
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream: ...
+    def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
+        """Groups further, by windows of time (days and one that never ends among them), sliding windows or sessions."""
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(self._grouping, windows)
+        return TimeWindowedKStream(self._grouping, windows)
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> KTable:
+        """Any Python function of key, value and aggregate, called for each record: the slow way."""
+        aggregate = Aggregate(initializer, aggregator, arrow_type)
+        return self._table("KSTREAM-AGGREGATE", aggregate, materialized, named)
+
+    def _table(
+        self, kind: str, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> KTable:
+        builder = self._builder
+        store = (materialized or Materialized()).table_store(builder.store_name_of(materialized, kind))
+        name = builder.name_of(named, kind)
+        parent = self._grouping.for_stream_aggregation(store.name)
+        return KTable(aggregated_node(builder, name, parent, aggregator, store, of_table=False))
+
+
+class _WindowedKStream(StreamAggregations["WindowedKTable"]):
+    """What can be computed of any windows."""
+
+    def __init__(self, grouping: Grouping, windows: AnyWindows) -> None:
+        super().__init__(grouping, counts_for_nothing=not isinstance(windows, SlidingWindows))
+        self._windows = windows
+
+    def distinct(self, materialized: Materialized | None = None, named: Named | None = None) -> KStream:
+        """The first record of each new window, under the windowed key (KIP-655, initial proposal).
+
+        Any further record that falls into the window, or extends or merges sessions, is a duplicate. What comes too
+        late for its window is dropped and counted.
+
+        Raises:
+            ConfigurationError: The windows overlap or never end.
+        """
+        windows, name = self._windows, named.name if named else None
+        if not isinstance(windows, TimeWindows | DayWindows | SessionWindows) or (
+            isinstance(windows, TimeWindows) and windows.advance_ms != windows.size_ms
+        ):
+            raise ConfigurationError(
+                "distinct() needs tumbling windows, days or sessions, so that a record is in one window",
+                node=name,
+                next_step="leave advance_by() out, or use deduplicate_by_key(), which has no windows",
+            )
+        options = materialized or Materialized()
+        name = self._builder.name_of(name, "KSTREAM-DISTINCT")
+        store = self._builder.claim_store(options.store_name or f"{name}-STORE")
+        spec = Distinct(store, windows, options.retention_ms)
+        self._builder.add_processor(name, [self._grouping.for_stream_aggregation(store)], spec, stores=[store])
+        return KStream(self._builder, name, key_changed=False)
+
+    def _table(
+        self, kind: str, aggregator: AggregatorSpec, materialized: Materialized | None, named: Named | None
+    ) -> WindowedKTable:
+        options = materialized or Materialized()
+        store = self._builder.claim_store(self._builder.store_name_of(materialized, kind))
+        name = self._builder.name_of(named, kind)
+        parent = self._grouping.for_stream_aggregation(store)
+        spec: WindowAggregate | SlidingAggregate | SessionAggregate
+        if isinstance(self._windows, SessionWindows):
+            spec = SessionAggregate(store, self._windows, aggregator, options.retention_ms)
+        elif isinstance(self._windows, SlidingWindows):
+            spec = SlidingAggregate(store, self._windows, aggregator, options.retention_ms)
+        else:
+            spec = WindowAggregate(store, self._windows, aggregator, options.retention_ms)
+        self._builder.add_processor(name, [parent], spec, stores=[store])
+        return WindowedKTable(self._builder, name, windows=self._windows)
+
+
+@arguments_checked
+class TimeWindowedKStream(_WindowedKStream):
+    """Kafka's ``TimeWindowedKStream``, made by `KGroupedStream.windowed_by`."""
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> WindowedKTable:
+        """Any Python function of key, value and aggregate, called for each record: the slow way."""
+        return self._table("KSTREAM-AGGREGATE", Aggregate(initializer, aggregator, arrow_type), materialized, named)
+
+
+@arguments_checked
+class SessionWindowedKStream(_WindowedKStream):
+    """Kafka's ``SessionWindowedKStream``, made by `KGroupedStream.windowed_by`.
+
+    Sessions that merge leave the table with a tombstone each.
+    """
+
+    def aggregate_with(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        merger: Callable[[Any, Any, Any], Any],
+        arrow_type: pa.DataType,
+        materialized: Materialized | None = None,
+        named: Named | None = None,
+    ) -> WindowedKTable:
+        """Any Python function of key, value and aggregate, called for each record: the slow way.
+
+        ``merger`` makes one aggregate of those of two sessions. As in Kafka it is called for each session that a record
+        belongs to, with the key, the aggregate so far (at first the initial one) and the session's.
+        """
+        aggregate = Aggregate(initializer, aggregator, arrow_type, merger)
+        return self._table("KSTREAM-AGGREGATE", aggregate, materialized, named)
+
+
+@arguments_checked
+class KGroupedTable(GroupedRows["KTable"]):
+    """Kafka's ``KGroupedTable``, made by `KTable.group_by`.
+
+    Every change takes the row's old value back from the aggregate, if there is one, and adds its new one. What is
+    aggregated must be able to take back: counts, sums, means, or any adder with its subtractor.
+    """
+
+    def _table(self, kind: str, spec: AggregatorSpec, materialized: Materialized | None, named: Named | None) -> KTable:
+        return KTable(self._node(kind, spec, materialized, named))
