@@ -53,12 +53,14 @@ from great_expectations.expectations.metrics.map_metric_provider.column_pair_map
 from pyspark.sql import functions as f
 from pyspark.sql import types
 
+from spark_jobs.wide_decimals import can_overflow, joined, sum_in_pieces
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-_DECIMAL, _TIME = "\0decimal:", "\0time:"
+_DECIMAL, _TIME, _PIECES = "\0decimal:", "\0time:", "\0pieces:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PAIR = ("batch_id", "table", "column_A", "column_B", "row_condition", "condition_parser", "ignore_row_if")
 
@@ -87,6 +89,8 @@ def _decoded(value: Any) -> Any:
         return Decimal(value.removeprefix(_DECIMAL))
     if isinstance(value, str) and value.startswith(_TIME):
         return _EPOCH + timedelta(microseconds=int(value.removeprefix(_TIME)))
+    if isinstance(value, str) and value.startswith(_PIECES):
+        return joined(value.removeprefix(_PIECES))
     return value
 
 
@@ -176,6 +180,8 @@ class ColumnSum(ColumnAggregateMetricProvider):
         if isinstance(of, types.IntegralType):
             of = types.DecimalType(38, 0)
             column = column.cast(of)
+        elif can_overflow(of):
+            return f.concat(f.lit(_PIECES), sum_in_pieces(column, of))
         return _encoded(f.sum(column), of)
 
 

@@ -51,6 +51,7 @@ from pyspark.sql import Window, types
 from pyspark.sql import functions as f
 
 from spark_jobs.exact import asked_in_pandas, asked_on_spark, where_both
+from spark_jobs.wide_decimals import DIGITS, add_up, digits_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _SEVERAL = ("batch_id", "table", "column_list", "row_condition", "condition_parser", "ignore_row_if")
-_DIGITS = 38
-"""Of Spark's decimals, at most."""
 
 
 class ExpectMulticolumnSumToEqual(_MulticolumnSumToEqual):
@@ -95,9 +94,12 @@ class MulticolumnSumEqual(MulticolumnMapMetricProvider):
         ):
             columns = [f.col(name).cast("double") for name in kinds]
             return f.coalesce(reduce(operator.add, columns) == f.lit(float(sum_total)), f.lit(False))
+        total = _exact(sum_total)
+        if digits_for(total, [*kinds.values()]) > DIGITS:
+            return add_up(total, [f.col(name) for name in kinds])
         scale = max(getattr(kind, "scale", 0) for kind in kinds.values())
-        columns = [f.col(name).cast(types.DecimalType(_DIGITS, scale)) for name in kinds]
-        return f.coalesce(reduce(operator.add, columns) == f.lit(_exact(sum_total)), f.lit(False))
+        columns = [f.col(name).cast(types.DecimalType(DIGITS, scale)) for name in kinds]
+        return f.coalesce(reduce(operator.add, columns) == f.lit(total), f.lit(False))
 
 
 def _exact(number: float | Decimal) -> Decimal:

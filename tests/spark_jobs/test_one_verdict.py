@@ -121,6 +121,8 @@ PAIR_SETS: list[tuple[str, str, list[list[Any]]]] = [
 SUMS: list[tuple[list[str], Any]] = [
     (["value__i", "value__j"], 2 * BIG + 1), (["value__n", "value__i"], 1), (["value__x", "value__f"], 1.5),
     (["value__d", "value__n"], 1.1), (["value__d", "value__e"], Decimal("2.2")),
+    (["value__d", "value__e"], 1.1), (["value__d", "value__e"], float("inf")), (["value__i", "value__e"], 10**40),
+    (["value__n", "value__i"], Decimal(f"0.{'1' * 37}")),
 ]  # fmt: skip
 
 
@@ -227,6 +229,9 @@ ASKED = [
     (["column_values_to_be_in_set"], {"column": "value__i", "value_set": [BIG]}),
     (["column_values_to_be_between"], {"column": "value__d", "min_value": 1.1, "max_value": 1.1}),
     (["column_values_to_be_between"], {"column": "value__e", "max_value": 2**63}),
+    (["column_sum_to_be_between"], {"column": "value__e", "min_value": Decimal("60000000000000000000000000013.2")}),
+    (["column_sum_to_be_between"], {"column": "value__e", "max_value": Decimal("60000000000000000000000000013.1")}),
+    *((["multicolumn_sum_to_equal"], {"column_list": columns, "sum_total": total}) for columns, total in SUMS[4:]),
 ]
 
 
@@ -331,7 +336,7 @@ def _few() -> list[Check]:
         found.setdefault((kind, seldom), each)
     kinds = {kind: each for (kind, _), each in reversed(found.items())}
     of_columns = [each for each in found.values() if each not in kinds.values()]
-    return [*kinds.values(), *of_columns[::12], *CONDITIONAL[::6], *(check(*args, **kwargs) for args, kwargs in ASKED)]
+    return [*kinds.values(), *of_columns[::12], *CONDITIONAL[::6]]
 
 
 def _of_texts() -> list[Check]:
@@ -348,7 +353,7 @@ def _of_texts() -> list[Check]:
 @pytest.mark.parametrize(
     ("rows", "checks"),
     [
-        pytest.param(EXTREMES, _few()[::2], id="extremes"),
+        pytest.param(EXTREMES, [*_few()[::2], *(check(*args, **kwargs) for args, kwargs in ASKED)], id="extremes"),
         pytest.param(NUL, _of_texts(), id="zero bytes"),
         pytest.param([], _few()[::6], id="none"),
         pytest.param(EXTREMES, SCREENED + NEEDS_ALL, id="all", marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
