@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_jobs.java import find_java
 from spark_jobs.start import check_local_dirs, start_error
 from statelib.errors import ConfigurationError
 
@@ -69,7 +69,7 @@ def spark_session(settings: Settings) -> SparkSession:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what goes wrong is said once, by `start_error`
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
-        _check_java()
+        os.environ["JAVA_HOME"] = str(find_java().home)
         if settings.spark_master.startswith("local"):
             os.environ.pop("SPARK_HOME", None)  # another Spark's jars under this pyspark
     options = _options(settings, submitted=submitted)
@@ -196,15 +196,3 @@ def jars() -> str:
 
 def _threads(given: str | None) -> int:
     return len(os.sched_getaffinity(0)) if given == "*" else int(given or 1)
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home) / "bin" / "java" if home else None
-    if (java is not None and os.access(java, os.X_OK)) or (home is None and shutil.which("java")):
-        return
-    raise ConfigurationError(
-        f"Spark needs Java 17 or 21, and {java or 'java'} cannot be run",
-        setting="JAVA_HOME",
-        next_step="install one (Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME to its folder",
-    )

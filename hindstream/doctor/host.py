@@ -6,13 +6,12 @@ import importlib.metadata
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from hindstream.numbers import bytes_text
+from spark_jobs.java import find_java
 from statelib.counted import counted
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[.*\])?==(?P<version>[0-9.]+)")
 """A requirement of no extra's with an exact version."""
 
-_JAVA_VERSION = re.compile(r"java\.specification\.version = (\S+)")
-_JAVA_VERSIONS = ("17", "21")
 _LITTLE_BYTES = 2 << 30
 _PROCESS_BYTES = 200 << 20
 """What a task's process takes beyond its memory budget."""
@@ -32,21 +29,8 @@ _PROCESS_BYTES = 200 << 20
 
 def check_java() -> Iterator[Finding]:
     """Whether there is a Java that Spark runs on."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    step = "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME to its folder"
-    try:
-        asked = [java, "-XshowSettings:properties", "-version"]
-        said = subprocess.run(asked, check=True, capture_output=True, text=True).stderr  # noqa: S603 - Java itself
-    except (OSError, subprocess.CalledProcessError) as error:
-        yield Finding("Java", "wrong", f"{java} cannot be run: {error}", step)
-        return
-    match = _JAVA_VERSION.search(said)
-    version = match[1] if match else "unknown"
-    if version in _JAVA_VERSIONS:
-        yield Finding("Java", "ok", f"version {version}, {java}")
-    else:
-        yield Finding("Java", "wrong", f"version {version}, {java}: Spark runs on 17 and 21", step)
+    java = find_java()
+    yield Finding("Java", "ok", f"version {java.version}, {java.home}")
 
 
 def check_packages() -> Iterator[Finding]:

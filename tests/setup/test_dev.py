@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BUNDLED = str(ROOT / ".venv" / "java-home")
+BUNDLED = str(ROOT / ".venv" / "share" / "hindstream" / "java-home")
 SYSTEM_PATH = "/usr/bin:/bin"
 
 needs_environment = pytest.mark.skipif(not (ROOT / ".venv" / ".complete").exists(), reason="not set up by ./dev")

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 import pytest
 from packaging.requirements import Requirement
 
+from spark_jobs.java import find_java
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -223,7 +225,7 @@ print("sum", spark.read.parquet(sys.argv[1]).groupBy().sum("id").collect()[0][0]
 
 @pytest.mark.spark
 def test_spark_runs_on_the_java_that_comes_with_the_packages(tmp_path: Path) -> None:
-    environment = os.environ | {"JAVA_HOME": str(Path(sys.prefix) / "java-home")}
+    environment = os.environ | {"JAVA_HOME": str(find_java({"HINDSTREAM_JAVA": "bundled"}).home)}
     command = [sys.executable, "-c", SPARK_JOB, str(tmp_path / "numbers")]
     result = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
     assert result.returncode == 0, result.stderr

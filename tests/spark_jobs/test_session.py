@@ -12,7 +12,6 @@ import pytest
 
 from spark_jobs import session
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
 
 
 def options(submitted: bool = False, **settings: object) -> dict[str, str]:
@@ -92,9 +91,3 @@ def test_a_submitted_driver_keeps_its_master() -> None:
 def test_nothing_is_written_to_the_working_directory(tmp_path: Path) -> None:
     found = options(state_dir=str(tmp_path / "state"))
     assert found["spark.sql.warehouse.dir"].startswith(str(tmp_path))
-
-
-def test_missing_java_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(ConfigurationError, match="Spark needs Java 17 or 21.*JAVA_HOME"):
-        session._check_java()
