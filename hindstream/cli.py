@@ -38,7 +38,6 @@ app = typer.Typer(
     name="hindstream",
     help="Replays historical Kafka topics through Kafka-Streams-grade state on Spark.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,10 +50,21 @@ app.add_typer(migrate)
 app.add_typer(topic)
 
 
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if asked:
+        import importlib.metadata  # noqa: PLC0415  (10 ms, which no other call waits for)
+
+        typer.echo(f"hindstream {importlib.metadata.version('hindstream')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     context: typer.Context,
     *,
+    version: Annotated[  # noqa: ARG001 - done with when it is parsed
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version)
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
 ) -> None:

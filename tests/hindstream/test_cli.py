@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from hindstream.demo import NAME
 from statelib.storage import Storage
-from tests.command import hindstream
+from tests.command import hindstream, run
 from tests.hindstream.documents import FROM_2100, WINDOWS, make_run
 
 COMMANDS = (
@@ -58,6 +59,32 @@ def test_help_needs_neither_spark_nor_airflow_nor_the_engine(tmp_path) -> None:
         check=True,
     ).stdout.split()
     assert {"pyspark", "airflow", "great_expectations", "numba", "pyarrow", "deltalake"}.isdisjoint(loaded)
+
+
+def test_the_version_is_that_of_the_package(tmp_path) -> None:
+    result = hindstream("--version", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, f"hindstream {importlib.metadata.version('hindstream')}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("hindstream mai", {"maintain"}), ("hindstream state re", {"rebuild", "republish"})],
+)
+def test_a_shell_completes_commands_of_groups_too(words, offered, tmp_path) -> None:
+    asked = {"_HINDSTREAM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = run(sys.executable, "-c", _AS_INSTALLED, cwd=tmp_path, **asked)
+    assert {*done.stdout.split()} == offered
+
+
+_AS_INSTALLED = "import sys; sys.argv[0] = 'hindstream'; from hindstream.cli import main; main()"
+
+
+def test_the_script_of_a_shell_s_completion_is_shown(tmp_path) -> None:
+    command = [sys.executable, "-c", _AS_INSTALLED, "--show-completion"]
+    shown = run("bash", "-c", '"$@"; exit $?', "bash", *command, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "_HINDSTREAM_COMPLETE=complete_bash" in shown.stdout
+    assert subprocess.run(["bash", "-n"], input=shown.stdout, text=True, check=False).returncode == 0
 
 
 def test_an_error_is_one_message_with_the_exit_code_of_its_kind(tmp_path) -> None:
