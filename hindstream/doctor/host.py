@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
 
-_PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[.*\])?==(?P<version>[0-9.]+)")
-"""A requirement of no extra's with an exact version."""
-
 _LITTLE_BYTES = 2 << 30
 _PROCESS_BYTES = 200 << 20
 """What a task's process takes beyond its memory budget."""
@@ -34,21 +31,29 @@ def check_java() -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Whether the packages that decide the bytes of outputs and state are those that this version was made for."""
-    pins = [match for text in importlib.metadata.requires("hindstream") or () if (match := _PIN.fullmatch(text))]
+    """Whether the packages are of versions that this version works with."""
+    from packaging.requirements import Requirement  # noqa: PLC0415
+
+    needs = [Requirement(text) for text in importlib.metadata.requires("hindstream") or ()]
+    needs = [need for need in needs if not need.marker or need.marker.evaluate()]  # those of extras are not
     wrong = False
-    for pin in pins:
-        try:
-            version = importlib.metadata.version(pin["name"])
-        except importlib.metadata.PackageNotFoundError:
-            version = "not installed"
-        if version != pin["version"]:
+    for need in needs:
+        version = _version(need.name)
+        if version is None or not need.specifier.contains(version, prereleases=True):
             wrong = True
-            step = "make an environment of the lock: ./dev setup, or pip install -r requirements.lock"
-            yield Finding("packages", "wrong", f"{pin['name']} is {version}, not {pin['version']}", step)
+            what = f"{need.name} is {version or 'not installed'}, not {need.specifier}"
+            step = f"pip install '{need.name}{need.specifier}', or make an environment of the lock: ./dev setup"
+            yield Finding("packages", "wrong", what, step)
     if not wrong:
-        version = importlib.metadata.version("hindstream")
-        yield Finding("packages", "ok", f"hindstream {version}, and the {counted(len(pins), 'package')} that it pins")
+        what = f"hindstream {_version('hindstream')}, and the {counted(len(needs), 'package')} that it needs"
+        yield Finding("packages", "ok", what)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def check_state_dir(settings: Settings) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
 from datetime import timedelta
@@ -71,11 +72,29 @@ def test_no_java_that_spark_runs_on(tmp_path, monkeypatch):
     assert "apt-get install openjdk" in finding.next_step
 
 
-def test_packages_other_than_those_that_are_pinned(monkeypatch):
+@pytest.mark.parametrize(
+    ("versions", "what"),
+    [
+        ({"pyarrow": "25.0"}, "pyarrow is 25.0, not <27,>=26.0.1"),
+        ({"pyarrow": "27.0"}, "pyarrow is 27.0, not <27,>=26.0.1"),
+        ({"rich": None}, "rich is not installed, not >=14"),
+    ],
+)
+def test_packages_of_versions_that_are_not_tried(monkeypatch, versions, what):
     assert [state for state, _ in said(host.check_packages())] == ["ok"]
-    real = host.importlib.metadata.version
-    monkeypatch.setattr(host.importlib.metadata, "version", lambda name: "25.0" if name == "pyarrow" else real(name))
-    assert said(host.check_packages()) == [("wrong", f"pyarrow is 25.0, not {real('pyarrow')}")]
+    real = importlib.metadata.version
+
+    def version(name):
+        found = versions.get(name, real(name))
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError
+        return found
+
+    needs = ["pyarrow>=26.0.1,<27", "rich>=14", "apache-airflow<1; extra == 'airflow'"]
+    monkeypatch.setattr(host.importlib.metadata, "requires", lambda _: needs)
+    monkeypatch.setattr(host.importlib.metadata, "version", version)
+    ((state, found),) = said(host.check_packages())
+    assert (state, found) == ("wrong", what)
 
 
 def test_a_state_dir_that_cannot_be_written_to(settings, tmp_path):
