@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import re
 from pathlib import Path
@@ -70,7 +71,7 @@ def _is_command(words: list[str]) -> bool:
     for word in words:
         commands = getattr(command, "commands", None)
         if word.startswith("--"):
-            return any(word in parameter.opts for parameter in command.params)
+            return word == "--help" or any(word in parameter.opts for parameter in command.params)
         if commands is None:
             return True
         if word not in commands:
@@ -82,11 +83,9 @@ def _is_command(words: list[str]) -> bool:
 def _is_python(named: str) -> bool:
     """A module, or a name in one."""
     module, _, name = named.rpartition(".")
-    try:
+    with contextlib.suppress(ModuleNotFoundError):
         if importlib.util.find_spec(named):
             return True
-    except ModuleNotFoundError:
-        return False
     spec = importlib.util.find_spec(module)
     return spec is not None and name in Path(str(spec.origin)).read_text(encoding="utf-8")
 

@@ -58,6 +58,10 @@ def test_it_holds_the_packages_and_their_data_and_nothing_else(installed: Instal
     assert names == {*tracked.decode().split()}
 
 
+def test_it_is_the_same_whenever_it_is_built(installed: Installed, tmp_path: Path) -> None:
+    assert build_wheel(tmp_path).read_bytes() == installed.wheel.read_bytes()
+
+
 def test_its_metadata_names_what_can_be_installed_with_it(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as wheel:
         (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
