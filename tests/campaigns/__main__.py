@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.campaigns
-from tests.campaigns import bare_machine, stack
+from tests.campaigns import bare_machine, stack, versions, wheel
 from tests.campaigns.placement import run as placement
 from tests.differential import campaign as differential
 from tests.faults.campaign import runner
@@ -66,6 +66,8 @@ CAMPAIGNS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "faults": runner.main,
     "stack": stack.main,
     "bare-machine": bare_machine.main,
+    "wheel": wheel.main,
+    "versions": versions.main,
     "placement": placement.main,
     "differential": differential.main,
 }
