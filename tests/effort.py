@@ -1,11 +1,15 @@
-"""How many examples a costly property gets."""
+"""How many examples a costly property gets, and which cases of a costly test wait for ``./dev campaign long``."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def examples(everyday: int, campaign: int | None = None, **others: Any) -> settings:
@@ -16,3 +20,10 @@ def examples(everyday: int, campaign: int | None = None, **others: Any) -> setti
     if os.environ.get("HYPOTHESIS_PROFILE") != "campaign":
         return settings(max_examples=everyday, **others)
     return settings(**others) if campaign is None else settings(max_examples=campaign, **others)
+
+
+def every_other(cases: Iterable[Any], first: int = 0) -> list[Any]:
+    """Cases for ``parametrize``: every second one from ``first`` on is for a plain run, the others are long."""
+    long = pytest.mark.long
+    each = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*case, marks=() if n % 2 == first else long) for n, case in enumerate(each)]

@@ -52,7 +52,7 @@ def invariance(arguments: Sequence[str]) -> int:
         code = os.spawnv(
             os.P_WAIT,
             sys.executable,
-            [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--timeout", "7200", *tests],
+            [sys.executable, "-m", "pytest", "-m", "", "-q", "-x", "-n", "2", "--timeout", "7200", *tests],
         )
         if code:
             return code

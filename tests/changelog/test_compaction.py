@@ -26,6 +26,7 @@ from tests.changelog.test_rebuild import (
     stores_of,
     versioned_table,
 )
+from tests.effort import every_other
 from tests.task.pipeline import Pipeline
 from tests.task.test_process import SESSIONS, WINDOWS
 from tests.task.test_process import topology as everything
@@ -66,7 +67,7 @@ def compact(pipeline: Pipeline, attempt: str, *, keep: int = 2, now_ms: int = 0,
     maintain(pipeline.warehouse, "job", Retention(keep), now_ms=now_ms, files=policy(attempt, **options))
 
 
-@pytest.mark.parametrize(("build", "semantics"), IN_EACH_MODE)
+@pytest.mark.parametrize(("build", "semantics"), every_other(IN_EACH_MODE))
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
 ) -> None:

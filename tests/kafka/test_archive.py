@@ -303,7 +303,7 @@ def test_of_two_drivers_one_wins(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["before set_aside", "after set_aside"])
+@pytest.mark.parametrize("step", [pytest.param("before set_aside", marks=pytest.mark.long), "after set_aside"])
 def test_killed_at_any_step_it_goes_on(
     cluster: Cluster, settings: Settings, tmp_path: Path, unique: str, step: str
 ) -> None:

@@ -81,6 +81,7 @@ def test_its_packages_are_those_that_are_imported(installed: Installed, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.airflow
 @pytest.mark.spark
 def test_its_demo_runs_with_the_java_of_the_packages(installed: Installed, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
 SLICES = int(os.environ.get("SURFACE_SLICES", "2"))
 SEED = int(os.environ.get("SURFACE_SEED", "1"))
 CHOSEN = [
-    ("tumbling", "kip"), ("offset", "kip"), ("hopping", "kafka-4.3"), ("sliding", "kip"), ("sessions", "kip"),
+    ("tumbling", "kip"), ("hopping", "kafka-4.3"), ("sliding", "kip"), ("sessions", "kip"),
+    pytest.param("offset", "kip", marks=pytest.mark.long),
 ]  # fmt: skip
 KINDS = list(product(WINDOWS, get_args(Semantics))) if "SURFACE_RECORDS" in os.environ else CHOSEN
 
