@@ -17,12 +17,12 @@ from rich import box
 from rich.table import Table
 
 from hindstream.console import standard_output
+from statelib.columns.time_columns import python_values, time_texts
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.serdes.json import readable_json
 from statelib.snapshots import open_state
 from statelib.state import Windowed
-from statelib.time_columns import python_values, time_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statelib.times import instant_text
+from statelib.columns.times import instant_text
 
 
 def count_text(number: float) -> str:

@@ -22,11 +22,11 @@ from spark_jobs.arrow_batches import arrow_batches
 from spark_jobs.frame_columns import arrival, check_times, column, time_column
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, run_action
+from statelib.columns.row_hash import hash_rows
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, RetryableError
-from statelib.row_hash import hash_rows
 from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.row_hash import hash_rows
+from statelib.columns.row_hash import hash_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
+from statelib.columns.times import LAST_TIME_MS, unit_hint
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
-from statelib.times import LAST_TIME_MS, unit_hint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -32,9 +32,9 @@ import pyarrow as pa
 from spark_jobs.ascent import is_text, is_whole_number, keys_of_ascending_rows, numbers_that_ascend
 from spark_jobs.bounds import bounds_of, presence_of
 from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_staged
+from statelib.columns.counting import repeated_numbers
+from statelib.columns.row_hash import hash_rows
 from statelib.errors import CorruptedDataError
-from statelib.kernels.counting import repeated_numbers
-from statelib.row_hash import hash_rows
 from statelib.topics.sealed_statistics import first_of_dense_offsets
 
 if TYPE_CHECKING:

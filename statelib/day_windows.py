@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
+from statelib.columns.window_grids import LONGEST_DAY_MS, DayGrid, zone_named
+from statelib.columns.windowed_type import KeyWindows
 from statelib.durations import milliseconds
-from statelib.window_grids import LONGEST_DAY_MS, DayGrid, zone_named
-from statelib.windowed_type import KeyWindows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

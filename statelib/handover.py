@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.formats import StoreFormat
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
 from statelib.errors import ConfigurationError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ class Lateness:
 
     def observe(self, lateness_ms: NDArray[np.int64]) -> None:
         """Adds records; ``lateness_ms`` is int64, stream time minus timestamp, never negative."""
-        from statelib.kernels.lateness import count_beyond  # noqa: PLC0415 - numba, which readers of metrics do without
+        from statelib.columns.lateness import count_beyond  # noqa: PLC0415 - numba, which readers of metrics do without
 
         beyond = np.zeros(len(LATENESS_BOUNDS_MS), dtype=np.int64)
         total_ms, latest = count_beyond(np.ascontiguousarray(lateness_ms), _BOUNDS, beyond)

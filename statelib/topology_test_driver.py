@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.calls import KafkasNames, arguments_checked, constructor_checked
+from statelib.columns.time_columns import python_values
 from statelib.commits import CommitLog, NothingToDo, commit, plan, publish, record_audit, stage, topic_path
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors import ConfigurationError
@@ -31,7 +32,6 @@ from statelib.manifests import Audit
 from statelib.state.time import epoch_ms
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
-from statelib.time_columns import python_values
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from statelib.calls import KafkasNames, arguments_checked
+from statelib.columns.window_grids import FAR_FUTURE_MS, RegularGrid
+from statelib.columns.windowed_type import SESSIONS, KeyWindows
 from statelib.day_windows import DayWindows
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
-from statelib.window_grids import FAR_FUTURE_MS, RegularGrid
-from statelib.windowed_type import SESSIONS, KeyWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

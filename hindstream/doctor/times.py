@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from spark_jobs.runs import now_ms, open_warehouse
+from statelib.columns.times import instant_text, unit_hint
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive_if_present
-from statelib.times import instant_text, unit_hint
 from statelib.topics.leaps import leaps
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from spark_jobs.kafka.source import ensure_connector, kafka_frame
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
+from statelib.columns.times import LAST_TIME_MS
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, FencedError, InputError
-from statelib.times import LAST_TIME_MS
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.future import FutureRecord
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside

@@ -21,6 +21,7 @@ from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import Work, run_works
 from spark_jobs.task_work import task_settings
 from statelib.changelog.import_records import importer_of
+from statelib.columns.schema_text import decode_schema
 from statelib.commits.archives import open_archive
 from statelib.commits.hold import read_hold, release_hold, take_hold
 from statelib.commits.plan import settle_plan
@@ -35,7 +36,6 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, RetryableError
 from statelib.handover import StoreChangelog
 from statelib.manifests import CommittedTask
-from statelib.schema_text import decode_schema
 from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import KafkaCopy
 

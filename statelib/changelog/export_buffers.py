@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.export_records import Records, topic_of
 from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.kernels.suppression_layout import buffer_keys
 from statelib.operators.join_buffer_changelog import log_keys
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, encode
 from statelib.stores.column_scan import scan_columns

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import valid_of
 from statelib.changelog.export_records import Records, rows_of
 from statelib.changelog.formats import LiveKeys, LiveValues
+from statelib.columns.arrow_buffers import valid_of
 from statelib.snapshots.tables import opened
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import joined, packed, split_head, times

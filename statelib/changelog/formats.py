@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.windowed_type import WindowedType
 from statelib.errors import ConfigurationError, HindstreamError, InputError
 from statelib.serdes import serde_for
 from statelib.snapshots.stored_values import described_serde, results_of, stored_type
 from statelib.stores.byte_columns import joined, packed, split_tail
-from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.export import AS_KAFKA
 from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.changelog.restore import restore
+from statelib.columns.arrow_buffers import valid_of
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators.join_buffer_changelog import HEAD as BUFFER_HEAD
 from statelib.operators.join_buffer_changelog import TAIL as BUFFER_TAIL
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.snapshots.views import Described
 from statelib.stores.buffer_value_codec import VERSION_HEADER, decode, encode

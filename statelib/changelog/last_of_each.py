@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.kernels.key_table import KeyTable
+from statelib.records.key_table import KeyTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import spans_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

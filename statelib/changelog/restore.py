@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of, valid_of
-from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.changelog.last_of_each import last_of_each
 from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
 from statelib.changelog.restore_state_store import RestoringSchedule, RestoringSessionStore, RestoringWindowStore
@@ -20,13 +18,15 @@ from statelib.changelog.restore_stream_join import RestoringHeldRecords, Restori
 from statelib.changelog.restore_subscriptions import RestoringSubscriptions
 from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.changelog.target import Target
+from statelib.columns.arrow_buffers import spans_of, valid_of
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
-from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.table_writer import VersionedStore
+from statelib.records.batch import NO_TIMESTAMP, Batch
+from statelib.records.key_column import KeyColumn
+from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import cut, unpacked

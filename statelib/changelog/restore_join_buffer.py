@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.join_buffer_changelog import split_keys
 from statelib.serdes import serde_for, serialized
 from statelib.stores.buffer_value_codec import decode

@@ -6,8 +6,8 @@ import struct
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.state.session import SessionStore
 from statelib.state.suppliers import SessionBytesStoreSupplier, WindowBytesStoreSupplier

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.last_of_each import last_of_each
 from statelib.join_windows import retention_of
 from statelib.operators.stream_join_changelog import split_held_keys, split_window_keys
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.stream_join import HeldRow, HeldStore, JoinRow, JoinWindowStore
 
 if TYPE_CHECKING:

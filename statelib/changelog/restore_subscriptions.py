@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
-from statelib.operators.scatter import scatter
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.scatter import scatter
 from statelib.stores.subscription_codec import decode_keys, decode_values
 from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
 from statelib.changelog.last_of_each import last_of_each
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
 from statelib.serdes import serde_for, serialized

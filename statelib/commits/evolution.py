@@ -22,11 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from statelib.columns.schema_text import decode_schema
+from statelib.columns.windowed_type import WindowedType
 from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
 from statelib.errors import ConfigurationError
 from statelib.manifests import Evolution, Migration
-from statelib.schema_text import decode_schema
-from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

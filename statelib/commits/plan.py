@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from statelib.columns.times import instant_text, unit_hint
 from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
@@ -34,7 +35,6 @@ from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.manifests import Plan, PlannedTask, SourceRange
 from statelib.steps import step
-from statelib.times import instant_text, unit_hint
 from statelib.topics.future import latest_ms
 from statelib.topics.leaps import first_leaps
 from statelib.topics.slices import plan_slice

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.sink_partitions import sink_partitions
@@ -18,6 +17,7 @@ from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
 from statelib.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.steps import step
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from numba import types
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.kernels.compiled import Bools, BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, nothing, u64
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from importlib.util import find_spec
+from pathlib import Path
 
-import statelib.kernels
+import statelib
+
+_COMPILES = "from statelib.kernels.compiled import"
 
 
 def compile_all() -> list[str]:
     """Compiles all kernels, or loads them from the cache.
 
     Returns:
-        The names of the modules, in order.
+        The names of the modules that have some, in order.
     """
-    names = [f"statelib.kernels.{module.name}" for module in pkgutil.iter_modules(statelib.kernels.__path__)]
+    names = [module.name for module in pkgutil.walk_packages(statelib.__path__, "statelib.") if _compiles(module.name)]
     for name in names:
-        if name != __name__:
-            module = importlib.import_module(name)
-            getattr(module, "warm_up", lambda: None)()
+        module = importlib.import_module(name)
+        getattr(module, "warm_up", lambda: None)()
     return names
+
+
+def _compiles(name: str) -> bool:
+    spec = find_spec(name)
+    source = spec.origin if spec else None
+    return name != __name__ and source is not None and _COMPILES in Path(source).read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -37,13 +37,13 @@ cgutils: Any = numba.core.cgutils
 config: Any = numba.core.config
 
 SHARED = (
-    "compiled.py",
-    "bytes_order.py",
-    "hashing.py",
-    "ordered_set.py",
-    "slot_lists.py",
-    "spans.py",
-    "suppression_heap.py",
+    "statelib/kernels/compiled.py",
+    "statelib/columns/bytes_order.py",
+    "statelib/columns/hashing.py",
+    "statelib/columns/ordered_set.py",
+    "statelib/kernels/slot_lists.py",
+    "statelib/columns/spans.py",
+    "statelib/kernels/suppression_heap.py",
 )
 """Modules whose helpers are compiled into kernels of other modules."""
 
@@ -54,7 +54,7 @@ def _separate_caches() -> None:
     numba looks only at a kernel's own file when it decides whether the cached code is stale.
     """
     if config.CACHE_DIR:
-        sources = b"".join((Path(__file__).parent / name).read_bytes() for name in SHARED)
+        sources = b"".join((Path(__file__).parents[2] / name).read_bytes() for name in SHARED)
         config.CACHE_DIR = str(Path(config.CACHE_DIR) / hashlib.sha256(sources).hexdigest()[:16])
 
 

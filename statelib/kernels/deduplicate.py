@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import NO_OFFSET, NULL_KEY
 from statelib.kernels.compiled import BoolsOut, Int16s, Int32s, Int64s, Int64sOut, compiled, helper, i64, several
+from statelib.records.batch import NO_OFFSET, NULL_KEY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.batch import NULL_KEY
 from statelib.kernels.compiled import Int64s, Int64sOut, compiled, nothing
+from statelib.records.batch import NULL_KEY
 
 if TYPE_CHECKING:
     import numpy as np

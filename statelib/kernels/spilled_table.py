@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.columns.spans import copy_bytes, equal_bytes
 from statelib.kernels.compiled import (
     Bytes,
     BytesOut,
@@ -24,7 +25,6 @@ from statelib.kernels.compiled import (
     prefetch,
     store_word,
 )
-from statelib.kernels.spans import copy_bytes, equal_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statelib.columns.ordered_set import ABSENT, first_from, insert, last, remove
 from statelib.kernels.compiled import BytesOut, Int64s, Int64sOut, compiled, helper, i64, nothing, records_of, types
-from statelib.kernels.ordered_set import ABSENT, first_from, insert, last, remove
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.counting import distinct, sort_pairs
+from statelib.columns.counting import distinct, sort_pairs
 from statelib.kernels.suppress import find, insert, place_slots, run
 from statelib.kernels.suppression_layout import (
     EMPTY,
@@ -23,11 +22,12 @@ from statelib.kernels.suppression_layout import (
     SLOT,
     buffer_keys,
 )
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.kernels.key_table import KeyTable
+    from statelib.records.key_table import KeyTable
 
 _FIRST_SLOTS = 1 << 10
 _SPARSE_FROM = 8  # slots a record

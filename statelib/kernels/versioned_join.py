@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, boolean, compiled, helper, i64, several
+from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

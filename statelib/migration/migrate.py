@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from statelib.changelog.restore import restore
-from statelib.schema_text import decode_schema
+from statelib.columns.schema_text import decode_schema
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown, shrunk
 from statelib.errors import ConfigurationError, InputError
 from statelib.kernels.aggregations import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.stored_rows import stored_type
@@ -19,9 +19,9 @@ from statelib.stores.stored_rows import stored_type
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
     from statelib.operators.table_writer import PlainStore, VersionedStore, Written
+    from statelib.records.batch import Batch
     from statelib.stores.backend import WriteBatch
 
 _END_OF_TIME = np.iinfo(np.int64).max

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
 
 NONE_REMOVED = np.empty(0, dtype=np.bool_)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.operators.fields import ALL
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
-    from statelib.kernels.key_table import KeyTable
     from statelib.metrics import NodeMetrics
     from statelib.operators.changelog import Changelog
     from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords
+    from statelib.records.batch import Batch, Uptake
+    from statelib.records.key_table import KeyTable
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.batch import Batch
 from statelib.errors import InternalError
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.operators.mapping import Mapper, holds
 from statelib.operators.stateless import Stateless
+from statelib.records.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import concat_in_order
+from statelib.columns.arrow_buffers import valid_of
+from statelib.records.batch import concat_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
 
 
 def only_latest(changes: Batch) -> tuple[Batch, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from statelib.kernels.stream_time import keyed_stream_time
+from statelib.columns.stream_time import keyed_stream_time
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
+    from statelib.records.batch import Batch, Uptake
 
 WindowClock = Literal["operator", "task"]
 """Whose records move the stream time: those with a key that reach the operator, as in Kafka's windowed aggregations, or

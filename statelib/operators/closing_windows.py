@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of, taken_rows
-from statelib.batch import NO_TIMESTAMP
-from statelib.kernels.key_ranks import AllKeys
+from statelib.columns.arrow_buffers import spans_of, taken_rows
+from statelib.columns.key_ranks import AllKeys
 from statelib.kernels.occupancy import follow
 from statelib.kernels.suppression_layout import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.departures import Departures, in_departure_order
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.windows_in_store import WindowResults
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for, serialized
 from statelib.stores.byte_columns import joined, spans_of_rows
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Passage
     from statelib.operators.base import OperatorContext
     from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.operators.windows_in_store import Choice, WindowsInStore
+    from statelib.records.batch import Passage
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 

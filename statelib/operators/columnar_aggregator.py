@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.accumulators import Accumulator
     from statelib.operators.sql_functions import Aggregation
+    from statelib.records.batch import Batch
 
 
 class ColumnarAggregator:

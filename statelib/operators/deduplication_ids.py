@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from statelib.kernels.key_table import KeyTable
+from statelib.columns.windowed_type import archived
 from statelib.operators.fields import columns_for
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mapping import evaluate
+from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined
 from statelib.stores.deduplication_codec import parts_of_ids
-from statelib.windowed_type import archived
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
     from statelib.operators.mapping import Mapper
+    from statelib.records.batch import Batch
     from statelib.serdes import Serde
     from statelib.stores.byte_columns import Column, Spans
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.kernels.key_filter import hashes_of
+from statelib.columns.key_filter import hashes_of
 from statelib.stores.byte_columns import joined
 from statelib.stores.deduplication import Changes
 from statelib.stores.deduplication_codec import Entries

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.counting import distinct
-from statelib.kernels.key_ranks import bytes_behind_decide, bytes_ranks
+from statelib.columns.counting import distinct
+from statelib.columns.key_ranks import bytes_behind_decide, bytes_ranks
 from statelib.kernels.suppression_buffer import departure_order
 from statelib.kernels.suppression_layout import buffer_keys
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.kernels.key_ranks import AllKeys
-    from statelib.kernels.key_table import KeyTable
+    from statelib.columns.key_ranks import AllKeys
+    from statelib.records.key_table import KeyTable
 
 _FIRST_BYTE = 1 << 56
 """A start from which on its first byte is not zero."""

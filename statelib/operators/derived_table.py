@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

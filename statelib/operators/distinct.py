@@ -27,11 +27,11 @@ from statelib.windows import SessionWindows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.batch import Batch, Uptake
     from statelib.day_windows import DayWindows
     from statelib.operators.base import OperatorContext
     from statelib.operators.session_aggregate import RunningSessionAggregate
     from statelib.operators.window_aggregate import RunningWindowAggregate
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 from statelib.windows import TimeWindows

@@ -17,8 +17,8 @@ from statelib.operators.mapping import JOINED, KEY_VALUE, Expression, Path, PerR
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from statelib.batch import Batch
     from statelib.operators.mapping import Mapper
+    from statelib.records.batch import Batch
 
 Fields: TypeAlias = "frozenset[str] | None"
 """Names of a struct's own fields; None: all of the value."""

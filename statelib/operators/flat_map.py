@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn
 from statelib.operators.mapping import Mapper, evaluate, functions_of
+from statelib.records.key_column import KeyColumn
 from statelib.user_lines import defined_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

@@ -22,9 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NULL_KEY, Batch
-from statelib.key_column import KeyColumn
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.foreign_key_subscribe import Instruction
 from statelib.operators.key_codes import key_codes
@@ -32,6 +30,8 @@ from statelib.operators.key_types import check_types
 from statelib.operators.latest_values import Lookups
 from statelib.operators.subscriptions import Subscribes, Subscriptions
 from statelib.operators.table_lookup import table_lookup
+from statelib.records.batch import NULL_KEY, Batch
+from statelib.records.key_column import KeyColumn
 from statelib.stores.spec import StoreSpec
 from statelib.stores.subscriptions import SubscriptionStore
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.table_view import AnyView, JoinedValues
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 
 

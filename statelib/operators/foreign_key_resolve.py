@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
 
 _NO_NUMBER = -1

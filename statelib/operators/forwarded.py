@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Batch
 from statelib.columns.windowed import Windowed
+from statelib.columns.windowed_type import WindowedType
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.python_values import column_of
-from statelib.windowed_type import WindowedType
+from statelib.records.batch import Batch
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

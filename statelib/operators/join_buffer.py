@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, Batch
-from statelib.kernels.key_ranks import key_ranks
-from statelib.kernels.stream_time import running_stream_time
-from statelib.key_column import KeyColumn
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.key_ranks import key_ranks
+from statelib.columns.stream_time import running_stream_time
 from statelib.operators.join_buffer_changelog import log_keys, log_values
 from statelib.operators.key_codes import key_codes
-from statelib.operators.row_pool import RowPool
+from statelib.records.batch import NO_TIMESTAMP, Batch
+from statelib.records.key_column import KeyColumn
+from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import empty_values
 from statelib.stores.join_buffer import JoinBufferStore, WaitingRow
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.changelog import Changelog
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 

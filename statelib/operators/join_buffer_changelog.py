@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.byte_columns import Column
 
 HEAD, TAIL = np.dtype([("zero", "u1"), ("timestamp", ">i8")]), np.dtype([("sequence", ">i4")])

@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.growing import grown
-from statelib.kernels.key_ranks import key_ranks
-from statelib.kernels.ordered_set import ordered_set
+from statelib.columns.key_ranks import key_ranks
+from statelib.columns.ordered_set import ordered_set
+from statelib.columns.scatter import scatter
 from statelib.kernels.stream_join import LEFT, NO_ROW, RIGHT, ROW, link
-from statelib.operators.row_pool import RowPool
-from statelib.operators.scatter import scatter
+from statelib.records.row_pool import RowPool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.kernels.key_table import KeyTable
+    from statelib.records.key_table import KeyTable
 
 _COMPACT_FROM_ROWS = 1 << 14
 SIDES = (LEFT, RIGHT)

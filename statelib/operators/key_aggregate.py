@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, NULL_KEY, Batch
+from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.kernels.aggregations import latest_timestamp
 from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
@@ -34,6 +33,7 @@ from statelib.operators.key_slots import KeySlots
 from statelib.operators.prior_results import prior_results
 from statelib.operators.table_select import unpacked
 from statelib.operators.table_writer import TableStore, VersionedStore
+from statelib.records.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.stores.spec import settings_of
 from statelib.stores.stored_rows import stored_rows, stored_value
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.key_column import WindowedKeys
+from statelib.records.key_column import WindowedKeys
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch
 
 
 def key_codes(batch: Batch, context: OperatorContext) -> NDArray[np.int64]:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.columns.windowed_type import WindowedType
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn, WindowedKeys
-from statelib.windowed_type import WindowedType
+from statelib.records.key_column import KeyColumn, WindowedKeys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
 
 ONE_TYPE = "let the mapper give one type: cast what it gives, or say which with per_record()"
 """The way round where one mapper gives now this type, now that."""

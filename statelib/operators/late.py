@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_OFFSET
+from statelib.records.batch import NO_OFFSET
 from statelib.serdes import serde_for
 from statelib.serdes.json import json_text
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
+    from statelib.records.batch import Batch, Uptake
 
 VALUE_TYPE = pa.struct(
     [

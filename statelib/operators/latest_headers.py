@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import taken
+from statelib.columns.arrow_buffers import taken
 from statelib.columns.growing import grown, shrunk
-from statelib.operators.row_pool import RowPool
+from statelib.records.row_pool import RowPool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.kernels.latest import NOTHING, put_and_look_up
-from statelib.operators.row_pool import RowPool
 from statelib.operators.stored_latest import Found
+from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.records.row_pool import RowPool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.batch import Batch, concat_in_order
 from statelib.errors import ConfigurationError
 from statelib.operators.fields import narrowed
 from statelib.operators.key_types import check_types, with_keys_of_one_type, with_values_of_one_type
+from statelib.records.batch import Batch, concat_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

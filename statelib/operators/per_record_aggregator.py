@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
 from statelib.errors import InternalError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import NO_SLOTS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
 
 _BYTES_OF_AN_OBJECT = 64
 """What a small Python object and its place in a list take, roughly."""

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_OFFSET, NO_TIMESTAMP
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError
-from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.code_identity import describe_class, describe_factory
@@ -36,6 +34,8 @@ from statelib.processor import (
     Record,
     RecordMetadata,
 )
+from statelib.records.batch import NO_OFFSET, NO_TIMESTAMP
+from statelib.records.key_table import KeyTable
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import StoreSpec
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
-    from statelib.batch import Batch, Uptake
     from statelib.processor import Cancellable, ProcessorSupplierLike
+    from statelib.records.batch import Batch, Uptake
     from statelib.state import StateStore, StoreBuilder
     from statelib.stores.backend import WriteBatch
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statelib.columns.time_columns import far_time_text
 from statelib.columns.windowed import Windowed
 from statelib.errors import ConfigurationError, InputError
-from statelib.key_column import WindowedKeys
-from statelib.time_columns import far_time_text
+from statelib.records.key_column import WindowedKeys
 from statelib.user_lines import defined_at
 
 _SHOWN = 200
@@ -18,7 +18,7 @@ _SHOWN = 200
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.key_column import KeyColumn
+    from statelib.records.key_column import KeyColumn
 
 
 def items_of(column: pa.Array) -> list[Any]:

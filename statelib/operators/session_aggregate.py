@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP, Batch
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION
 from statelib.kernels.slot_lists import SESSION
-from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import Aggregate, fields_of_aggregator
 from statelib.operators.changelog import session_keys, states
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
+from statelib.records.batch import NO_TIMESTAMP, Batch
+from statelib.records.key_column import WindowedKeys, Windows
 from statelib.semantics import Semantics
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionBounds, SessionStore
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.kernels.session_slots import Assigned
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SessionWindows
 

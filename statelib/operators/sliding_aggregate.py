@@ -24,32 +24,32 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, Batch
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.times import end_of_windows
 from statelib.errors import ConfigurationError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE
-from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
+from statelib.records.batch import NO_TIMESTAMP, Batch
+from statelib.records.key_column import WindowedKeys, Windows
 from statelib.semantics import Semantics
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
-from statelib.times import end_of_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.kernels.sliding_slots import Slid
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SlidingWindows
 

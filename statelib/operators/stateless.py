@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.key_column import KeyColumn
 from statelib.operators.fields import both, columns_for, fields_of_mapper, narrowed
 from statelib.operators.mapping import Mapper, evaluate, holds
 from statelib.operators.user_functions import calling, first_that_fails
+from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

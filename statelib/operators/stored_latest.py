@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP
-from statelib.operators.scatter import scatter
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.scatter import scatter
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.stored_rows import stored_type

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.kernels.key_table import KeyTable
     from statelib.operators.changelog import Changelog
     from statelib.operators.join_rows import JoinRows
+    from statelib.records.key_table import KeyTable
     from statelib.stores.byte_columns import Column
 
 _SEQUENCE = np.dtype([("sequence", ">i4")])

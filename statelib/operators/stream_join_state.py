@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.kernels.key_table import KeyTable
     from statelib.operators.base import OperatorContext
+    from statelib.records.key_table import KeyTable
     from statelib.stores.backend import WriteBatch
 
 

@@ -20,11 +20,11 @@ from statelib.operators.table_lookup import table_lookup
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_view import AnyView
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

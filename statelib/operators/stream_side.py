@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NULL_KEY
-from statelib.key_column import KeyColumn, window_columns
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.fields import columns_for, pruned, reads_key
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
 from statelib.operators.mapping import evaluate
+from statelib.records.batch import NULL_KEY
+from statelib.records.key_column import KeyColumn, window_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
     from statelib.operators.mapping import Mapper
+    from statelib.records.batch import Batch
 
 
 class StreamSide:

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NULL_KEY, Batch, concat_in_order
 from statelib.kernels.stream_join import (
     ARRIVAL,
     CLOCKS,
@@ -55,7 +54,6 @@ from statelib.kernels.stream_join import (
     WITHOUT_VALUE,
     join,
 )
-from statelib.key_column import KeyColumn, window_columns
 from statelib.operators.join_rows import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
@@ -63,6 +61,8 @@ from statelib.operators.mapping import Mapper, evaluate
 from statelib.operators.merge import RunningMerge
 from statelib.operators.stream_join_changelog import StreamJoinChangelog
 from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
+from statelib.records.batch import NULL_KEY, Batch, concat_in_order
+from statelib.records.key_column import KeyColumn, window_columns
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.stream_join import JoinWindowStore
 
@@ -71,9 +71,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Uptake
     from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
 

@@ -20,12 +20,12 @@ from statelib.operators.table_writer import VersionedStore
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.fields import Fields
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
     from statelib.stores.stored_rows import StoredStates

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from statelib.columns.growing import grown
 from statelib.kernels.foreign_key_join import NO_ROW, fan_out
-from statelib.kernels.key_table import KeyTable
-from statelib.operators.row_pool import RowPool
+from statelib.records.key_table import KeyTable
+from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
 from statelib.stores.subscription_codec import decode_key, encode_values
 from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore

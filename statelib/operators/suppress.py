@@ -29,19 +29,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NULL_KEY, Batch
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.stream_time import running_stream_time
 from statelib.counted import counted
 from statelib.errors import ConfigurationError
-from statelib.kernels.stream_time import running_stream_time
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.closing_windows import ClosingWindows
 from statelib.operators.key_codes import codes_without_windows, key_codes
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress_changelog import SuppressChangelog
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
+from statelib.records.batch import NULL_KEY, Batch
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.suppressed import StrictBufferConfig, Suppressed, wait_ms
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Passage, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.departures import Departures
     from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.operators.windows_in_store import WindowsInStore
+    from statelib.records.batch import Passage, Uptake
     from statelib.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AnyWindows

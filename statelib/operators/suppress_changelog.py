@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.kernels.key_table import KeyTable
+from statelib.columns.arrow_buffers import valid_of
 from statelib.kernels.suppression_layout import buffer_keys
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
+from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, encode
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.changelog import Changelog
     from statelib.operators.departures import Departures
     from statelib.operators.time_ordered_buffer import Puts
+    from statelib.records.batch import Batch, Uptake
 
 
 class SuppressChangelog:

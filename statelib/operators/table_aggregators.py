@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
+from statelib.columns.scatter import scatter
 from statelib.errors import ConfigurationError, InputError, InternalError
 from statelib.kernels.table_aggregations import (
     NO_CHANGE,
@@ -26,15 +27,14 @@ from statelib.operators.accumulators import NO_SLOTS, numbers_of
 from statelib.operators.mapping import evaluate
 from statelib.operators.per_record_aggregator import PerRecordAggregator, own
 from statelib.operators.python_values import items_of, python_keys
-from statelib.operators.scatter import scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.sql_functions import Aggregation
+    from statelib.records.batch import Batch
 
 
 def stored_fields(functions: Sequence[tuple[str | None, Aggregation]]) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
     from statelib.operators.stored_latest import Found
     from statelib.operators.table_view import AnyView, JoinedValues
     from statelib.operators.table_writer import TableStore, TableWriter
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.operators.change import only_latest
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import LatestValues, Updates
 from statelib.operators.stored_latest import Found
 from statelib.operators.table_steps import through
 from statelib.operators.table_view import TableView
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from statelib.batch import Batch
-    from statelib.key_column import KeyColumn
     from statelib.operators.base import OperatorContext
     from statelib.operators.latest_values import Lookups
     from statelib.operators.table_view import AnyView, JoinedView
+    from statelib.records.batch import Batch
+    from statelib.records.key_column import KeyColumn
 
 
 class TableLookup(Protocol):

@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.scatter import scatter
 from statelib.errors import InternalError
-from statelib.key_column import KeyColumn
 from statelib.operators.change import only_latest
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mapping import Mapper, evaluate
-from statelib.operators.scatter import scatter
 from statelib.operators.table_steps import columns_of
+from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

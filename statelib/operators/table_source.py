@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import NULL_KEY, Batch
 from statelib.operators.key_codes import key_codes
 from statelib.operators.table_writer import PlainStore, TableStore, VersionedStore
+from statelib.records.batch import NULL_KEY, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.batch import Uptake
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

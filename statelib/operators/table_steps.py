@@ -17,16 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.key_column import window_columns
+from statelib.columns.scatter import scatter
 from statelib.operators.mapping import Mapper, evaluate, holds
-from statelib.operators.scatter import scatter
+from statelib.records.key_column import window_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.key_column import KeyColumn
+    from statelib.records.key_column import KeyColumn
 
 
 class TableStep(Protocol):

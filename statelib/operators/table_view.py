@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.key_column import window_columns
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.scatter import scatter
 from statelib.operators.mapping import evaluate
-from statelib.operators.scatter import scatter
 from statelib.operators.table_steps import through
+from statelib.records.key_column import window_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.key_column import KeyColumn
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
+    from statelib.records.key_column import KeyColumn
     from statelib.stores.stored_rows import StoredStates
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.kernels.counting import distinct
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.counting import distinct
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import LatestValues, Updates
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
     from statelib.stores.stored_rows import StoredStates

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.errors import ConfigurationError
-from statelib.kernels.key_table import KeyTable
 from statelib.kernels.suppression_buffer import SuppressionBuffer
 from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
 from statelib.operators.buffered_columns import from_store, stored_schema, to_store
 from statelib.operators.departures import Departures
-from statelib.operators.row_pool import RowPool
 from statelib.operators.sizes import serialized_bytes
+from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
+from statelib.records.key_table import KeyTable
+from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for, serialized
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import named

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NULL_KEY
+from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
+from statelib.columns.scatter import scatter
 from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
-from statelib.operators.row_pool import RowPool
-from statelib.operators.scatter import scatter
+from statelib.records.batch import NULL_KEY
+from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
 from statelib.stores.stored_rows import stored_type
@@ -25,8 +25,8 @@ from statelib.stores.stored_rows import stored_type
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
     from statelib.operators.base import OperatorContext
+    from statelib.records.batch import Batch
     from statelib.stores.stored_rows import StoredStates
     from statelib.stores.version_set import VersionSet
     from statelib.stores.versioned import VersionedKeyValueStore

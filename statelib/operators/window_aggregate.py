@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP, Batch, Passage
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors import ConfigurationError
 from statelib.kernels.windows import accept, accept_one
-from statelib.key_column import WindowedKeys, Windows
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
@@ -34,10 +33,11 @@ from statelib.operators.prior_results import prior_results
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.windows_in_memory import WindowsInMemory
 from statelib.operators.windows_in_store import WindowsInStore
+from statelib.records.batch import NO_TIMESTAMP, Batch, Passage
+from statelib.records.key_column import WindowedKeys, Windows
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
-from statelib.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Uptake
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
     from statelib.operators.fields import Fields
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AlignedWindows
 

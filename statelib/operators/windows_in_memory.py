@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.columns.growing import grown, shrunk
 from statelib.kernels.aggregations import latest_timestamp, touch
 from statelib.kernels.window_slots import WindowSlots
 from statelib.operators.latest_headers import LatestHeaders
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
+    from statelib.columns.window_grids import WindowGrid
     from statelib.operators.aggregator import Aggregator
-    from statelib.window_grids import WindowGrid
+    from statelib.records.batch import Batch
 
 _NOBODY_ASKS = np.empty(0, dtype=np.int64)
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.columns.window_grids import WindowGrid
     from statelib.operators.columnar_aggregator import ColumnarAggregator
     from statelib.stores.window import WindowStore
-    from statelib.window_grids import WindowGrid
 
     Choice: TypeAlias = Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
     """Given serialised keys and starts (int64, ms): which of the windows are wanted."""

@@ -8,7 +8,7 @@ land in the partitions, and changelogs have the bytes, of the live application::
     string                                                     UTF-8
     binary                                                     as it is
     decimals                                                   big-endian two's complement, in the type's width
-    struct, list, map, null                                    the native row format (`statelib.row_format`)
+    struct, list, map, null                                    the native row format (`statelib.columns.row_format`)
     windowed keys                                              the key's bytes, times behind them (`windowed`)
 
 Null always stays null, which is a tombstone where it is a value.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
 from statelib.errors import InputError
-from statelib.time_columns import out_of_reach, out_of_reach_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

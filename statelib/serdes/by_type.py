@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.arrow_buffers import fixed_width
+from statelib.columns.arrow_buffers import fixed_width
+from statelib.columns.windowed_type import WindowedType
 from statelib.errors import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.plain import BytesSerde, FixedWidthSerde, StringSerde
 from statelib.serdes.rows import RowSerde
 from statelib.serdes.windowed import WindowedKeySerde
-from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from statelib.columns.time_columns import python_values
 from statelib.errors import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.json_types import has_map, readable, restored, with_objects, with_pairs
 from statelib.serdes.schema_source import RegisteredSchema
 from statelib.serdes.spans import put_together
 from statelib.serdes.wire_format import Identity, described, head_of, payloads, with_heads
-from statelib.time_columns import python_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import (
+from statelib.columns.arrow_buffers import (
     binary_array,
     fixed_array,
     fixed_dtype,

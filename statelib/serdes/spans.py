@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
-from statelib.kernels.spans import copy_spans
+from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.columns.spans import copy_spans
 from statelib.serdes.base import Lenient
 
 if TYPE_CHECKING:

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.columns.spans import copy_spans
+from statelib.columns.times import LAST_TIME_MS, end_of_windows
+from statelib.columns.window_grids import described_grid
+from statelib.columns.windowed_type import TIME, AlignedKeys, archived, archived_type, as_windowed
 from statelib.durations import milliseconds
 from statelib.errors import ConfigurationError, InputError
-from statelib.kernels.spans import copy_spans
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
-from statelib.times import LAST_TIME_MS, end_of_windows
-from statelib.window_grids import described_grid
-from statelib.windowed_type import TIME, AlignedKeys, archived, archived_type, as_windowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.columns.window_grids import WindowGrid
+    from statelib.columns.windowed_type import KeyWindows, WindowedType
     from statelib.serdes.base import Serde
-    from statelib.window_grids import WindowGrid
-    from statelib.windowed_type import KeyWindows, WindowedType
 
 _NUMBER_BYTES = 8
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
+from statelib.columns.spans import copy_spans
 from statelib.errors import ConfigurationError
-from statelib.kernels.spans import copy_spans
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.snapshots.views import View, key_column, plain_column, time_column
 from statelib.stores.column_scan import scan_columns

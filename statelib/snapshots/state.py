@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from statelib.columns.schema_text import decode_schema
 from statelib.commits import CommitLog, Runs, check_restorable
 from statelib.errors import ConfigurationError
-from statelib.schema_text import decode_schema
 from statelib.snapshots.kinds import views_of
 from statelib.snapshots.restored import RestoredTasks
 from statelib.snapshots.store import StoreSnapshot

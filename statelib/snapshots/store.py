@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.columns.windowed_type import WindowedType
 from statelib.errors import ConfigurationError, HindstreamError, InputError
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
 from statelib.snapshots.views import Ask, Place, filtered
 from statelib.state.time import epoch_ms
 from statelib.stores.single_values import as_struct
 from statelib.topics.partitioner import partition_for
-from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from statelib.columns.window_grids import grid_of
 from statelib.errors import ConfigurationError
 from statelib.operators.aggregations import Aggregations
 from statelib.operators.sql_functions import Aggregation
@@ -18,7 +19,6 @@ from statelib.serdes.json import JsonSerde
 from statelib.serdes.uuids import UuidSerde
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.stores.stored_rows import stored_value
-from statelib.window_grids import grid_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.snapshots.stored_values import stored_values
 from statelib.snapshots.views import Column, View, key_column, plain_column, time_column, times_or_null
 from statelib.stores.column_scan import scan_columns

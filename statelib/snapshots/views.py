@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from statelib.columns.windowed_type import archived_type
 from statelib.serdes import serde_for
 from statelib.serdes.windowed import ArchivedKeySerde, WindowedKeySerde
 from statelib.snapshots.stored_values import described_serde
-from statelib.windowed_type import archived_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.columns.times import LAST_TIME_MS, end_of_windows
 from statelib.errors import InternalError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.snapshots.stored_values import stored_aggregates
 from statelib.snapshots.views import Column, View, filtered, key_column, time_column, times_or_null
 from statelib.stores.session import SessionStore
 from statelib.stores.store_clock import StoreClock
 from statelib.stores.window import WindowStore
-from statelib.times import LAST_TIME_MS, end_of_windows
 from statelib.windows import SessionWindows, SlidingWindows, windows_of
 
 if TYPE_CHECKING:

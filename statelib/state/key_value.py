@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
 from statelib.state.timestamps import with_timestamp
 from statelib.stores import key_value as engine

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeV
 
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError, InputError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend

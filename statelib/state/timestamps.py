@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import InputError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 

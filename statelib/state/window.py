@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.columns.windowed import Windowed
 from statelib.errors import InputError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
 from statelib.state.timestamps import with_timestamp

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import spans_of, valid_of
+from statelib.columns.arrow_buffers import spans_of, valid_of
 from statelib.errors import CorruptedDataError
 from statelib.stores.byte_columns import joined, packed, times
 

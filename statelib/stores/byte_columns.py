@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from statelib.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.bytes_order import sort_order
+from statelib.columns.spans import append_spans, copy_spans
 from statelib.errors import CorruptedDataError
-from statelib.kernels.bytes_order import sort_order
-from statelib.kernels.spans import append_spans, copy_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.key_filter import KeyFilter, hashes_of
 from statelib.errors import ConfigurationError
-from statelib.kernels.key_filter import KeyFilter, hashes_of
-from statelib.kernels.key_table import KeyTable
+from statelib.records.key_table import KeyTable
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import in_order, joined
 from statelib.stores.deduplication_codec import (

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import InputError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.header import Header
 from statelib.stores.key_value_codec import FORMAT_VERSION, decode_value, encode_value

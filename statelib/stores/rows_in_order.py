@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.arrow_buffers import spans_of
-from statelib.kernels.bytes_order import places_among, sort_order
+from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.bytes_order import places_among, sort_order
 from statelib.stores.byte_columns import cut, in_order
 
 if TYPE_CHECKING:

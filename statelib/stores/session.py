@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.column_scan import scan_columns
 from statelib.stores.header import Header
 from statelib.stores.session_codec import (

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from statelib.arrow_buffers import spans_of
-from statelib.kernels.counting import sort_by
-from statelib.kernels.key_filter import KeyFilter, hashes_of
+from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.counting import sort_by
+from statelib.columns.key_filter import KeyFilter, hashes_of
 from statelib.kernels.spilled_table import (
     WORD_BYTES,
     find_buckets,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from statelib.stores.backend import Backend, WriteBatch

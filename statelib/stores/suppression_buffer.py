@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import empty_values
 from statelib.stores.column_scan import look_up

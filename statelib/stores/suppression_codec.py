@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import spans_of
 from statelib.errors import CorruptedDataError
 from statelib.kernels.suppression_layout import buffer_keys
 from statelib.stores.byte_columns import cut, joined, packed, times, unpacked

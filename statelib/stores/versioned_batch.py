@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
 from statelib.errors import InternalError
 from statelib.kernels.version_rows import match_rows
 from statelib.stores.byte_columns import raw_column

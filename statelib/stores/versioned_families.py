@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.errors import ConfigurationError, InternalError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.timeline import Timeline
 from statelib.stores.versioned_codec import (
     AFTER,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.header import Header
 from statelib.stores.window_codec import (
     BY_KEY,

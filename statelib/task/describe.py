@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.columns.schema_text import encode_schema
+from statelib.columns.windowed_type import WindowedType, archived_type
 from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
 from statelib.operators.buffered_columns import stored_schema
 from statelib.operators.deduplicate import DeduplicateSpec
@@ -21,15 +23,13 @@ from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress, rows_of
 from statelib.operators.window_aggregate import WindowAggregate
-from statelib.schema_text import encode_schema
 from statelib.stores.stored_rows import stored_type
 from statelib.task.types import forwarded_of_nothing, types_of
-from statelib.windowed_type import WindowedType, archived_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
     from statelib.semantics import Semantics
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Processor, Topology

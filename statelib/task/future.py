@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
-from statelib.times import instant_text, unit_hint
+from statelib.columns.times import instant_text, unit_hint
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

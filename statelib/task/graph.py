@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.errors import ConfigurationError, HindstreamError
-from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import (
     HoldingOperator,
@@ -21,6 +19,8 @@ from statelib.operators.base import (
 )
 from statelib.operators.condensing import CondensingOperator, FinalResultsReader
 from statelib.operators.fields import ALL
+from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
+from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import fixed_width
+from statelib.columns.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
 from statelib.manifests import SourceRange
 from statelib.operators.fields import both, fields_of_mapper, reads_key

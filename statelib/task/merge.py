@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from statelib.batch import NO_TIMESTAMP, Uptake
-from statelib.kernels.merge_ranks import merge_ranks, put_at
-from statelib.kernels.stream_time import running_stream_time
+from statelib.columns.merge_ranks import merge_ranks, put_at
+from statelib.columns.stream_time import running_stream_time
+from statelib.records.batch import NO_TIMESTAMP, Uptake
 from statelib.task.records import Records, concat
 
 if TYPE_CHECKING:

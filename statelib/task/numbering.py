@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import UptakeOfVisits
-from statelib.kernels.merge_places import merge_places
+from statelib.columns.merge_places import merge_places
+from statelib.records.batch import UptakeOfVisits
 from statelib.topology.ways import LOOKED_INTO
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
+    from statelib.records.batch import Batch, Uptake
 
 _NOTHING = -1
 _END = 1 << 62

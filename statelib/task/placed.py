@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.times import LAST_TIME_MS
 from statelib.errors import InputError
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for
-from statelib.times import LAST_TIME_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.key_column import KeyColumn, concat_keys
+from statelib.records.key_column import KeyColumn, concat_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

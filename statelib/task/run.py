@@ -13,13 +13,13 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
 from statelib.errors import CorruptedDataError, HindstreamError
 from statelib.manifests import TaskOutcome, TaskPosition
 from statelib.operators.changelog import Changelog
 from statelib.operators.late import LateRecords
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
     from statelib.task.work import TaskWork
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.operators.base import HoldingOperator
+from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.topology import Processor
 
 if TYPE_CHECKING:

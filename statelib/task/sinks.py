@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn
 from statelib.manifests import RepartitionFile, SinkFile
 from statelib.operators.mapping import evaluate
+from statelib.records.key_column import KeyColumn
 from statelib.storage.digests import DigestingOutput
 from statelib.task.records import HEADERS_TYPE
 from statelib.task.sources import ORDER_TIME
@@ -22,7 +22,7 @@ from statelib.topics.writer import PartitionWriter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
     from statelib.storage import Storage
     from statelib.task.work import TaskWork
     from statelib.topology import Sink

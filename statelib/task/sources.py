@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.columns.stream_time import running_stream_time
 from statelib.errors import CorruptedDataError
-from statelib.kernels.stream_time import running_stream_time
-from statelib.key_column import KeyColumn
+from statelib.records.batch import NO_TIMESTAMP
+from statelib.records.key_column import KeyColumn
 from statelib.serdes.base import within_reach
 from statelib.storage.digests import sha256_of
 from statelib.task.future import COUNTER

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from statelib.batch import NO_TIMESTAMP
 from statelib.changelog.import_records import import_changelog
+from statelib.columns.schema_text import decode_schema
 from statelib.commits.takeover import begun_position
-from statelib.schema_text import decode_schema
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.task.made_state import make_state
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.arrow_buffers import valid_of
-from statelib.batch import NO_TIMESTAMP
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.stream_time import running_stream_time
+from statelib.columns.time_columns import time_problem
+from statelib.columns.times import LAST_TIME_MS
 from statelib.errors import ConfigurationError, HindstreamError
-from statelib.kernels.stream_time import running_stream_time
 from statelib.operators.mapping import evaluate, functions_of
-from statelib.time_columns import time_problem
-from statelib.times import LAST_TIME_MS
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp
 from statelib.user_lines import defined_at, place_beside
 

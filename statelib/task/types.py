@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Uptake
+from statelib.columns.windowed_type import archived_type
 from statelib.errors import ConfigurationError, InternalError
+from statelib.records.batch import Uptake
 from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph
 from statelib.task.quarantine import Quarantine
 from statelib.task.sources import Progress, TopicSource, no_records
-from statelib.windowed_type import archived_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
     from statelib.semantics import Semantics
     from statelib.task.records import Records
     from statelib.topics.reader import PartitionReader

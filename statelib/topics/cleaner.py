@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import spans_of, valid_of
-from statelib.kernels.hashing import hash_spans
-from statelib.kernels.key_table import KeyTable
+from statelib.columns.arrow_buffers import spans_of, valid_of
+from statelib.columns.hashing import hash_spans
+from statelib.records.key_table import KeyTable
 from statelib.stores.byte_columns import split_tail
 
 if TYPE_CHECKING:

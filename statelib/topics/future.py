@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from statelib.times import instant_text, unit_hint
+from statelib.columns.times import instant_text, unit_hint
 
 if TYPE_CHECKING:
     from statelib.max_future import MaxFuture

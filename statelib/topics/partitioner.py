@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import indices_of
-from statelib.kernels.murmur2 import murmur2
+from statelib.columns.arrow_buffers import indices_of
+from statelib.columns.murmur2 import murmur2
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
+from statelib.columns.times import LAST_TIME_MS
 from statelib.counted import counted
 from statelib.errors import ConfigurationError, InputError
 from statelib.max_future import NEVER_MS
 from statelib.storage.transfers import in_parallel
-from statelib.times import LAST_TIME_MS
 from statelib.topics.future import FutureRecord
 from statelib.topics.interleaved import groups_in_order
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import valid_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ def with_encoded_keys(records: pa.Table) -> pa.Table:
 def _encoded(keys: pa.Array) -> pa.Array:
     if not pa.types.is_dictionary(keys.type):
         return keys.dictionary_encode() if _is_encodable(keys.type) else keys
-    from statelib.kernels.counting import renumber  # noqa: PLC0415 - numba, which readers of topics do without
+    from statelib.columns.counting import renumber  # noqa: PLC0415 - numba, which readers of topics do without
 
     found, number = renumber(keys.indices.drop_null().to_numpy(), len(keys.dictionary))
     indices = pa.array(number)

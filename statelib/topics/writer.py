@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
 from statelib.errors import ConfigurationError, InputError, InternalError
 from statelib.storage.digests import DigestingOutput
-from statelib.time_columns import out_of_reach, out_of_reach_reason
 from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
 from statelib.topics.footer import SealingOutput

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.columns.windowed_type import SESSIONS, KeyWindows
 from statelib.errors import ConfigurationError
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topology.nodes import Processor, Source
-from statelib.windowed_type import SESSIONS, KeyWindows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

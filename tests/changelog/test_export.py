@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib import AvroSerde, Materialized, StreamsBuilder, TimeWindows, open_state
-from statelib.batch import NO_TIMESTAMP
 from statelib.changelog import StoreFormat, export_changelog, import_changelog
 from statelib.changelog.export import RECORDS
 from statelib.changelog.import_records import ARRIVALS
 from statelib.changelog.murmur3 import hash128
 from statelib.errors import ConfigurationError, InputError
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import BytesSerde, StringSerde, serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.snapshots.kinds import views_of

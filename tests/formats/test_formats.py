@@ -58,7 +58,7 @@ FORMATS = {
         "tests/topics/test_footer.py::test_every_flipped_bit_of_a_footer_is_noticed",
         "tests/topics/test_footer.py::test_files_without_a_seal_are_read",
     ),
-    "statelib.row_format": Format((1,), "tests/serdes/test_row_format.py::test_another_format_is_refused"),
+    "statelib.columns.row_format": Format((1,), "tests/columns/test_row_format.py::test_another_format_is_refused"),
     "statelib.stores.deduplication_codec": Format(
         (1, 2),
         f"{_STORES}/test_deduplication.py::test_other_bytes_are_refused",

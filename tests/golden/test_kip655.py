@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statelib.batch import NO_OFFSET
+from statelib.records.batch import NO_OFFSET
 from statelib.windows import SessionWindows, TimeWindows
 from tests.golden.scenarios.deduplicate import KINDS, forwarded
 from tests.golden.scenarios.distinct import windows_opened

@@ -21,11 +21,11 @@ from hindstream.inspect import print_rows
 from hindstream.report import write_job_report, write_run_report
 from hindstream.status import print_status
 from statelib import BufferConfig, Job, Materialized, Stores, StreamsBuilder, Suppressed, TimeWindows, count
+from statelib.columns.times import LAST_TIME_MS, end_of_windows, instant_text
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.config import Settings
 from statelib.errors import InputError
-from statelib.times import LAST_TIME_MS, end_of_windows, instant_text
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.effort import examples

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import NULL_KEY
 from statelib.kernels.deduplicate import first_seen
+from statelib.records.batch import NULL_KEY
 
 
 @given(st.lists(st.lists(st.integers(NULL_KEY, 9))))

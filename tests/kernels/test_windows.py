@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.stream_time import keyed_stream_time
+from statelib.columns.stream_time import keyed_stream_time
 from statelib.kernels.windows import accept
 
 

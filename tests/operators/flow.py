@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.key_column import KeyColumn
 from statelib.metrics import NodeMetrics
+from statelib.records.key_column import KeyColumn
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import Operator
+    from statelib.records.batch import Batch, Uptake
     from statelib.semantics import Semantics
     from statelib.topology import Source, SubTopology, Topology
 

@@ -16,11 +16,11 @@ from statelib.operators.table_writer import PlainStore
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.batch import Batch, Uptake
     from statelib.operators.base import Operator, OperatorContext
     from statelib.operators.join_buffer import RunningJoinBuffer
     from statelib.operators.mapping import Mapper
     from statelib.operators.table_steps import TableStep
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

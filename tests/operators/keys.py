@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from tests.reference.stream_stream_join import Kind, Result, Side
 from tests.reference.stream_stream_join import StreamStreamJoin as Model
 
 if TYPE_CHECKING:
-    from statelib.batch import Batch
     from statelib.join_windows import JoinWindows
+    from statelib.records.batch import Batch
     from statelib.semantics import Semantics
 
 LEFT, RIGHT = 0, 1

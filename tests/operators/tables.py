@@ -12,7 +12,7 @@ from tests.reference.table import Change
 if TYPE_CHECKING:
     from typing import Any
 
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
 
 KEYS = st.sampled_from(["a", "a", "a", "b", "c", None])
 NUMBERS = st.none() | st.integers(0, 9)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Batch, Uptake
-from statelib.kernels.key_table import KeyTable
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext, SpillingOperator
+from statelib.records.batch import Batch, Uptake
+from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of

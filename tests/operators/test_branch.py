@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch, Uptake
+from statelib.columns.windowed_type import SESSIONS
 from statelib.errors import ConfigurationError, InternalError
-from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.branch import Branch, Split
 from statelib.operators.mapping import mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import ForEach, Peek
+from statelib.records.batch import Batch, Uptake
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
+from statelib.records.key_table import KeyTable
 from statelib.stores.memory import MemoryBackend
-from statelib.windowed_type import SESSIONS
 from tests.reference.streams import Stream
 
 if TYPE_CHECKING:

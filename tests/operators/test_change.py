@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Batch
-from statelib.key_column import KeyColumn
 from statelib.operators.change import as_stream, only_latest, without_empty
+from statelib.records.batch import Batch
+from statelib.records.key_column import KeyColumn
 
 
 def changes(is_latest: np.ndarray | None = None) -> Batch:

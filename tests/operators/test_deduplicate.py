@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import NO_OFFSET
+from statelib.columns.windowed_type import KeyWindows
 from statelib.errors import ConfigurationError
-from statelib.key_column import WindowedKeys, Windows
 from statelib.operators import deduplicate
 from statelib.operators.deduplicate import DeduplicateSpec, Kind
 from statelib.operators.mapping import mapper
+from statelib.records.batch import NO_OFFSET
+from statelib.records.key_column import WindowedKeys, Windows
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.windowed_type import KeyWindows
 from tests.operators.task import Record, Task
 from tests.reference.deduplicate import Deduplication
 

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch
+from statelib.columns.windowed_type import KeyWindows
 from statelib.errors import ConfigurationError
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.mapping import mapper, per_record
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_steps import FilterStep, MapStep, TransformStep, columns_of
 from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.records.batch import Batch
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.serdes import serde_for
 from statelib.stores.key_value import KeyValueStore
-from statelib.windowed_type import KeyWindows
 from tests.operators.joined_table import Both
 from tests.operators.tables import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
@@ -32,9 +32,9 @@ from tests.reference.table import Change, HistoryTable, PlainTable, filtered, ma
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.batch import Uptake
     from statelib.operators.base import Operator, OperatorContext, OperatorSpec
     from statelib.operators.table_steps import TableStep
+    from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 

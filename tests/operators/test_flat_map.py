@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch, Uptake
+from statelib.columns.windowed_type import KeyWindows
 from statelib.errors import ConfigurationError
-from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import MapperLike, mapper, per_record
+from statelib.records.batch import Batch, Uptake
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
+from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
-from statelib.windowed_type import KeyWindows
 
 ONE_MS = KeyWindows("time", 1)
 RECORD = pa.struct([("key", pa.string()), ("value", pa.int64())])

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import Joined, Materialized, Stores, StreamsBuilder, TopologyTestDriver
-from statelib.batch import Batch
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.key_column import KeyColumn
 from statelib.operators.join_buffer import JoinBuffer
+from statelib.records.batch import Batch
+from statelib.records.key_column import KeyColumn
 from statelib.stores.backend import WriteBatch
 from statelib.stores.join_buffer import JoinBufferStore, WaitingRow, decode, encode_place, encode_value
 from statelib.stores.memory import MemoryBackend

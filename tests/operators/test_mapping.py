@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib.batch import Batch, Uptake
+from statelib.columns.windowed_type import KeyWindows
 from statelib.errors import ConfigurationError, InternalError
-from statelib.kernels.key_table import KeyTable
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.records.batch import Batch, Uptake
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
+from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch
-from statelib.windowed_type import KeyWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

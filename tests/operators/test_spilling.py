@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.batch import Batch
-from statelib.key_column import KeyColumn
 from statelib.operators.aggregations import Reduce, single
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.sql_functions import count
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
+from statelib.records.batch import Batch
+from statelib.records.key_column import KeyColumn
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.suppressed import BufferConfig, StrictBufferConfig, Suppressed
 from statelib.windows import SessionWindows, SlidingWindows, TimeWindows

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import ConfigurationError
+from statelib.columns.windowed_type import SESSIONS
 from statelib.join_windows import JoinWindows
-from statelib.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.operators import join_rows
 from statelib.operators.late import LateRecords
 from statelib.operators.stream_stream_join import RunningStreamStreamJoin
-from statelib.windowed_type import SESSIONS
+from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from tests.effort import examples
 from tests.operators.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown
 from tests.operators.tables import CUTS, HOW, KEYS, NUMBERS

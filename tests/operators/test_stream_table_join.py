@@ -25,9 +25,9 @@ from tests.reference.stream_table_join import VersionedTable, joined
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from statelib.batch import Batch
     from statelib.metrics import NodeMetrics
     from statelib.operators.base import OperatorSpec
+    from statelib.records.batch import Batch
     from statelib.semantics import Semantics
 
 LEFT = pa.struct([("n", pa.int64())])

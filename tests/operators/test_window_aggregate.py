@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.columns.window_grids import FAR_FUTURE_MS
 from statelib.errors import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
-from statelib.window_grids import FAR_FUTURE_MS
 from statelib.windows import TimeWindows, UnlimitedWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.window_aggregate import TimeWindowed, sql

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import DayWindows, TimeWindows
+from statelib.columns.times import LAST_TIME_MS
 from statelib.errors import InputError
 from statelib.serdes import StringSerde, serde_for
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.snapshots.stored_values import described_serde
-from statelib.times import LAST_TIME_MS
 
 TIMES = TimeWindowedSerde.of(StringSerde(), dt.timedelta(seconds=1))
 SESSIONS = SessionWindowedSerde(serde_for(pa.int32()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import NO_TIMESTAMP
+from statelib.columns.windowed_type import WindowedType
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
 from statelib.operators.join_buffer import JoinBuffer
@@ -15,6 +15,7 @@ from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
 from statelib.stores.join_buffer import JoinBufferStore
@@ -29,7 +30,6 @@ from statelib.stores.subscription_codec import decode_value
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.window import WindowStore
-from statelib.windowed_type import WindowedType
 
 if TYPE_CHECKING:
     from statelib.manifests import CommittedTask

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.ascent import keys_of_ascending_rows, numbers_that_ascend
-from statelib.row_hash import hash_rows
+from statelib.columns.row_hash import hash_rows
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["", "a", "aa", "b", "é", "\U0001f600"])), max_size=12)
 

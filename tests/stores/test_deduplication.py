@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import spans_of
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.stores import deduplication

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.key_filter import hashes_of
+from statelib.columns.key_filter import hashes_of
 from statelib.stores import rows_in_order, spilled_table
 from statelib.stores.byte_columns import cut
 from statelib.stores.spilled_table import SpilledTable

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
 from statelib.task.merge import Merged, TaskClock, merge, merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 

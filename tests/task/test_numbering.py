@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from statelib.batch import Batch, Uptake
-from statelib.key_column import KeyColumn
+from statelib.records.batch import Batch, Uptake
+from statelib.records.key_column import KeyColumn
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology.ways import LOOKED_INTO
 

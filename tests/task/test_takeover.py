@@ -14,6 +14,7 @@ import pytest
 from statelib import BufferConfig, Materialized, Suppressed, TimeWindows, export_changelog, open_state
 from statelib.changelog import StoreFormat
 from statelib.changelog.import_records import importer_of
+from statelib.columns.schema_text import decode_schema
 from statelib.commits import Retention, maintain, rollback
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog
@@ -26,7 +27,6 @@ from statelib.commits.takeover import (
     taken_over_by,
 )
 from statelib.errors import ConfigurationError, FencedError, InputError
-from statelib.schema_text import decode_schema
 from statelib.steps import observed
 from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy

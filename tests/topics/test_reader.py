@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors import ConfigurationError, InputError
-from statelib.key_column import KeyColumn
+from statelib.records.key_column import KeyColumn
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
 from statelib.topics.reader import PartitionReader, unusable_timestamps

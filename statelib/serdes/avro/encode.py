@@ -11,7 +11,7 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 
-from statelib.arrow_buffers import fixed_values
+from statelib.columns.arrow_buffers import fixed_values
 from statelib.counted import counted
 from statelib.errors import InputError
 from statelib.serdes.avro.schema import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.arrow_buffers import binary_array, fixed_array, offsets_of
+from statelib.columns.arrow_buffers import binary_array, fixed_array, offsets_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -34,8 +34,8 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from statelib.columns.time_columns import time_problem
 from statelib.errors import ConfigurationError, InputError
-from statelib.time_columns import time_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

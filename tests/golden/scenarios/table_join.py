@@ -14,7 +14,7 @@ from tests.operators.joined_table import STREAM, TABLE, JoinedTable
 from tests.operators.task import Record, Task
 
 if TYPE_CHECKING:
-    from statelib.batch import Batch
+    from statelib.records.batch import Batch
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
 
