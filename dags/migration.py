@@ -123,7 +123,7 @@ class _Steps:
 
         def do(job: Job, settings: Settings) -> None:
             from spark_jobs import migrate  # noqa: PLC0415
-            from statelib.manifests import Evolution  # noqa: PLC0415
+            from statelib.documents.manifests import Evolution  # noqa: PLC0415
 
             approved = Evolution.model_validate(_pulled("plan")["evolution"])
             migrate.hold(job, settings, _stores(), approved=approved)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from statelib.commits import RollbackPreview
     from statelib.config import Settings
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
 
 
 def print_commits(job: str, settings: Settings) -> None:

@@ -28,8 +28,8 @@ from spark_jobs.task_work import stages_of
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
 from statelib.counted import counted
+from statelib.documents.manifests import Audit, AuditCheck
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError
-from statelib.manifests import Audit, AuditCheck
 from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import topic_schema
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from spark_jobs.frames import Frame
     from spark_jobs.validation import Validated, Validator
     from statelib.config import Settings
+    from statelib.documents.manifests import Plan, Staged
     from statelib.job import Job
-    from statelib.manifests import Plan, Staged
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from statelib.commits import LedgerRow
+    from statelib.documents.manifests import CommittedTask, SinkFile
     from statelib.job import Job
-    from statelib.manifests import CommittedTask, SinkFile
     from statelib.storage import Storage
     from statelib.topology import Topology
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.config import Settings
+    from statelib.documents.manifests import Commit
     from statelib.job import Job
-    from statelib.manifests import Commit
 
 _log = logging.getLogger(__name__)
 

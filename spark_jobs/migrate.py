@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.config import Settings
+    from statelib.documents.manifests import Commit, Evolution, Migration
     from statelib.job import Job
-    from statelib.manifests import Commit, Evolution, Migration
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from statelib.commits import Maintained, Published
     from statelib.config import Settings
+    from statelib.documents.manifests import Audit, Commit, Plan, Staged
     from statelib.job import Job
-    from statelib.manifests import Audit, Commit, Plan, Staged
 
 
 T = TypeVar("T")

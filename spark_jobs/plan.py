@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from statelib.config import Settings
+    from statelib.documents.manifests import Plan, TopologyDescription
     from statelib.job import Job
-    from statelib.manifests import Plan, TopologyDescription
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

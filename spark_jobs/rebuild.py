@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.task_work import task_settings
+from statelib.documents.manifests import CommittedTask
 from statelib.errors import HindstreamError
-from statelib.manifests import CommittedTask
 from statelib.task import rebuilt_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.config import Settings
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.task.rebuilt_head import RebuildPreview, TaskRebuild
 
 

@@ -17,14 +17,14 @@ from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
 from statelib.commits import fenced, read_staged, stage
 from statelib.counted import counted
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.config import Settings
+    from statelib.documents.manifests import TaskOutcome
     from statelib.job import Job
-    from statelib.manifests import TaskOutcome
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from statelib.storage import Storage
 
 if TYPE_CHECKING:
     from statelib.config import Settings
-    from statelib.manifests import Plan
+    from statelib.documents.manifests import Plan
 
 
 def open_warehouse(settings: Settings) -> Storage:

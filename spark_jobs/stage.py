@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.runs import now_ms
 from spark_jobs.spark_tasks import Work, run_works
-from statelib.manifests import TaskOutcome
+from statelib.documents.manifests import TaskOutcome
 from statelib.placement.process import process_id
 from statelib.task import run_task
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from statelib.config import Settings
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.placement.documents import Placement
     from statelib.storage import Storage
 

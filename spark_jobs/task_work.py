@@ -10,8 +10,8 @@ from statelib.task import Stages, TaskSettings
 
 if TYPE_CHECKING:
     from statelib.config import Settings
+    from statelib.documents.manifests import Plan
     from statelib.job import Job
-    from statelib.manifests import Plan
     from statelib.storage import Storage
 
 

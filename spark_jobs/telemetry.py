@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, MeterProvider
     from opentelemetry.metrics import _Gauge as Gauge
 
-    from statelib.manifests import Staged
+    from statelib.documents.manifests import Staged
 
 METER = "hindstream"
 

@@ -14,7 +14,7 @@ from statelib.user_code import load_attribute
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import StoreDescription, TaskPosition
+    from statelib.documents.manifests import StoreDescription, TaskPosition
 
 _DEFAULT = StoreFormat()
 

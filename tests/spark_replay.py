@@ -12,7 +12,7 @@ from spark_jobs.runs import open_warehouse
 from statelib import load_job
 from statelib.commits import NothingToDo, record_audit
 from statelib.config import load_settings
-from statelib.manifests import Audit
+from statelib.documents.manifests import Audit
 
 
 def main(warehouse: str, state_dir: str, master: str, reference: str, *slices: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from statelib import ConfigurationError, Handover, StoreFormat
+from statelib.documents.manifests import StoreDescription, TaskPosition
 from statelib.handover import behind_ms, changelog_config, load_handover
-from statelib.manifests import StoreDescription, TaskPosition
 
 DAY_MS = 86_400_000
 

@@ -24,7 +24,7 @@ from statelib.commits import (
     stage,
 )
 from statelib.config import load_settings
-from statelib.manifests import Audit, Staged
+from statelib.documents.manifests import Audit, Staged
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.dataset import Dataset
+    from statelib.documents.manifests import Plan
     from statelib.job import Job
-    from statelib.manifests import Plan
 
 
 NEIGHBOURS = 9

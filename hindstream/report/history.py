@@ -4,7 +4,7 @@
 
     jobs/<job>/reports/history.json   {"checksum": "...", "format_version": 2, "through": <n>, ...}
 
-A `History` as JSON, with the checksum of a run's documents (`statelib.documents.json_checksum`); format 1 had none. It
+A `History` as JSON, with the checksum of a run's documents (`statelib.documents.document.json_checksum`); format 1 had none. It
 is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest. If it is
 lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from the
 documents of all runs.
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from hindstream.documents import RunDocuments, add_to_ledger, load_runs
 from hindstream.report.measures import windows
 from statelib.commits import CommitLog
-from statelib.documents import json_checksum
+from statelib.documents.document import json_checksum
 from statelib.metrics import NodeMetrics
 
 if TYPE_CHECKING:

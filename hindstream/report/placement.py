@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from hindstream.documents import RunDocuments
-    from statelib.manifests import TaskOutcome
+    from statelib.documents.manifests import TaskOutcome
     from statelib.placement.documents import CopyUpdate, PlacedHost
 
 

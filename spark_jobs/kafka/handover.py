@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.config import Settings
+    from statelib.documents.manifests import Commit, TaskPosition
     from statelib.handover import Handover
-    from statelib.manifests import Commit, TaskPosition
     from statelib.snapshots import StoreSnapshot
     from statelib.storage import Storage
 

@@ -23,10 +23,10 @@ from spark_jobs.kafka.sending import Outgoing, outgoing, produce, transaction, t
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
 from statelib.counted import counted
+from statelib.documents.upkeep import ROLLBACKS
 from statelib.errors import ConfigurationError
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
-from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer

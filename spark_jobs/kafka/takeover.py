@@ -33,9 +33,9 @@ from statelib.commits.takeover import (
     taken_over_by,
 )
 from statelib.counted import counted
+from statelib.documents.manifests import CommittedTask
 from statelib.errors import ConfigurationError, RetryableError
 from statelib.handover import StoreChangelog
-from statelib.manifests import CommittedTask
 from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import KafkaCopy
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
     from spark_jobs.kafka.cluster import Committed, TopicState
     from statelib.config import Settings
+    from statelib.documents.manifests import Commit, Plan, StoreDescription
     from statelib.handover import Handover
     from statelib.job import Job
-    from statelib.manifests import Commit, Plan, StoreDescription
     from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)

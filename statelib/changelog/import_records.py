@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from statelib.changelog.formats import StoreFormat
-    from statelib.manifests import StoreDescription
+    from statelib.documents.manifests import StoreDescription
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.byte_columns import Column

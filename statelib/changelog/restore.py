@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.changelog.target import Restoring
-    from statelib.manifests import StoreDescription
+    from statelib.documents.manifests import StoreDescription
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.byte_columns import Column

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from statelib.manifests import StateFile
+    from statelib.documents.manifests import StateFile
 
 FORMAT_VERSION = 1
 

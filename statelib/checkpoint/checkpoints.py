@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 from statelib.checkpoint.cache import FileCache, identity
 from statelib.checkpoint.local_errors import local_errors
+from statelib.documents.manifests import StateFile, StateManifest
 from statelib.errors import CorruptedDataError, InternalError
-from statelib.manifests import StateFile, StateManifest
 from statelib.steps import step
 from statelib.storage import ObjectNotFoundError
 from statelib.storage.digests import sha256_of_file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from statelib.manifests import StateManifest
+    from statelib.documents.manifests import StateManifest
     from statelib.storage import StoredObject
 
 _RUN = re.compile(r"[0-9a-f]{64}\.(\d{8,})-[1-9]\d*")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from statelib.commits.definition import SubTopology, Topology
-    from statelib.manifests import Audit, Plan, Staged, TaskOutcome
+    from statelib.documents.manifests import Audit, Plan, Staged, TaskOutcome
     from statelib.storage import Storage
 
 LEDGER_SCHEMA = pa.schema(

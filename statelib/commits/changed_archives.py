@@ -15,7 +15,7 @@ from statelib.topics.other_writers import changes_by_others
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
 
 _REARRANGES = frozenset({"OPTIMIZE", "REORG"})

@@ -15,7 +15,7 @@ from statelib.errors import ConfigurationError, RetryableError
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from statelib.manifests import StoreDescription
+    from statelib.documents.manifests import StoreDescription
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

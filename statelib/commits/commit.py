@@ -12,12 +12,12 @@ from statelib.commits.fencing import fenced
 from statelib.commits.layout import CommitLog, Runs
 from statelib.commits.stage import lost_files, read_staged
 from statelib.counted import counted
+from statelib.documents.manifests import Commit, CommittedTask
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
-from statelib.manifests import Commit, CommittedTask
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from statelib.manifests import Audit, Plan, Staged
+    from statelib.documents.manifests import Audit, Plan, Staged
     from statelib.storage import Storage
 
 _Document = TypeVar("_Document")

@@ -51,7 +51,7 @@ from statelib.topics.cleaning import Cleaning, Expiry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from statelib.manifests import Commit, StoreDescription
+    from statelib.documents.manifests import Commit, StoreDescription
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
     from statelib.topics.files import ArchiveFile

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 from statelib.columns.schema_text import decode_schema
 from statelib.columns.windowed_type import WindowedType
 from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
+from statelib.documents.manifests import Evolution, Migration
 from statelib.errors import ConfigurationError
-from statelib.manifests import Evolution, Migration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
+    from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
 
 _GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "foreign_key_subscribe")
 """Operators whose records may have other keys than those they got; repartitions by another mapper than the key, too."""

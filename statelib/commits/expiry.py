@@ -16,15 +16,15 @@ import re
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog, JobLayout, Runs
+from statelib.documents.upkeep import Maintenance
 from statelib.errors import ConfigurationError
 from statelib.steps import step
 from statelib.storage.transfers import look_ahead
-from statelib.upkeep import Maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
 
 FORMAT_VERSION = 1

@@ -15,7 +15,7 @@ from statelib.errors import FencedError, HindstreamError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
 
 

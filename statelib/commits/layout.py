@@ -6,7 +6,7 @@
     jobs/<job>/commits/<n, 20 digits>.json the commit; contiguous from 1, never deleted and never overwritten
     jobs/<job>/commits/head.json           a hint at the newest commit, overwritten after each
     jobs/<job>/topologies/<fingerprint>.json  what a topology is made of; never deleted and never overwritten
-    jobs/<job>/runs/<run id>/plan.json     see `statelib.manifests`, as for the next two
+    jobs/<job>/runs/<run id>/plan.json     see `statelib.documents.manifests`, as for the next two
                             /staged.json
                             /audit.json
                             /placement.json, /copies.json  see `statelib.placement.documents`
@@ -16,7 +16,7 @@
     jobs/<job>/hold.json                   who holds the job; see `statelib.commits.hold`
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
     jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting`
-    topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.upkeep.Rollback`
+    topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.documents.upkeep.Rollback`
     topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewrites`
 
 A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could
@@ -30,13 +30,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 from statelib.errors import CorruptedDataError, FencedError
-from statelib.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.manifests import Migration
+    from statelib.documents.manifests import Migration
     from statelib.storage import Storage
 
 _RUN_ID = re.compile(r"(\d{8,})-([1-9]\d*)")

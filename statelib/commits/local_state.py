@@ -26,7 +26,7 @@ from statelib.commits.layout import parse_run_id
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs
-from statelib.manifests import Plan, PlannedTask, SourceRange
+from statelib.documents.manifests import Plan, PlannedTask, SourceRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import Commit, CommittedTask
+    from statelib.documents.manifests import Commit, CommittedTask
     from statelib.storage import Storage
 
 

@@ -27,14 +27,14 @@ from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
 from statelib.commits.rewriting import FilePolicy, Rewritten, rewrite_files
-from statelib.documents import FORMAT_VERSION
+from statelib.documents.document import FORMAT_VERSION
 from statelib.errors import ConfigurationError
 from statelib.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage, StoredObject
 
 

@@ -32,8 +32,8 @@ from statelib.commits.sources import goes_on, open_sources, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
+from statelib.documents.manifests import Plan, PlannedTask, SourceRange
 from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import Plan, PlannedTask, SourceRange
 from statelib.steps import step
 from statelib.topics.future import latest_ms
 from statelib.topics.leaps import first_leaps
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from statelib.commits.definition import JobDefinition, Topology
-    from statelib.manifests import Commit, TopologyDescription
+    from statelib.documents.manifests import Commit, TopologyDescription
     from statelib.max_future import MaxFuture
     from statelib.semantics import EndOfInput, Semantics
     from statelib.storage import Storage

@@ -20,6 +20,7 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.rewrites import RewriteLog
+from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors import CorruptedDataError
 from statelib.steps import step
 from statelib.storage import ObjectNotFoundError
@@ -27,12 +28,11 @@ from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import read_footer
 from statelib.topics.schema import topic_schema
-from statelib.upkeep import ROLLBACKS, Rollback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

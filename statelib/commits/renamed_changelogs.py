@@ -10,7 +10,7 @@ from statelib.commits.publish import publish
 from statelib.steps import step
 
 if TYPE_CHECKING:
-    from statelib.manifests import Commit, Evolution
+    from statelib.documents.manifests import Commit, Evolution
     from statelib.storage import Storage
 
 

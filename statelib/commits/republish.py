@@ -15,14 +15,14 @@ from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.publish import create_archive, tell_readers
 from statelib.commits.rewrites import RewriteLog, standing_files
 from statelib.counted import counted
+from statelib.documents.upkeep import REWRITES, ROLLBACKS
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.steps import step
 from statelib.storage.transfers import in_parallel
 from statelib.topics.version import CLEANED
-from statelib.upkeep import REWRITES, ROLLBACKS
 
 if TYPE_CHECKING:
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import rewrite_path
+from statelib.documents.upkeep import REWRITES, Rewrite
 from statelib.errors import CorruptedDataError
 from statelib.steps import step
 from statelib.topics.version import CLEANED
-from statelib.upkeep import REWRITES, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,18 +25,18 @@ from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.compaction import ChangelogUse, wanted_cleaning
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.rewrites import RewriteLog, rewrite_name, rewrite_of
+from statelib.documents.upkeep import REWRITES, Rewrite, Rewriting
 from statelib.errors import ConfigurationError
 from statelib.steps import step
 from statelib.topics.rewriting import merge
 from statelib.topics.tiers import mergeable
 from statelib.topics.writer import FileLimits
-from statelib.upkeep import REWRITES, Rewrite, Rewriting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from statelib.commits.compaction import ChangelogSettings
-    from statelib.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit, Plan
     from statelib.storage import Storage, StoredObject
     from statelib.topics.archive import TopicArchive
     from statelib.topics.cleaning import Cleaning

@@ -23,14 +23,14 @@ from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
 from statelib.counted import counted
-from statelib.documents import FORMAT_VERSION
+from statelib.documents.document import FORMAT_VERSION
 from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.manifests import Commit, CommittedTask, Plan
+    from statelib.documents.manifests import Commit, CommittedTask, Plan
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from statelib.commits.definition import JobDefinition, SinkNode
-    from statelib.manifests import Commit, Evolution
+    from statelib.documents.manifests import Commit, Evolution
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.expiry import oldest_restorable
 from statelib.commits.layout import CommitLog, rollback_path, rolled_back
+from statelib.documents.upkeep import Rollback
 from statelib.errors import CorruptedDataError, InputError
-from statelib.upkeep import Rollback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from statelib.manifests import Commit, SourceTopic
+    from statelib.documents.manifests import Commit, SourceTopic
     from statelib.storage import Storage
 
 

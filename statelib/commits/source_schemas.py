@@ -20,7 +20,7 @@ from statelib.topics.schema_changes import changes, united
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from statelib.manifests import Commit, Evolution, TopologyDescription
+    from statelib.documents.manifests import Commit, Evolution, TopologyDescription
     from statelib.topics.archive import TopicArchive
 
 

@@ -14,15 +14,15 @@ from statelib.commits.layout import topic_path
 from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.source_schemas import read_as_before
 from statelib.counted import counted
+from statelib.documents.manifests import SourceTopic
+from statelib.documents.upkeep import ROLLBACKS
 from statelib.errors import ConfigurationError
-from statelib.manifests import SourceTopic
 from statelib.topics.delta_log import ArchiveNotFoundError
-from statelib.upkeep import ROLLBACKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -17,7 +17,7 @@ from statelib.storage.transfers import in_parallel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.manifests import Plan, Staged, StateManifest, TaskOutcome
+    from statelib.documents.manifests import Plan, Staged, StateManifest, TaskOutcome
     from statelib.storage import Storage
 
 

@@ -15,8 +15,8 @@ from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.sources import source_topics
 from statelib.commits.topologies import settle_topology
 from statelib.counted import counted
+from statelib.documents.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
 from statelib.errors import ConfigurationError, CorruptedDataError, InputError
-from statelib.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.steps import step
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from statelib.commits.definition import JobDefinition, SubTopology
-    from statelib.manifests import CommittedTask, TopologyDescription
+    from statelib.documents.manifests import CommittedTask, TopologyDescription
     from statelib.semantics import Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

@@ -13,7 +13,7 @@ from statelib.steps import step
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from statelib.manifests import Commit, Evolution, TopologyDescription
+    from statelib.documents.manifests import Commit, Evolution, TopologyDescription
     from statelib.storage import Storage
 
 _DESCRIBED_FROM_VERSION = 4

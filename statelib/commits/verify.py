@@ -18,7 +18,7 @@ from statelib.storage.transfers import in_parallel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

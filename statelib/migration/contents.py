@@ -17,7 +17,7 @@ from statelib.stores.versioned_families import VersionedFamilies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.manifests import StoreDescription
+    from statelib.documents.manifests import StoreDescription
     from statelib.stores.backend import Backend
 
 _AT_ONCE = 1 << 14

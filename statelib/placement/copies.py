@@ -17,7 +17,7 @@ from statelib.checkpoint.local_errors import local_errors
 from statelib.checkpoint.scratch import ScratchFolder
 from statelib.commits.layout import CommitLog, JobLayout
 from statelib.commits.local_state import copies_folder
-from statelib.manifests import StateManifest
+from statelib.documents.manifests import StateManifest
 from statelib.placement.holdings import CopyPosition, cache_folder, encode_position, position_file, read_position
 from statelib.steps import step
 from statelib.storage import Storage

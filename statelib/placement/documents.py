@@ -21,7 +21,7 @@ from statelib.assignment.assignment_info import decode_assignment
 from statelib.assignment.model import AssignorName, TaskId
 from statelib.assignment.subscription_info import FutureSubscription, SubscriptionInfo, decode_subscription
 from statelib.commits.layout import JobLayout
-from statelib.documents import Data, Document
+from statelib.documents.document import Data, Document
 from statelib.errors import InternalError
 
 if TYPE_CHECKING:

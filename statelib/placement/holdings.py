@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from statelib.manifests import StateManifest
+    from statelib.documents.manifests import StateManifest
 
 FORMAT_VERSION = 1
 

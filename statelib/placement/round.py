@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from statelib.assignment.model import Assignment, Assignor, AssignorName
-    from statelib.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit, Plan
     from statelib.placement.holdings import HostReport
 
 ASSIGNORS: Mapping[AssignorName, Assignor] = {

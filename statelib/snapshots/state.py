@@ -1,7 +1,7 @@
 """The state of a job as of a commit: which stores there are, and each of them as data.
 
 All that it takes is in the warehouse: the commit, the description of the topology that made it
-(`statelib.manifests.TopologyDescription`), and the tasks' checkpoints, of which those are fetched that are looked into.
+(`statelib.documents.manifests.TopologyDescription`), and the tasks' checkpoints, of which those are fetched that are looked into.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from statelib.manifests import Commit, CommittedTask, TopologyDescription
+    from statelib.documents.manifests import Commit, CommittedTask, TopologyDescription
 
 DEFAULT_STATE_DIR = ".hindstream"
 """Of the setting ``state_dir``."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.manifests import CommittedTask
+    from statelib.documents.manifests import CommittedTask
     from statelib.snapshots.restored import RestoredTasks
     from statelib.snapshots.views import Described, Raw, View, ViewName
     from statelib.state.time import Time

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.manifests import NodeDescription, StoreDescription
+    from statelib.documents.manifests import NodeDescription, StoreDescription
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.stores.backend import Backend

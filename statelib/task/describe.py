@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from statelib.columns.schema_text import encode_schema
 from statelib.columns.windowed_type import WindowedType, archived_type
-from statelib.manifests import NodeDescription, StoreDescription, TopologyDescription
+from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
 from statelib.operators.buffered_columns import stored_schema
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
-from statelib.manifests import SourceRange
+from statelib.documents.manifests import SourceRange
 from statelib.operators.fields import both, fields_of_mapper, reads_key
 from statelib.task.future import FutureLimit
 from statelib.task.merge import merge
@@ -22,7 +22,7 @@ from statelib.topology.placed_sources import beside_repartitions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.manifests import TaskPosition
+    from statelib.documents.manifests import TaskPosition
     from statelib.storage import Storage
     from statelib.task.merge import Merged
     from statelib.task.quarantine import Quarantine

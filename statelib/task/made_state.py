@@ -9,7 +9,7 @@ from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.layout import JobLayout
 from statelib.commits.leftovers import attempt_name
-from statelib.manifests import CommittedTask, StateManifest
+from statelib.documents.manifests import CommittedTask, StateManifest
 from statelib.placement.holdings import cache_folder
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
@@ -20,7 +20,7 @@ from statelib.task.state import POSITION_FAMILY, POSITION_KEY
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.manifests import Plan, StoreDescription, TaskPosition
+    from statelib.documents.manifests import Plan, StoreDescription, TaskPosition
     from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings
 

@@ -24,7 +24,7 @@ from statelib.task.made_state import make_state
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.manifests import Commit, CommittedTask, Plan, TaskPosition
+    from statelib.documents.manifests import Commit, CommittedTask, Plan, TaskPosition
     from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings
 

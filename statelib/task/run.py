@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
+from statelib.documents.manifests import TaskOutcome, TaskPosition
 from statelib.errors import CorruptedDataError, HindstreamError
-from statelib.manifests import TaskOutcome, TaskPosition
 from statelib.operators.changelog import Changelog
 from statelib.operators.late import LateRecords
 from statelib.records.batch import NO_TIMESTAMP

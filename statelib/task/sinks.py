@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.commits.layout import JobLayout, topic_path
+from statelib.documents.manifests import RepartitionFile, SinkFile
 from statelib.errors import ConfigurationError
-from statelib.manifests import RepartitionFile, SinkFile
 from statelib.operators.mapping import evaluate
 from statelib.records.key_column import KeyColumn
 from statelib.storage.digests import DigestingOutput

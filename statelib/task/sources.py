@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.manifests import RepartitionFile
+    from statelib.documents.manifests import RepartitionFile
     from statelib.storage import Storage
     from statelib.task.future import FutureLimit
     from statelib.task.placed import PlacedByKey

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
+from statelib.documents.manifests import Staged
 from statelib.errors import ConfigurationError
-from statelib.manifests import Staged
 from statelib.max_future import NEVER_MS
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.manifests import Commit, Plan, PlannedTask, TaskOutcome
+    from statelib.documents.manifests import Commit, Plan, PlannedTask, TaskOutcome
     from statelib.storage import Storage
     from statelib.task.work import TaskSettings
     from statelib.topics.archive import TopicArchive

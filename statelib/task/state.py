@@ -12,8 +12,8 @@ from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.layout import JobLayout, Runs, changelog_topic, renamed_changelogs
 from statelib.commits.local_state import remove_dead_attempts
+from statelib.documents.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
-from statelib.manifests import StateManifest, StoreSize, TaskPosition
 from statelib.migration import contents, is_rename, migrate_store, rename_stores
 from statelib.placement.holdings import cache_folder
 from statelib.stores.memory import MemoryBackend
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from statelib.manifests import Migration
+    from statelib.documents.manifests import Migration
     from statelib.storage import Storage
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.task.work import TaskWork

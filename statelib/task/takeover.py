@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from statelib.changelog.formats import StoreFormat
     from statelib.changelog.import_records import Imported
-    from statelib.manifests import CommittedTask, Plan, PlannedTask, StoreDescription, TaskPosition, TopologyDescription
+    from statelib.documents.manifests import (
+        CommittedTask,
+        Plan,
+        PlannedTask,
+        StoreDescription,
+        TaskPosition,
+        TopologyDescription,
+    )
     from statelib.stores.backend import Backend
     from statelib.task.work import TaskSettings
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.manifests import CommittedTask, Evolution, PlannedTask, RepartitionFile
+    from statelib.documents.manifests import CommittedTask, Evolution, PlannedTask, RepartitionFile
     from statelib.max_future import OnFutureRecord
     from statelib.semantics import EndOfInput, Semantics
     from statelib.topics.files import ArchiveFile

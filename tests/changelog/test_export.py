@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.snapshots import StateSnapshot, StoreSnapshot
 
 DAY = timedelta(days=1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statelib.changelog import import_changelog
 from statelib.changelog.export import as_batch, exporter_of
 from statelib.changelog.export_records import Share
-from statelib.manifests import NodeDescription, StoreDescription
+from statelib.documents.manifests import NodeDescription, StoreDescription
 from statelib.snapshots.views import Described, Place
 from statelib.stores.memory import MemoryBackend
 from tests.effort import examples

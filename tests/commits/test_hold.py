@@ -7,11 +7,11 @@ import pytest
 from statelib.commits.hold import read_hold, release_hold, take_hold
 from statelib.commits.plan import plan
 from statelib.commits.rollback import rollback
+from statelib.documents.manifests import Plan
+from statelib.documents.upkeep import Hold
 from statelib.errors import ConfigurationError
-from statelib.manifests import Plan
 from statelib.steps import observed
 from statelib.storage import Storage
-from statelib.upkeep import Hold
 from tests.commits import toy
 from tests.commits.toy import DAY
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from statelib.commits import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.layout import parse_run_id, run_id
-from statelib.documents import FORMAT_VERSION
-from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.manifests import (
+from statelib.documents.document import FORMAT_VERSION
+from statelib.documents.manifests import (
     Audit,
     Commit,
     CommittedTask,
@@ -27,9 +26,10 @@ from statelib.manifests import (
     TaskPosition,
     TopologyDescription,
 )
+from statelib.documents.upkeep import Maintenance, Rewrite, Rewriting, Rollback
+from statelib.errors import ConfigurationError, CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
-from statelib.upkeep import Maintenance, Rewrite, Rewriting, Rollback
 
 
 def a_commit(n: int) -> Commit:

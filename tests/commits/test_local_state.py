@@ -17,7 +17,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
 
 TYPES = (pa.string(), pa.int64())
 

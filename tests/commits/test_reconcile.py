@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from statelib.commits import reconcile
-from statelib.manifests import (
+from statelib.documents.manifests import (
     Plan,
     PlannedTask,
     RepartitionFile,

@@ -23,10 +23,10 @@ from statelib.commits import (
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import rewrite_path
 from statelib.commits.rewriting import read_rewriting
+from statelib.documents.upkeep import Rewrite
 from statelib.errors import ConfigurationError
 from statelib.steps import observed
 from statelib.storage import Storage
-from statelib.upkeep import Rewrite
 from tests.commits import toy
 from tests.commits.test_verify import harm
 from tests.commits.toy import DAY

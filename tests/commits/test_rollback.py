@@ -20,9 +20,9 @@ from statelib.commits import (
 )
 from statelib.commits.archives import open_archive
 from statelib.commits.rollback import TakenBack
+from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError
 from statelib.steps import observed
-from statelib.upkeep import ROLLBACKS, Rollback
 from tests.commits import toy
 from tests.commits.toy import DAY
 

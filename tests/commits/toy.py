@@ -12,8 +12,8 @@ import pyarrow as pa
 from statelib.checkpoint import Checkpoints
 from statelib.commits import CommitLog, JobLayout, attempt_name, topic_path
 from statelib.commits.archives import open_archive
+from statelib.documents.manifests import Audit, SinkFile, Staged, TaskOutcome, TaskPosition
 from statelib.job import Job
-from statelib.manifests import Audit, SinkFile, Staged, TaskOutcome, TaskPosition
 from statelib.metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
@@ -25,7 +25,7 @@ from statelib.topology import Sink, Source, Topology
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.manifests import Commit, Plan, PlannedTask
+    from statelib.documents.manifests import Commit, Plan, PlannedTask
     from statelib.storage import Storage
 
 SCHEMA = topic_schema(pa.string(), pa.int64())

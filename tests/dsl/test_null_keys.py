@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib import Joined, JoinWindows, Materialized, Named, Repartitioned, Stores, StreamsBuilder, per_record
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 from statelib.topology import Sink
 from tests.task.pipeline import Pipeline
 

@@ -18,7 +18,7 @@ from statelib.commits import (
     stage,
 )
 from statelib.commits.republish import republish
-from statelib.manifests import Plan, TopologyDescription
+from statelib.documents.manifests import Plan, TopologyDescription
 from statelib.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy

@@ -34,7 +34,7 @@ from statelib.commits import (
 )
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import changelog_topic
-from statelib.manifests import Audit, Plan
+from statelib.documents.manifests import Audit, Plan
 from statelib.operators import deduplicate
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema

@@ -10,7 +10,7 @@ from tests.commits import toy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from statelib.storage import Storage
 
 JOB = "counting"

@@ -10,7 +10,7 @@ import pytest
 
 from statelib.commits import CommitLog, Retention, Runs, maintain
 from statelib.commits.archives import open_archive
-from statelib.documents import FORMAT_VERSION
+from statelib.documents.document import FORMAT_VERSION
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.formats.slices import JOB, run_slice

@@ -29,7 +29,7 @@ from statelib import (
 from statelib.changelog import export_changelog
 from statelib.changelog.export import as_batch, exporter_of
 from statelib.changelog.export_records import Share
-from statelib.manifests import NodeDescription, StoreDescription
+from statelib.documents.manifests import NodeDescription, StoreDescription
 from statelib.snapshots.views import Described, Place
 from statelib.stores.buffer_value_codec import decode, encode
 from statelib.stores.memory import MemoryBackend

@@ -6,7 +6,7 @@ from hindstream.demo import NAME
 from hindstream.demo.job import job
 from statelib.commits import CommitLog, JobLayout
 from statelib.commits.layout import run_id
-from statelib.manifests import (
+from statelib.documents.manifests import (
     Audit,
     AuditCheck,
     Commit,

@@ -14,7 +14,7 @@ from statelib import load_job
 from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
 from statelib.commits.archives import open_archive
 from statelib.config import load_settings
-from statelib.manifests import Audit
+from statelib.documents.manifests import Audit
 from statelib.storage import Storage
 from statelib.task import replay_here
 

@@ -21,9 +21,9 @@ from spark_jobs import report
 from statelib.commits import Runs
 from statelib.commits.layout import run_id
 from statelib.config import load_settings
+from statelib.documents.manifests import Audit, Staged
 from statelib.errors import ConfigurationError
 from statelib.job import Job
-from statelib.manifests import Audit, Staged
 from statelib.metrics import NodeMetrics
 from statelib.storage import Storage
 from tests.hindstream.documents import DUPLICATES, FLIGHTS, FROM_2100, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run

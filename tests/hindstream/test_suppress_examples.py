@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from statelib import BufferConfig, Job, StrictBufferConfig
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from spark_jobs.kafka.publish import publish_to_kafka
 from statelib import Job, JsonSerde, KafkaTopic, StreamsBuilder
 from statelib.commits.layout import rollback_path
 from statelib.config import load_settings
+from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors import ConfigurationError, FencedError, InputError
 from statelib.serdes import StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
@@ -23,7 +24,6 @@ from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema
-from statelib.upkeep import ROLLBACKS, Rollback
 from tests.conftest import ROOT
 from tests.kafka.cluster import Message
 

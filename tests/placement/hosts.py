@@ -16,7 +16,7 @@ from tests.commits import toy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.manifests import Commit, Plan
+    from statelib.documents.manifests import Commit, Plan
     from statelib.placement.copies import CopyResult
 
 JOB = "counting"

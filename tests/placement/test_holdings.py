@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.manifests import StateFile, StateManifest
+from statelib.documents.manifests import StateFile, StateManifest
 from statelib.placement.holdings import (
     CopyPosition,
     cache_folder,

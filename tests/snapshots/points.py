@@ -32,7 +32,7 @@ from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.window import WindowStore
 
 if TYPE_CHECKING:
-    from statelib.manifests import CommittedTask
+    from statelib.documents.manifests import CommittedTask
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreSpec
     from statelib.topology import Processor

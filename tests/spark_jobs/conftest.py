@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statelib.config import Settings
-    from statelib.manifests import Plan, Staged
+    from statelib.documents.manifests import Plan, Staged
 
 
 @dataclass

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib.config import Settings
-    from statelib.manifests import Staged
+    from statelib.documents.manifests import Staged
     from statelib.placement.documents import Copies, PlacedHost, Placement
     from tests.spark_cluster import SparkCluster
 

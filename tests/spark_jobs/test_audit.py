@@ -21,7 +21,7 @@ from tests.spark_jobs.orders_job import SINK
 
 if TYPE_CHECKING:
     from statelib.config import Settings
-    from statelib.manifests import Audit
+    from statelib.documents.manifests import Audit
     from tests.spark_jobs.conftest import Replayed
 
 pytestmark = pytest.mark.spark

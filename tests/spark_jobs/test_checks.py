@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from spark_jobs.checks import files_frame, topic_suite
 from spark_jobs.frames import flat_columns
+from statelib.documents.manifests import CommittedTask, SinkFile, StateManifest, TaskPosition
 from statelib.dsl import StreamsBuilder
 from statelib.job import Job, expect
-from statelib.manifests import CommittedTask, SinkFile, StateManifest, TaskPosition
 from statelib.storage import Storage
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.topics.append import append

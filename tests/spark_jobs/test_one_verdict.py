@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.frames import Frame
-    from statelib.manifests import AuditCheck
+    from statelib.documents.manifests import AuditCheck
     from statelib.topics.files import ArchiveFile
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,7 @@ from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import JobLayout, NothingToDo
-from statelib.documents import FORMAT_VERSION
+from statelib.documents.document import FORMAT_VERSION
 from statelib.errors import ConfigurationError
 from statelib.job import load_job
 from statelib.placement.documents import read_copies

@@ -19,7 +19,7 @@ from spark_jobs.telemetry import export
 from statelib import Job, StreamsBuilder, TimeWindows
 from statelib.commits import plan, record_audit, stage
 from statelib.config import load_settings
-from statelib.manifests import Audit, Plan, Staged, StateManifest, TaskOutcome, TaskPosition
+from statelib.documents.manifests import Audit, Plan, Staged, StateManifest, TaskOutcome, TaskPosition
 from statelib.metrics import NodeMetrics
 from tests.task.pipeline import Pipeline
 

@@ -20,7 +20,7 @@ from statelib.commits.layout import CommitLog, JobLayout, topic_path
 from statelib.commits.plan import NothingToDo, plan
 from statelib.commits.publish import publish
 from statelib.commits.stage import stage
-from statelib.manifests import Audit, Plan, Staged
+from statelib.documents.manifests import Audit, Plan, Staged
 from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
@@ -31,7 +31,7 @@ from statelib.topics.archive import TopicArchive, topic_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.manifests import TopologyDescription
+    from statelib.documents.manifests import TopologyDescription
     from statelib.max_future import MaxFuture
     from statelib.semantics import EndOfInput
     from statelib.topology import Topology

@@ -23,8 +23,8 @@ from statelib import (
     sum_,
 )
 from statelib.commits.layout import CommitLog
+from statelib.documents.manifests import Plan
 from statelib.errors import ConfigurationError
-from statelib.manifests import Plan
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

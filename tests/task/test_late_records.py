@@ -20,7 +20,7 @@ from statelib import (
     TimeWindows,
     Topology,
 )
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

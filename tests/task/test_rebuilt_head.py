@@ -24,7 +24,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.manifests import Commit, CommittedTask
+    from statelib.documents.manifests import Commit, CommittedTask
     from statelib.task.rebuilt_head import TaskRebuild
 
 STORES = ("totals", "windows")

@@ -27,8 +27,8 @@ from statelib import (
 )
 from statelib.commits.layout import CommitLog
 from statelib.commits.renamed_changelogs import copy_changelogs
+from statelib.documents.manifests import Plan
 from statelib.errors import ConfigurationError
-from statelib.manifests import Plan
 from statelib.migration import compare_latest
 from statelib.steps import observed
 from tests.changelog.test_rebuild import head_of, rebuilt
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from statelib.manifests import Migration
+    from statelib.documents.manifests import Migration
     from statelib.topology import Topology
 
 RENAME = ["plan.changelog-object-copied", "plan.changelog-copied"]

@@ -10,9 +10,9 @@ import pytest
 
 from statelib.commits.layout import CommitLog
 from statelib.commits.plan import Plan, plan
+from statelib.documents.manifests import RepartitionFile, TaskOutcome
 from statelib.dsl import StreamsBuilder
 from statelib.errors import CorruptedDataError
-from statelib.manifests import RepartitionFile, TaskOutcome
 from statelib.task import Stages, run_task
 from statelib.task.sources import Progress, RepartitionSource
 from tests.task.pipeline import Pipeline

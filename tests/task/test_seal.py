@@ -23,7 +23,7 @@ from statelib import (
     sum_,
 )
 from statelib.commits import CommitLog, NothingToDo
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 from statelib.task.seal import waves
 from tests.task.pipeline import Pipeline
 

@@ -13,8 +13,8 @@ import pytest
 
 from statelib import StreamsBuilder
 from statelib.commits.layout import CommitLog
+from statelib.documents.manifests import Commit, CommittedTask
 from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
-from statelib.manifests import Commit, CommittedTask
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from statelib import JoinWindows, StreamsBuilder, Topology
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 from tests.reference.stream_stream_join import Side, StreamStreamJoin
 from tests.task.pipeline import Pipeline
 

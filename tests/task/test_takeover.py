@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib import StreamsBuilder
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
 
 STOP = 6 * MINUTE
 TAKE_OVER = ("take-over.before-create", "take-over.created")

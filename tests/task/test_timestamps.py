@@ -23,7 +23,7 @@ from statelib import (
     UsePartitionTimeOnInvalidTimestamp,
     per_record,
 )
-from statelib.manifests import Staged
+from statelib.documents.manifests import Staged
 from statelib.task.records import HEADERS_TYPE
 from statelib.task.timestamps import LAST_TIME_MS, extracted
 from statelib.topology import Source, TimestampExtractor

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.manifests import Commit
+    from statelib.documents.manifests import Commit
     from tests.spark_cluster import SparkCluster
     from tests.spark_jobs.placed_driver import Driver
 

@@ -23,7 +23,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from statelib.documents import Data, Document
+from statelib.documents.document import Data, Document
 from statelib.max_future import MaxFuture
 from statelib.metrics import NodeMetrics
 from statelib.semantics import EndOfInput, Semantics

@@ -1,4 +1,4 @@
-"""Documents beside those of runs (`statelib.manifests`): of maintenance, rollbacks, rewritten files and holds."""
+"""Documents beside those of runs (`statelib.documents.manifests`): of maintenance, rollbacks, rewritten files and holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from statelib.documents import Document
+from statelib.documents.document import Document
 from statelib.topics.files import ArchiveFile
 
 
