@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors import ConfigurationError, HindstreamError, InternalError
+from statelib.errors.kinds import ConfigurationError, HindstreamError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -34,8 +34,8 @@ from dags.migration import migration_dag
 from dags.runner import Runner
 from statelib.calls import function_checked
 from statelib.config import check_settings
-from statelib.counted import counted
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

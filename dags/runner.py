@@ -37,7 +37,7 @@ class Runner:
         """
         from dags.connections import store_credentials  # noqa: PLC0415
         from statelib.config import load_settings  # noqa: PLC0415
-        from statelib.errors import HindstreamError, RetryableError  # noqa: PLC0415
+        from statelib.errors.kinds import HindstreamError, RetryableError  # noqa: PLC0415
         from statelib.job import load_job  # noqa: PLC0415
 
         try:

@@ -28,8 +28,8 @@ from hindstream.arguments import (
 from hindstream.migrate_commands import migrate
 from hindstream.state_commands import state
 from hindstream.topic_commands import topic
-from statelib.errors import ConfigurationError, HindstreamError
-from statelib.exhausted import exhaustion_told
+from statelib.errors.exhausted import exhaustion_told
+from statelib.errors.kinds import ConfigurationError, HindstreamError
 
 if TYPE_CHECKING:
     from statelib.config import Settings

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from hindstream.console import standard_output
 from statelib.columns.time_columns import python_values, time_texts
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.serdes.json import readable_json
 from statelib.snapshots import open_state
 from statelib.state import Windowed

@@ -15,7 +15,7 @@ from hindstream.documents import RunDocuments, load_run
 from hindstream.numbers import bytes_text, count_text, seconds_text
 from hindstream.report.placement import host_rows, task_rows, waiting
 from spark_jobs.runs import find_plan, open_warehouse
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from hindstream.report.placement import CopyRow, HostRow, TaskRow

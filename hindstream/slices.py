@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 Every = Literal["hour", "day", "week", "month"]
 

@@ -17,8 +17,8 @@ from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
 from statelib.commits.republish import republish
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ import typer
 import typer.core
 
 from hindstream.arguments import Assignments, JobName, Warehouse, given_settings, job_name
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 
 class _StateGroup(typer.core.TyperGroup):

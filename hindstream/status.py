@@ -11,7 +11,7 @@ from hindstream.console import standard_output
 from hindstream.documents import RunDocuments, load_runs, open_windows, sealed
 from hindstream.numbers import bytes_text, count_text, time_text
 from statelib.commits import published_through
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
 if TYPE_CHECKING:

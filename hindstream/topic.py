@@ -12,7 +12,7 @@ from hindstream.console import standard_output
 from hindstream.numbers import time_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits.layout import topic_path
-from statelib.counted import counted
+from statelib.errors.counted import counted
 from statelib.topics.other_writers import history, restore
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from spark_jobs.spark_tasks import TaskErrors, attempt_name, carry_user_code, ru
 from statelib.columns.row_hash import hash_rows
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive

@@ -27,9 +27,9 @@ from spark_jobs.suspects import find_suspects
 from spark_jobs.task_work import stages_of
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
-from statelib.counted import counted
 from statelib.documents.manifests import Audit, AuditCheck
-from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, InputError
 from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import topic_schema
 

@@ -8,7 +8,7 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.session import CLASS_ARCHIVE, jars, spark_session
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

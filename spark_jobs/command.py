@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any, get_origin
 
 from statelib.config import Settings, load_settings
-from statelib.errors import HindstreamError
-from statelib.exhausted import exhaustion_told
+from statelib.errors.exhausted import exhaustion_told
+from statelib.errors.kinds import HindstreamError
 from statelib.job import load_job
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from spark_jobs.expectation_parameters import PARAMETERS
 from spark_jobs.frames import flat_columns
 from spark_jobs.parameters import CONDITION_PARSER, typed
 from statelib.commits.archives import open_archive, open_archive_if_present
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.task.types import topic_types
 from statelib.topics.schema import topic_schema
 

@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from statelib.columns.times import LAST_TIME_MS, unit_hint
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

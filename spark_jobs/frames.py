@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statelib.commits import topic_path
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage.digests import sha256_of
 from statelib.storage.errors import ObjectNotFoundError
 from statelib.topics.encodings import is_encoded

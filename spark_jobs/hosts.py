@@ -19,7 +19,7 @@ from spark_jobs.session import is_local, spark_session
 from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.local_dir import for_all_hosts, local_state_dir
 
 if TYPE_CHECKING:

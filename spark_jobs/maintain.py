@@ -11,7 +11,7 @@ from spark_jobs.runs import file_policy, now_ms, open_warehouse, retention
 from statelib.checkpoint.scratch import remove_dead
 from statelib.commits import maintain
 from statelib.commits.local_state import readers_folder
-from statelib.counted import counted
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -34,11 +34,11 @@ from statelib.commits.layout import changelog_topic
 from statelib.commits.rollback import rollback
 from statelib.commits.source_schemas import read_as_before
 from statelib.commits.topologies import follow_up
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.errors.steps import step
 from statelib.migration import Comparison, compare_latest, is_rename
 from statelib.snapshots.restored import RestoredTasks
-from statelib.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from spark_jobs.runs import now_ms
 from spark_jobs.session import is_local
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import CommitLog, Runs
-from statelib.counted import counted
-from statelib.errors import CorruptedDataError, RetryableError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import CorruptedDataError, RetryableError
 from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
 from statelib.placement.documents import read_placement
 from statelib.placement.holdings import report_holdings

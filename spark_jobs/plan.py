@@ -12,7 +12,7 @@ from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
 from statelib.commits.changed_archives import changed_by_others
-from statelib.counted import counted
+from statelib.errors.counted import counted
 from statelib.task import describe_topology
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.command import phase_main
 from spark_jobs.runs import open_warehouse
 from statelib.commits import publish as publish_commits
-from statelib.counted import counted
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

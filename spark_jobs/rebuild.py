@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.runs import now_ms, open_warehouse
 from spark_jobs.task_work import task_settings
 from statelib.documents.manifests import CommittedTask
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 from statelib.task import rebuilt_head
 
 if TYPE_CHECKING:

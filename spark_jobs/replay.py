@@ -16,8 +16,8 @@ from spark_jobs.spark_tasks import carry_user_code
 from spark_jobs.stage import run_stage
 from spark_jobs.task_work import stages_of
 from statelib.commits import fenced, read_staged, stage
-from statelib.counted import counted
 from statelib.documents.manifests import Staged
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

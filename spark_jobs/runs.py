@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from statelib.commits import CommitLog, FilePolicy, Retention, Runs
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from spark_jobs.bounds import bounds_of, presence_of
 from spark_jobs.frames import PARTITION, flat_columns, flat_row_group, open_staged
 from statelib.columns.counting import repeated_numbers
 from statelib.columns.row_hash import hash_rows
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.topics.sealed_statistics import first_of_dense_offsets
 
 if TYPE_CHECKING:

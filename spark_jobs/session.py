@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.java import find_java
 from spark_jobs.start import check_local_dirs, start_error
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -34,8 +34,8 @@ from py4j.protocol import Py4JError  # isort: skip
 from spark_jobs.locations import collect_placed, executor_locations
 from spark_jobs.progress import StageProgress
 from spark_jobs.session import spark_log, task_max_failures
-from statelib.errors import HindstreamError, InternalError, RetryableError
-from statelib.exhausted import is_exhaustion, out_of_memory
+from statelib.errors.exhausted import is_exhaustion, out_of_memory
+from statelib.errors.kinds import HindstreamError, InternalError, RetryableError
 from statelib.local_dir import local_state_dir
 from statelib.user_code import is_user_file
 

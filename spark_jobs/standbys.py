@@ -34,7 +34,7 @@ from spark_jobs.runs import open_warehouse
 from spark_jobs.session import is_local, spark_session
 from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog, JobLayout
-from statelib.errors import CorruptedDataError, HindstreamError
+from statelib.errors.kinds import CorruptedDataError, HindstreamError
 from statelib.local_dir import for_all_hosts, local_state_dir
 from statelib.placement.copies import CopyKeeper, CopyOrder, CopyResult
 from statelib.placement.documents import Copies, CopyUpdate, read_copies

@@ -55,7 +55,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_jobs.spark_types import spark_array, spark_schema
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.snapshots import DEFAULT_STATE_DIR, StateSnapshot, StoreSnapshot, open_state
 
 if TYPE_CHECKING:

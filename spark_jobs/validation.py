@@ -18,7 +18,7 @@ import pandas as pd
 
 from spark_jobs.imports import importing
 from statelib.documents.manifests import AuditCheck
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells nobody
 logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import logs hundreds of lines

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         TimeWindowedKStream,
         WindowedKTable,
     )
-    from statelib.errors import (
+    from statelib.errors.kinds import (
         ConfigurationError,
         CorruptedDataError,
         FencedError,
@@ -109,7 +109,7 @@ _HOMES = {
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
         "SessionWindowedKStream", "StreamJoined", "StreamsBuilder", "TimeWindowedKStream", "WindowedKTable",
     ),
-    "statelib.errors": (
+    "statelib.errors.kinds": (
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
         "RetryableError",
     ),

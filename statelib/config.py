@@ -33,10 +33,10 @@ from pydantic_settings import (
 )
 
 from statelib.assignment.model import AssignorName
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.near import did_you_mean
 from statelib.local_dir import local_state_dir
 from statelib.max_future import MaxFuture, OnFutureRecord
-from statelib.near import did_you_mean
 from statelib.semantics import EndOfInput
 from statelib.setting_types import (
     Address,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 _MILLISECOND = timedelta(milliseconds=1)
 

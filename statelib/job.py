@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from statelib.calls import arguments_checked, function_checked
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:

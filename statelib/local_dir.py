@@ -7,7 +7,7 @@ import re
 import socket
 from pathlib import Path
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

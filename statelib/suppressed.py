@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
 from statelib.durations import milliseconds
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,7 @@ from statelib.columns.time_columns import python_values
 from statelib.commits import CommitLog, NothingToDo, commit, plan, publish, record_audit, stage, topic_path
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.documents.manifests import Audit
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.job import Job
 from statelib.state.time import epoch_ms
 from statelib.storage import Storage

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors import ConfigurationError, HindstreamError
-from statelib.near import did_you_mean
-from statelib.user_lines import place_in_user_code
+from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.errors.near import did_you_mean
+from statelib.errors.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

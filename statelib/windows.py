@@ -14,7 +14,7 @@ from statelib.columns.window_grids import FAR_FUTURE_MS, RegularGrid
 from statelib.columns.windowed_type import SESSIONS, KeyWindows
 from statelib.day_windows import DayWindows
 from statelib.durations import milliseconds
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from statelib import StreamsBuilder, TestRecord, TimeWindows, Topology, TopologyTestDriver, sum_
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 
 SALES = pa.struct([("amount", pa.int64())])
 

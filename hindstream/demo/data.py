@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from hindstream.demo import FLIGHTS, WEATHER
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ _CONNECTION = """
 import sys
 from airflow.sdk import BaseHook
 from dags.connections import store_environment
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 try:
     print(*sorted(store_environment(BaseHook.get_connection(sys.argv[1]))))
 except HindstreamError as error:

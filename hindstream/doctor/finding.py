@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hindstream.doctor.finding import Finding
 from hindstream.numbers import bytes_text
 from spark_jobs.java import find_java
-from statelib.counted import counted
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

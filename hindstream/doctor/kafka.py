@@ -9,7 +9,7 @@ from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.published_position import positions_topic
 from spark_jobs.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
-from statelib.counted import counted
+from statelib.errors.counted import counted
 from statelib.handover import changelog_config
 from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy

@@ -14,7 +14,7 @@ from hindstream.doctor.finding import Finding
 from spark_jobs.hosts import on_every_host
 from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import spark_error
-from statelib.counted import counted
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

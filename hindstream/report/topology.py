@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hindstream.report.charts import drawing, element, tooltip
-from statelib.counted import counted
+from statelib.errors.counted import counted
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hindstream.report.accounts import shares
 from hindstream.report.history import follow
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
-from statelib.counted import counted
+from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from hindstream.documents import RunDocuments

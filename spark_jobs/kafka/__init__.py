@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if find_spec("confluent_kafka") is None:
     raise ConfigurationError(

@@ -28,8 +28,8 @@ from spark_jobs.session import spark_session
 from spark_jobs.spark_tasks import TaskErrors, carry_user_code, run_action
 from statelib.columns.times import LAST_TIME_MS
 from statelib.commits.layout import quarantine_topic, topic_path
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, FencedError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.future import FutureRecord
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside

@@ -32,8 +32,8 @@ from spark_jobs.kafka.errors import REFUSED, kafka_errors
 from spark_jobs.kafka.offset_metadata import metadata_of, partition_time_ms
 from spark_jobs.kafka.properties import client_properties
 from spark_jobs.kafka.reading import QUIET, messages
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from spark_jobs.spark_tasks import attempt_name
 from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
 from statelib.columns.times import LAST_TIME_MS
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes.base import within_reach
 from statelib.task.quarantine import VALUE_TYPE
 from statelib.topics.schema import HEADERS, TIMESTAMP, topic_schema

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 
-from statelib.errors import ConfigurationError, FencedError, RetryableError
+from statelib.errors.kinds import ConfigurationError, FencedError, RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

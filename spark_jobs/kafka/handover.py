@@ -18,8 +18,8 @@ from spark_jobs.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.handover import StoreChangelog, behind_ms, changelog_config
 from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy

@@ -18,7 +18,7 @@ from spark_jobs.kafka.changelog_history import digest, read_history
 from spark_jobs.kafka.streams_directory import StreamsDirectory
 from spark_jobs.kafka.streams_store import latest_values
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
-from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, RetryableError
 
 if TYPE_CHECKING:
     from pathlib import Path

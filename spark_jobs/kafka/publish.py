@@ -22,9 +22,9 @@ from spark_jobs.kafka.published_position import Begun, PublishedPosition, positi
 from spark_jobs.kafka.sending import Outgoing, outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
-from statelib.counted import counted
 from statelib.documents.upkeep import ROLLBACKS
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
 

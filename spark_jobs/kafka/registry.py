@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import confluent_kafka.schema_registry as confluent
 from confluent_kafka.schema_registry.common._httpx_compat import httpx
 
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes.schema_source import RegisteredSchema
 
 if TYPE_CHECKING:

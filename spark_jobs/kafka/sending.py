@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 
-from statelib.counted import counted
-from statelib.errors import InputError, RetryableError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import InputError, RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

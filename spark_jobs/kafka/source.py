@@ -10,7 +10,7 @@ import pyspark
 from pyspark.errors import PySparkException
 
 from spark_jobs.kafka.properties import java_properties
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 from py4j.protocol import Py4JError  # isort: skip
 

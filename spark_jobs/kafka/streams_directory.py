@@ -15,7 +15,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from statelib.checkpoint.local_errors import local_errors
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,9 +32,9 @@ from statelib.commits.takeover import (
     plan_taking_over,
     taken_over_by,
 )
-from statelib.counted import counted
 from statelib.documents.manifests import CommittedTask
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.handover import StoreChangelog
 from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import KafkaCopy

@@ -20,7 +20,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from statelib.assignment import wire
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

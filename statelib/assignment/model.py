@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from statelib.counted import counted
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

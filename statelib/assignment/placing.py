@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.assignment.model import Assignment, HostAssignment
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_overloads
 
 from statelib.calls.kinds import Kind, class_names, kinds_of, shown, unmappable
 from statelib.calls.ways import ARGUMENTS, HOW, MISSING, NAME_OF, WRITTEN
-from statelib.errors import ConfigurationError
-from statelib.near import did_you_mean
-from statelib.user_lines import place_of_call
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.near import did_you_mean
+from statelib.errors.user_lines import place_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -6,9 +6,9 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors import ConfigurationError
-from statelib.near import did_you_mean
-from statelib.user_lines import place_of_call
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.near import did_you_mean
+from statelib.errors.user_lines import place_of_call
 
 _LEADS_TO = {
     "KStream": {"KTable": "to_table()", "KGroupedStream": "group_by_key()", "BranchedKStream": "split()"},

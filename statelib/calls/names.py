@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 MAX_NAME_LENGTH = 249
 ALLOWED = "use 1 to 249 ASCII letters, digits, '.', '_' and '-', and not '.' or '..' alone"

@@ -35,7 +35,7 @@ from statelib.changelog.export_records import Share
 from statelib.changelog.export_tables import KeyValueExporter, VersionedExporter
 from statelib.changelog.export_windows import SessionExporter, WindowExporter
 from statelib.changelog.formats import StoreFormat
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.stores.buffer_value_codec import HEADERS_TYPE
 from statelib.topics.partitioner import partition_for
 

@@ -14,7 +14,7 @@ from statelib.changelog import held_lists
 from statelib.changelog.export_records import Records
 from statelib.changelog.formats import LiveKeys, LiveValues, StoreFormat
 from statelib.changelog.subscription_wrapper import encode
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.foreign_key_subscribe import Instruction
 from statelib.operators.stream_join_changelog import window_keys
 from statelib.stores.byte_columns import joined, packed

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.windowed_type import WindowedType
-from statelib.errors import ConfigurationError, HindstreamError, InputError
+from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.serdes import serde_for
 from statelib.snapshots.stored_values import described_serde, results_of, stored_type
 from statelib.stores.byte_columns import joined, packed, split_tail

@@ -18,7 +18,7 @@ from statelib.changelog.export import AS_KAFKA
 from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.changelog.restore import restore
 from statelib.columns.arrow_buffers import valid_of
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.join_buffer_changelog import HEAD as BUFFER_HEAD
 from statelib.operators.join_buffer_changelog import TAIL as BUFFER_TAIL
 from statelib.records.batch import NO_TIMESTAMP

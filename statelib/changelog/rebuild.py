@@ -10,7 +10,7 @@ from statelib.changelog.restore import restore
 from statelib.columns.schema_text import decode_schema
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, changelog_topic, rolled_back
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:

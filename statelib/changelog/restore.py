@@ -19,7 +19,7 @@ from statelib.changelog.restore_subscriptions import RestoringSubscriptions
 from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.changelog.target import Target
 from statelib.columns.arrow_buffers import spans_of, valid_of
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext

@@ -6,7 +6,7 @@ import struct
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.state.session import SessionStore

@@ -6,8 +6,8 @@ import errno
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from statelib.error_numbers import AGAIN, meaning
-from statelib.errors import ConfigurationError
+from statelib.errors.error_numbers import AGAIN, meaning
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ _IN_THE_WAY = frozenset({errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEM
 
 @contextmanager
 def local_errors(verb: str, path: Path) -> Iterator[None]:
-    """Maps errors of the file system to Hindstream's; of want of memory see `statelib.exhausted`.
+    """Maps errors of the file system to Hindstream's; of want of memory see `statelib.errors.exhausted`.
 
     Args:
         verb: What is being done, as in "cannot restore the state".

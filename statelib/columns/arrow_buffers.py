@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

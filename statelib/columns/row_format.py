@@ -43,7 +43,7 @@ from statelib.columns.arrow_buffers import (
     valid_of,
 )
 from statelib.columns.spans import copy_spans
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 
 from statelib.columns.times import LAST_TIME_MS
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
+from statelib.errors.steps import step
 from statelib.metrics import NodeMetrics
-from statelib.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.counted import counted
+from statelib.errors.counted import counted
 from statelib.topics.other_writers import changes_by_others
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 from statelib.commits.fencing import fenced
 from statelib.commits.layout import CommitLog, Runs
 from statelib.commits.stage import lost_files, read_staged
-from statelib.counted import counted
 from statelib.documents.manifests import Commit, CommittedTask
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
-from statelib.steps import step
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
+from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import Audit, Plan, Staged

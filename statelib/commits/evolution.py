@@ -26,7 +26,7 @@ from statelib.columns.schema_text import decode_schema
 from statelib.columns.windowed_type import WindowedType
 from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
 from statelib.documents.manifests import Evolution, Migration
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog, JobLayout, Runs
 from statelib.documents.upkeep import Maintenance
-from statelib.errors import ConfigurationError
-from statelib.steps import step
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.steps import step
 from statelib.storage.transfers import look_ahead
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog
-from statelib.errors import FencedError, HindstreamError
+from statelib.errors.kinds import FencedError, HindstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

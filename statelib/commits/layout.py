@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
-from statelib.errors import CorruptedDataError, FencedError
+from statelib.errors.kinds import CorruptedDataError, FencedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -31,10 +31,10 @@ from statelib.commits.source_schemas import settle_schemas, unseen
 from statelib.commits.sources import goes_on, open_sources, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
-from statelib.counted import counted
 from statelib.documents.manifests import Plan, PlannedTask, SourceRange
-from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.steps import step
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.errors.steps import step
 from statelib.topics.future import latest_ms
 from statelib.topics.leaps import first_leaps
 from statelib.topics.slices import plan_slice

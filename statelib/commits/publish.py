@@ -21,8 +21,8 @@ from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back,
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.rewrites import RewriteLog
 from statelib.documents.upkeep import ROLLBACKS, Rollback
-from statelib.errors import CorruptedDataError
-from statelib.steps import step
+from statelib.errors.kinds import CorruptedDataError
+from statelib.errors.steps import step
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive

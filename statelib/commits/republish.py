@@ -14,10 +14,10 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.publish import create_archive, tell_readers
 from statelib.commits.rewrites import RewriteLog, standing_files
-from statelib.counted import counted
 from statelib.documents.upkeep import REWRITES, ROLLBACKS
-from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.steps import step
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.errors.steps import step
 from statelib.storage.transfers import in_parallel
 from statelib.topics.version import CLEANED
 

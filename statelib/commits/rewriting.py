@@ -26,8 +26,8 @@ from statelib.commits.compaction import ChangelogUse, wanted_cleaning
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
 from statelib.commits.rewrites import RewriteLog, rewrite_name, rewrite_of
 from statelib.documents.upkeep import REWRITES, Rewrite, Rewriting
-from statelib.errors import ConfigurationError
-from statelib.steps import step
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.steps import step
 from statelib.topics.rewriting import merge
 from statelib.topics.tiers import mergeable
 from statelib.topics.writer import FileLimits

@@ -22,10 +22,10 @@ from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
-from statelib.counted import counted
 from statelib.documents.document import FORMAT_VERSION
-from statelib.errors import ConfigurationError, CorruptedDataError
-from statelib.steps import step
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

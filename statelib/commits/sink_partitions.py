@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic, renamed_changelogs
-from statelib.counted import counted
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

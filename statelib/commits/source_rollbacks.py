@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.expiry import oldest_restorable
 from statelib.commits.layout import CommitLog, rollback_path, rolled_back
 from statelib.documents.upkeep import Rollback
-from statelib.errors import CorruptedDataError, InputError
+from statelib.errors.kinds import CorruptedDataError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

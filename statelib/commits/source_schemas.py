@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import Schema as DeltaSchema
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.schema import topic_schema
 from statelib.topics.schema_changes import changes, united
 

@@ -13,10 +13,10 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import topic_path
 from statelib.commits.source_rollbacks import check_rollbacks
 from statelib.commits.source_schemas import read_as_before
-from statelib.counted import counted
 from statelib.documents.manifests import SourceTopic
 from statelib.documents.upkeep import ROLLBACKS
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.delta_log import ArchiveNotFoundError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import JobLayout, Runs, topic_path
-from statelib.errors import InternalError
-from statelib.steps import step
+from statelib.errors.kinds import InternalError
+from statelib.errors.steps import step
 from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.sources import source_topics
 from statelib.commits.topologies import settle_topology
-from statelib.counted import counted
 from statelib.documents.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
+from statelib.errors.steps import step
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.evolution import Made, evolve
 from statelib.commits.layout import Runs, changelog_topic
-from statelib.errors import ConfigurationError
-from statelib.steps import step
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

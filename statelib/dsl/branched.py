@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.branch import Branch, Split
 from statelib.operators.mapping import mapper
 

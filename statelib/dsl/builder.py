@@ -11,7 +11,7 @@ from statelib.dsl.internal_builder import InternalStreamsBuilder
 from statelib.dsl.options import Materialized
 from statelib.dsl.streams_and_tables import KStream, KTable
 from statelib.dsl.table_node import table_node_of
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topology import Consumed
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from statelib.errors.user_lines import calling_line
 from statelib.topology.nodes import name_taken
-from statelib.user_lines import calling_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from statelib.dsl.graph import DslGraph
 from statelib.dsl.null_keys import with_null_keys_kept
 from statelib.dsl.options import Named
 from statelib.dsl.state_stores import StateStores
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.derived_table import DerivedTable
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_join import TableJoin, TableJoinMerge

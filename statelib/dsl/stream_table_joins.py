@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.mapping import mapper
 from statelib.operators.stream_latest_join import StreamLatestJoin

@@ -18,7 +18,7 @@ from statelib.dsl.stream_aggregations import StreamAggregations
 from statelib.dsl.table import AnyTable, Table, WindowedTable
 from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
 from statelib.dsl.table_node import aggregated_node, table_node_of
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregations import Aggregate
 from statelib.operators.derived_table import ToStream
 from statelib.operators.distinct import Distinct

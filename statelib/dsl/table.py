@@ -9,7 +9,7 @@ from statelib.dsl.closing import closing_windows
 from statelib.dsl.foreign_key_joins import foreign_key_joined_table
 from statelib.dsl.table_joins import joined_table
 from statelib.dsl.table_node import TableNode
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.derived_table import DerivedTable
 from statelib.operators.mapping import mapper
 from statelib.operators.suppress import Suppress

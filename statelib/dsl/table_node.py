@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.dsl.options import Materialized
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_view import JoinedView, TableView

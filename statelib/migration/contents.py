@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.changelog import SCHEMA
 from statelib.stores.key_value_codec import decode_value
 from statelib.stores.versioned import VersionedKeyValueStore

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown, shrunk
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.kernels.aggregations import (
     NO_UPDATE,
     running_count,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.columnar_aggregator import ColumnarAggregator
 from statelib.operators.fields import ALL, both, fields_of_mapper
 from statelib.operators.mapping import mapper

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.operators.fields import both, fields_of_mapper
 from statelib.operators.mapping import Mapper, holds
 from statelib.operators.stateless import Stateless

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.accumulators import NO_SLOTS, accumulator
 from statelib.operators.aggregator import NONE_REMOVED
 from statelib.operators.fields import columns_for

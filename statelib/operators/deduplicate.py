@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.kernels.deduplicate import deduplicate
 from statelib.operators.deduplication_entries import WorkingSet
 from statelib.operators.deduplication_ids import DeduplicationIds, Kind

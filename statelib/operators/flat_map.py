@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.user_lines import defined_at
 from statelib.operators.mapping import Mapper, evaluate, functions_of
 from statelib.records.key_column import KeyColumn
-from statelib.user_lines import defined_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

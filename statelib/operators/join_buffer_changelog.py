@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.serdes import serde_for
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, encode
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.columns.windowed_type import WindowedType
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.records.key_column import KeyColumn, WindowedKeys
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.fields import narrowed
 from statelib.operators.key_types import check_types, with_keys_of_one_type, with_values_of_one_type
 from statelib.records.batch import Batch, concat_in_order

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT
 from statelib.operators.accumulators import NO_SLOTS
 from statelib.operators.aggregator import NONE_REMOVED

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.durations import milliseconds
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.code_identity import describe_class, describe_factory

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.stores.punctuation_codec import KEY, StoredCall, decode_calls, encode_calls
 
 if TYPE_CHECKING:

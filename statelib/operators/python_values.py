@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from statelib.columns.time_columns import far_time_text
 from statelib.columns.windowed import Windowed
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.errors.user_lines import defined_at
 from statelib.records.key_column import WindowedKeys
-from statelib.user_lines import defined_at
 
 _SHOWN = 200
 """Characters of a value."""

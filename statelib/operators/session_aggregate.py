@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.times import end_of_windows
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE

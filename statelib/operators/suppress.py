@@ -31,8 +31,8 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.stream_time import running_stream_time
-from statelib.counted import counted
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 from statelib.kernels.suppression_buffer import policy
 from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.operators.closing_windows import ClosingWindows

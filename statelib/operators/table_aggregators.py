@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.columns.scatter import scatter
-from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.errors.kinds import ConfigurationError, InputError, InternalError
 from statelib.kernels.table_aggregations import (
     NO_CHANGE,
     existence,

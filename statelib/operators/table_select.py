@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.operators.change import only_latest
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mapping import Mapper, evaluate

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError, HindstreamError
-from statelib.exhausted import is_exhaustion
-from statelib.user_lines import place_in_user_code
+from statelib.errors.exhausted import is_exhaustion
+from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.errors.user_lines import place_in_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.kernels.windows import accept, accept_one
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states, window_keys

@@ -22,7 +22,7 @@ from statelib.assignment.model import AssignorName, TaskId
 from statelib.assignment.subscription_info import FutureSubscription, SubscriptionInfo, decode_subscription
 from statelib.commits.layout import JobLayout
 from statelib.documents.document import Data, Document
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 
 if TYPE_CHECKING:
     from statelib.storage import Storage

@@ -26,7 +26,7 @@ from statelib.columns.arrow_buffers import bitmap_of, byte_buffers, indices_of, 
 from statelib.columns.gather import gather
 from statelib.columns.hashing import hash_bytes, mixed
 from statelib.columns.spans import copy_bytes, equal_bytes
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.kernels.compiled import (
     Bools,
     Bytes,

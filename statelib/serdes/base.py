@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

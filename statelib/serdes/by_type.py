@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.columns.windowed_type import WindowedType
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.plain import BytesSerde, FixedWidthSerde, StringSerde
 from statelib.serdes.rows import RowSerde

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 
 from statelib.columns.time_columns import python_values
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.json_types import has_map, readable, restored, with_objects, with_pairs
 from statelib.serdes.schema_source import RegisteredSchema

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.columns.row_format import decode_rows, encode_rows
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 from statelib.serdes.base import Lenient, StrictSerde, all_good, without_bad
 
 if TYPE_CHECKING:

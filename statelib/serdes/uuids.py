@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes.base import StrictSerde
 from statelib.serdes.plain import StringSerde
 from statelib.serdes.spans import lenient

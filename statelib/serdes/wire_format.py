@@ -22,7 +22,7 @@ import numpy as np
 
 from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
 from statelib.columns.spans import copy_spans
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.snapshots import buffers, joins, tables, windows
 from statelib.snapshots.views import VIEWS
 

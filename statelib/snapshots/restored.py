@@ -12,7 +12,7 @@ from statelib.checkpoint import Checkpoints
 from statelib.checkpoint.scratch import ScratchFolder
 from statelib.commits import JobLayout, check_restorable
 from statelib.commits.local_state import readers_folder
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.rocksdb import RocksDbBackend
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 from statelib.columns.schema_text import decode_schema
 from statelib.commits import CommitLog, Runs, check_restorable
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.snapshots.kinds import views_of
 from statelib.snapshots.restored import RestoredTasks
 from statelib.snapshots.store import StoreSnapshot

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.windowed_type import WindowedType
-from statelib.errors import ConfigurationError, HindstreamError, InputError
+from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.records.key_column import KeyColumn
 from statelib.snapshots.views import Ask, Place, filtered
 from statelib.state.time import epoch_ms

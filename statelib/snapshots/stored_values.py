@@ -10,7 +10,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.columns.window_grids import grid_of
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregations import Aggregations
 from statelib.operators.sql_functions import Aggregation
 from statelib.operators.table_aggregations import TableAggregations

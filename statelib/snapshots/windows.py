@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.times import LAST_TIME_MS, end_of_windows
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.snapshots.stored_values import stored_aggregates
 from statelib.snapshots.views import Column, View, filtered, key_column, time_column, times_or_null

@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.columns.windowed import Windowed
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
 from statelib.stores import session as engine

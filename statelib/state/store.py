@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeV
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.value_and_timestamp import ValueAndTimestamp
 

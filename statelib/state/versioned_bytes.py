@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from statelib.calls import arguments_checked
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes import BytesSerde
 from statelib.state.suppliers import VersionedStoreSupplier
 from statelib.state.time import epoch_ms

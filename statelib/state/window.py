@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.columns.windowed import Windowed
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError
 
-from statelib.error_numbers import meaning
-from statelib.errors import ConfigurationError, HindstreamError, InputError
+from statelib.errors.error_numbers import meaning
+from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.storage_options import CREDENTIAL, STORE_PREFIXES
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, GenericError
 from obstore.store import LocalStore, MemoryStore
 
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.storage.clients import client
 from statelib.storage.digests import sha256_of_file
 from statelib.storage.errors import ObjectNotFoundError, mapped_errors

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from statelib.columns.arrow_buffers import spans_of
 from statelib.columns.bytes_order import sort_order
 from statelib.columns.spans import append_spans, copy_spans
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

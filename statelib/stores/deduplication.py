@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of
 from statelib.columns.key_filter import KeyFilter, hashes_of
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import in_order, joined

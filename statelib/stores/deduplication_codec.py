@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from statelib.columns.arrow_buffers import spans_of
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.byte_columns import joined, packed, repeated, spans_of_rows, split_framed, split_head, times
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import raw_column, split_head
 from statelib.stores.deduplication_codec import (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.header import Header

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import numpy as np
 from sortedcontainers import SortedDict
 
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.stores.backend import in_large_lists
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-from statelib.errors import (
+from statelib.errors.kinds import (
     ConfigurationError,
     CorruptedDataError,
     InternalError,

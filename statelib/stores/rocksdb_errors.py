@@ -7,8 +7,8 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from statelib.error_numbers import FORBIDDEN, FULL, meaning
-from statelib.errors import (
+from statelib.errors.error_numbers import FORBIDDEN, FULL, meaning
+from statelib.errors.kinds import (
     ConfigurationError,
     CorruptedDataError,
     HindstreamError,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocksdict import ReadOptions
 
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.stores.rocksdb_errors import mapped_errors
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.stores.byte_columns import split_tail
 
 if TYPE_CHECKING:

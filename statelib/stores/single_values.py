@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes import BytesSerde, FixedWidthSerde, StringSerde
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import Rows

@@ -45,7 +45,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.kernels.suppression_layout import buffer_keys
 from statelib.stores.byte_columns import cut, joined, packed, times, unpacked
 

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.stores import versioned_batch
 from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.segment_interval import default_segment_interval_ms

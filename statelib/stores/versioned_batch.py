@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.kernels.version_rows import match_rows
 from statelib.stores.byte_columns import raw_column
 from statelib.stores.version_set import VersionSet

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, valid_of
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.byte_columns import cut, grouped, joined, packed, times, unpacked
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.timeline import Timeline
 from statelib.stores.versioned_codec import (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.errors import ConfigurationError, HindstreamError
+from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.errors.user_lines import place_beside
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import (
     HoldingOperator,
@@ -26,7 +27,6 @@ from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
 from statelib.topology.ways import ways
-from statelib.user_lines import place_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

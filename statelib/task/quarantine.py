@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.times import LAST_TIME_MS
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for
 

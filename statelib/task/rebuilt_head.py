@@ -17,7 +17,7 @@ from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.commits.publish import publish
 from statelib.commits.rollback import check_no_replay_open, commit_again, open_replay, plan_again
 from statelib.commits.verify import Damage, damaged_states
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.task.made_state import make_state
 

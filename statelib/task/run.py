@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
 from statelib.documents.manifests import TaskOutcome, TaskPosition
-from statelib.errors import CorruptedDataError, HindstreamError
+from statelib.errors.kinds import CorruptedDataError, HindstreamError
+from statelib.errors.steps import step
 from statelib.operators.changelog import Changelog
 from statelib.operators.late import LateRecords
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.steps import step
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch
 from statelib.task.freed_memory import release_freed_memory, reuse_freed_memory
@@ -73,7 +73,7 @@ def run_task(work: TaskWork, *, attempt: str, clock: Callable[[], float], host: 
 
     Raises:
         InputError: A record or file of the sources cannot be used; the message names topic, partition and offset.
-        HindstreamError: See `statelib.errors`; every one names the task.
+        HindstreamError: See `statelib.errors.kinds`; every one names the task.
     """
     phases = _Phases(clock)
     phases.begin()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.documents.manifests import RepartitionFile, SinkFile
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mapping import evaluate
 from statelib.records.key_column import KeyColumn
 from statelib.storage.digests import DigestingOutput

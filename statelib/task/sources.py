@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.stream_time import running_stream_time
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_column import KeyColumn
 from statelib.serdes.base import within_reach

@@ -13,7 +13,7 @@ from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.layout import JobLayout, Runs, changelog_topic, renamed_changelogs
 from statelib.commits.local_state import remove_dead_attempts
 from statelib.documents.manifests import StateManifest, StoreSize, TaskPosition
-from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.migration import contents, is_rename, migrate_store, rename_stores
 from statelib.placement.holdings import cache_folder
 from statelib.stores.memory import MemoryBackend

@@ -12,11 +12,11 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.stream_time import running_stream_time
 from statelib.columns.time_columns import time_problem
 from statelib.columns.times import LAST_TIME_MS
-from statelib.errors import ConfigurationError, HindstreamError
+from statelib.errors.kinds import ConfigurationError, HindstreamError
+from statelib.errors.user_lines import defined_at, place_beside
 from statelib.operators.mapping import evaluate, functions_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp
-from statelib.user_lines import defined_at, place_beside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

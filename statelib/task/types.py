@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.windowed_type import archived_type
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.records.batch import Uptake
 from statelib.stores.memory import MemoryBackend
 from statelib.task.graph import Graph

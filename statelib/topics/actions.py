@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.transaction import AddAction, RemoveAction
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

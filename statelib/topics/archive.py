@@ -10,8 +10,8 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction, create_table_with_add_actions
 
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import FileToCommitError, added, check_follows, removed
 from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, changed, created

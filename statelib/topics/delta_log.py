@@ -28,8 +28,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from statelib.error_numbers import meaning
-from statelib.errors import ConfigurationError, CorruptedDataError, HindstreamError, InputError
+from statelib.errors.error_numbers import meaning
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, InputError
 from statelib.storage import Storage, reason_without_secrets
 from statelib.storage.errors import error_number, mapped_errors
 from statelib.storage.local_files import make_directories, sync_file

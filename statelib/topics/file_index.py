@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.topics.files import ArchiveFile
 
 if TYPE_CHECKING:

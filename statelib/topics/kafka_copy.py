@@ -20,7 +20,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.version import COPY_BEGIN, COPY_POSITION
 
 if TYPE_CHECKING:

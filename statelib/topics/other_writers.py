@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 from statelib.topics.delta_log import DIGEST, ArchiveNotFoundError, DeltaLog

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import Schema as DeltaSchema
 
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.encodings import is_encoded
 from statelib.topics.footer import read_sealed_footer

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.counted import counted
-from statelib.errors import CorruptedDataError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import CorruptedDataError
 from statelib.topics.writer import FileLimits
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.schema_changes import unknown_fields
 from statelib.topics.stored_keys import KEY, type_to_write
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import pyarrow as pa
 
 from statelib.columns.times import LAST_TIME_MS
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.max_future import NEVER_MS
 from statelib.storage.transfers import in_parallel
 from statelib.topics.future import FutureRecord

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 from deltalake import Schema as DeltaSchema
 
-from statelib.counted import counted
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.storage import Storage
 from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion
 from statelib.topics.reader import PartitionReader

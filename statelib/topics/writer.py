@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
-from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.errors.kinds import ConfigurationError, InputError, InternalError
 from statelib.storage.digests import DigestingOutput
 from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp, TimestampExtractor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from statelib.errors.user_lines import Line
     from statelib.operators.base import OperatorSpec
     from statelib.operators.mapping import Mapper, MapperLike
     from statelib.serdes import Serde
-    from statelib.user_lines import Line
 
 
 @arguments_checked

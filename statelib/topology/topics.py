@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from statelib.calls.names import check_name
-from statelib.counted import counted
-from statelib.errors import ConfigurationError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError
 
 
 def check_topic(topic: str, node: str, partitions: int | None = None) -> None:

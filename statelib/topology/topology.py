@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from statelib.calls.names import check_name
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
+from statelib.errors.user_lines import place_beside
 from statelib.operators.base import CheckedSpec
 from statelib.topology.describe import text_of
 from statelib.topology.groups import global_nodes, groups
@@ -17,7 +18,6 @@ from statelib.topology.nodes import Node, Processor, Sink, Source, name_taken
 from statelib.topology.topics import check_topic
 from statelib.topology.windowed_keys import stateful_under_windowed_keys
 from statelib.topology.windowed_sources import check_windowed_sources
-from statelib.user_lines import place_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.columns.windowed_type import SESSIONS, KeyWindows
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.topology.nodes import Processor, Source
 

@@ -20,7 +20,7 @@ from statelib.assignment.subscription_info import (
     decode_subscription,
     negotiated_version,
 )
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 REPORT = SubscriptionInfo(
     UUID("00010203-0405-0607-0809-0a0b0c0d0e0f"), (TaskId(0, 1), TaskId(2, 0)), (TaskId(1, 3),), "a:1"

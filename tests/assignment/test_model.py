@@ -6,7 +6,7 @@ import pytest
 
 from statelib.assignment.high_availability import assign_highly_available
 from statelib.assignment.model import AssignmentConfig, HostState, TaskId
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 
 def test_tasks_are_ordered_by_their_numbers():

@@ -18,7 +18,7 @@ from statelib.changelog import StoreFormat, export_changelog, import_changelog
 from statelib.changelog.export import RECORDS
 from statelib.changelog.import_records import ARRIVALS
 from statelib.changelog.murmur3 import hash128
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import BytesSerde, StringSerde, serde_for
 from statelib.serdes.json import JsonSerde

@@ -9,7 +9,7 @@ import pytest
 
 from statelib import Processor, Stores, StreamsBuilder
 from statelib.commits.layout import changelog_topic
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.changelog.test_rebuild import head_of, rebuilt, stores_of
 from tests.task.pipeline import Pipeline
 from tests.task.test_process import CLICKS, LONG, STRING, topology

@@ -33,7 +33,7 @@ from statelib.changelog import rebuild
 from statelib.commits import rollback
 from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.documents.manifests import Commit
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
 from tests.effort import every_other

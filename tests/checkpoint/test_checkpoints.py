@@ -10,7 +10,7 @@ import pytest
 from statelib.checkpoint import Checkpoints, cache, checkpoints
 from statelib.checkpoint.retention import is_named_by_content, oldest_kept, unneeded_files
 from statelib.documents.manifests import StateFile, StateManifest
-from statelib.errors import CorruptedDataError, InternalError
+from statelib.errors.kinds import CorruptedDataError, InternalError
 from statelib.storage import Storage, StoredObject
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend

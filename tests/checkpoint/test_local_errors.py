@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from tests.checkpoint.test_checkpoints import PREFIX, Checkpoints, contents, storage, task
 
 __all__ = ["storage", "task"]

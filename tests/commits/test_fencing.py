@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib.commits import Retention, fenced, maintain, plan
-from statelib.errors import CorruptedDataError, FencedError
+from statelib.errors.kinds import CorruptedDataError, FencedError
 from tests.commits import toy
 
 if TYPE_CHECKING:

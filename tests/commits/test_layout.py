@@ -27,7 +27,7 @@ from statelib.documents.manifests import (
     TopologyDescription,
 )
 from statelib.documents.upkeep import Maintenance, Rewrite, Rewriting, Rollback
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
 

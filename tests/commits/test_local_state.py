@@ -11,7 +11,7 @@ from statelib import Materialized, StreamsBuilder
 from statelib.checkpoint.scratch import ScratchFolder
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.layout import JobLayout
 from statelib.commits.republish import republish
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.other_writers import history, restore
 from tests.commits import toy

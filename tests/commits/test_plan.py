@@ -4,7 +4,7 @@ import pytest
 
 from statelib.commits import NothingToDo, Runs, commit, plan, record_audit, stage
 from statelib.commits.archives import open_archive
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.commits import toy

@@ -6,7 +6,7 @@ import pytest
 
 from statelib.commits import CommitLog, Published, commit, plan, publish, published_through, record_audit, stage
 from statelib.commits.archives import open_archive
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.topics.append import append
 from tests.commits import toy
 from tests.commits.toy import DAY

@@ -7,7 +7,7 @@ import pytest
 from statelib.commits import CommitLog, commit, ledger_table, plan, read_staged, reconcile, record_audit, stage
 from statelib.commits.stage import check_complete
 from statelib.documents.manifests import AuditCheck
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError, InputError, InternalError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError, InputError, InternalError
 from tests.commits import toy
 from tests.commits.toy import DAY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statelib.commits import CommitLog, Retention, maintain, rollback, verify
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.commits import toy
 from tests.commits.toy import DAY
 

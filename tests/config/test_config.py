@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from statelib.config import NOT_SETTINGS, Settings, load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.max_future import MaxFuture
 from statelib.storage_options import LIMIT_SETTINGS, RequestLimits
 

@@ -18,7 +18,7 @@ from dags import embedded
 from dags.embedded import backfill
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 from tests.dags import rates
 from tests.spark_jobs.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
 

@@ -13,7 +13,7 @@ import pytest
 from dags.connections import store_environment
 from statelib.commits import CommitLog
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from tests import command
 from tests.spark_jobs.orders import archive_orders, orders

@@ -16,7 +16,7 @@ from dags.migration import STEPS
 from spark_jobs.runs import open_warehouse
 from statelib import open_state
 from statelib.commits import CommitLog, Runs, read_hold
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from tests.spark_jobs.orders import check_published, make_settings, orders
 

@@ -145,7 +145,7 @@ def test_airflow_does_not_pass_over_the_file() -> None:
 MADE = """
 import sys
 from dags.factory import migration_dag, replay_dag
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 for schedule in ("@once", "@continuous", "@daily", "0 0 1 * *", None):
     dag = replay_dag("a.b:job", schedule=schedule)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib import Consumed, Materialized, StreamsBuilder
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.differential.kafka import Refused
 from tests.differential.naming import description_of, program_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors import HindstreamError
+from statelib.errors.kinds import HindstreamError
 from tests.faults.calls import traced
 
 if TYPE_CHECKING:

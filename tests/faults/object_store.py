@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 from statelib.storage_options import RequestLimits
 from tests.faults import subject
 from tests.faults.proxy import Fault, FaultProxy, SeededFaults

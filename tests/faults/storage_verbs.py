@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 from statelib.storage import Storage
 from statelib.storage_options import RequestLimits
 from tests.faults.proxy import Fault, FaultProxy, SeededFaults

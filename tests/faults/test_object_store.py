@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_jobs.frames import read_flat
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 from statelib.storage import Storage
 from statelib.storage_options import RequestLimits
 from statelib.topics.append import append

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from statelib.documents.manifests import Plan
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.formats.former_names import half, topology
 from tests.task.pipeline import Pipeline
 from tests.unpack import unpack

@@ -14,7 +14,7 @@ from hindstream.report.placement import host_rows, task_rows, waiting
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import JobLayout, Runs, commit, publish, record_audit, stage
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.placement.documents import Copies, CopyUpdate, read_placement
 from statelib.placement.round import Former, Host, place
 from tests.commits import toy

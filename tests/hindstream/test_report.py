@@ -22,7 +22,7 @@ from statelib.commits import Runs
 from statelib.commits.layout import run_id
 from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Staged
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.job import Job
 from statelib.metrics import NodeMetrics
 from statelib.storage import Storage

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindstream.slices import slice_ends_ms, time_of, time_zone
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 NEW_YORK = ZoneInfo("America/New_York")
 

@@ -15,7 +15,7 @@ from spark_jobs.kafka import archive as archive_module
 from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.properties import CREDENTIALS, variable_of
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError, FencedError, InputError
+from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.kafka_topic import KafkaTopic
 from statelib.serdes import StringSerde
 from statelib.serdes.json import JsonSerde

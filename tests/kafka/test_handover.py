@@ -13,7 +13,7 @@ from spark_jobs.kafka.handover import hand_over
 from spark_jobs.pipeline import run_slice
 from statelib import Handover, Job, KafkaTopic
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from tests.kafka.cluster import Message

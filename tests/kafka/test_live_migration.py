@@ -14,7 +14,7 @@ from hindstream.live_migration import run_verify
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from tests.docs.blocks import RUNBOOKS
 from tests.kafka.cluster import Message
 from tests.kafka.streams_app import StreamsApp

@@ -17,7 +17,7 @@ from statelib import Job, JsonSerde, KafkaTopic, StreamsBuilder
 from statelib.commits.layout import rollback_path
 from statelib.config import load_settings
 from statelib.documents.upkeep import ROLLBACKS, Rollback
-from statelib.errors import ConfigurationError, FencedError, InputError
+from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.serdes import StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.storage import Storage

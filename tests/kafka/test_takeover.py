@@ -33,10 +33,10 @@ from statelib import (
 )
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError, HindstreamError, RetryableError
+from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
+from statelib.errors.steps import observed
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
-from statelib.steps import observed
 from statelib.storage import Storage
 from tests.kafka.cluster import Message
 from tests.kafka.maven import build

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.counted import counted
+from statelib.errors.counted import counted
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import SESSIONS
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.branch import Branch, Split

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import KeyWindows
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators import deduplicate
 from statelib.operators.deduplicate import DeduplicateSpec, Kind
 from statelib.operators.mapping import mapper

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import KeyWindows
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.mapping import mapper, per_record
 from statelib.operators.table_source import PlainTableSource, TableSource

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import Joined, Materialized, Stores, StreamsBuilder, TopologyTestDriver
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn

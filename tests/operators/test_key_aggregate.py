@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.sql_functions import count, max_, mean_, min_, sum_

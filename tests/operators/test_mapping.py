@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib.columns.windowed_type import KeyWindows
-from statelib.errors import ConfigurationError, InternalError
+from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record

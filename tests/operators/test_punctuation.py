@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.operators.punctuation import PunctuationQueue, Schedule, Scheduler
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend

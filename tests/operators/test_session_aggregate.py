@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators import session_aggregate
 from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.mapping import mapper

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.sql_functions import count, max_, mean_, min_, sum_

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.metrics import Mean
 from statelib.operators.aggregations import Reduce, single
 from statelib.operators.sql_functions import count

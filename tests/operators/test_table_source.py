@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators import latest_values
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.serdes import serde_for

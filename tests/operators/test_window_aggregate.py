@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.window_grids import FAR_FUTURE_MS
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate

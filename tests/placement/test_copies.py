@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
+from statelib.errors.steps import observed
 from statelib.placement.holdings import CopyPosition, cache_folder, encode_position, position_file, read_position
-from statelib.steps import observed
 from tests.commits import toy
 from tests.placement.hosts import JOB, Warehouse, report
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.placement.process import FILE_NAME, decode, encode, process_id
 
 if TYPE_CHECKING:

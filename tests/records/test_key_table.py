@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.bytes_order import compare_bytes
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.records.batch import NULL_KEY
 from statelib.records.key_table import ABSENT, KeyTable
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.serdes.avro.serde import AvroSerde
 from tests.serdes.registry import Schemas, avro
 

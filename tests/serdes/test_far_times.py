@@ -9,7 +9,7 @@ import pytest
 
 from statelib import Consumed, StreamsBuilder
 from statelib.commits.layout import quarantine_topic
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes import serde_for
 from statelib.serdes.avro.serde import AvroSerde
 from tests.task.pipeline import Pipeline

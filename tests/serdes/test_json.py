@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes.json import JsonSerde
 from statelib.serdes.schema_source import RegisteredSchema
 from tests.serdes.registry import Schemas

@@ -19,7 +19,7 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.serdes.protobuf.message_path import messages_at, path_to
 from statelib.serdes.protobuf.serde import ProtobufSerde
 from statelib.serdes.schema_source import RegisteredSchema

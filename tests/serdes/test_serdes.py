@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 from statelib.serdes import RowSerde, serde_for
 from statelib.serdes.json import JsonSerde
 

@@ -7,7 +7,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes.uuids import UuidSerde
 
 TEXT = "123e4567-e89b-12d3-a456-426614174000"

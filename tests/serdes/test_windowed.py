@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from statelib import DayWindows, TimeWindows
 from statelib.columns.times import LAST_TIME_MS
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes import StringSerde, serde_for
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 from statelib.snapshots.stored_values import described_serde

@@ -11,7 +11,7 @@ import pytest
 
 from statelib import Materialized, SessionWindows, StreamsBuilder, TimeWindows, Windowed, open_state
 from statelib.changelog import StoreFormat, export_changelog, import_changelog
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.json import JsonSerde
 from statelib.stores.memory import MemoryBackend
 from tests.task.pipeline import Pipeline

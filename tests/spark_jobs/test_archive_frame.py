@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from spark_jobs import archive_frame as module
 from spark_jobs.archive_frame import archive_frame
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.serdes import FixedWidthSerde
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs.background import Background
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

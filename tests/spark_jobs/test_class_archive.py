@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs.class_archive import dump
 from spark_jobs.session import CLASS_ARCHIVE, quick_start
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
 from statelib.config import Settings
 from statelib.dsl import StreamsBuilder
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.job import Expectation, Job, expect
 from statelib.storage import Storage
 from statelib.topics.append import append

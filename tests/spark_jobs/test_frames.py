@@ -14,7 +14,7 @@ from spark_jobs.frames import flat_columns, flat_row_group, open_staged, pandas_
 from spark_jobs.runs import open_warehouse
 from spark_jobs.validation import plain
 from statelib.commits import topic_path
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive

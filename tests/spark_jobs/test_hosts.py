@@ -9,7 +9,7 @@ import pytest
 
 from spark_jobs import hosts
 from spark_jobs.hosts import clean_hosts, in_every_slot, on_every_host, settled_slots
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from tests.spark_jobs.orders import make_settings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from spark_jobs import java
 from spark_jobs.java import find_java
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 
 def fake_java(home: Path, version: str, *, reports: Path | None = None) -> Path:

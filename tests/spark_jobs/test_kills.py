@@ -17,8 +17,8 @@ from spark_jobs import pipeline
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
 from statelib.config import load_settings
+from statelib.errors.steps import observed
 from statelib.job import load_job
-from statelib.steps import observed
 from tests.spark_jobs.orders import JOB_FILE, make_settings, published
 
 if TYPE_CHECKING:

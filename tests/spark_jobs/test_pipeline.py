@@ -15,7 +15,7 @@ from spark_jobs import audit, commit, maintain, pipeline, plan, replay, report
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, published_through, rollback
 from statelib.commits.archives import open_archive
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.job import load_job
 from tests.spark_jobs.orders import (
     DAY_MS,

@@ -18,7 +18,7 @@ from spark_jobs.task_work import stages_of
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import JobLayout, NothingToDo
 from statelib.documents.document import FORMAT_VERSION
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.job import load_job
 from statelib.placement.documents import read_copies
 from statelib.placement.holdings import CopyPosition, HostReport, encode_position, position_file

@@ -21,7 +21,7 @@ from spark_jobs.task_work import stages_of
 from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder
-from statelib.errors import ConfigurationError, InputError, InternalError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, InternalError, RetryableError
 from statelib.job import Job
 from tests.spark_jobs.orders import (
     DAY_MS,

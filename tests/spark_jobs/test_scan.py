@@ -17,7 +17,7 @@ from spark_jobs.frames import flat_schema, open_staged, read_flat
 from spark_jobs.scan import Kind, Scan, repeated_hashes
 from spark_jobs.screen import screen_of
 from statelib.columns.row_hash import hash_rows
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.encodings import is_encoded
 from statelib.topics.schema import topic_schema

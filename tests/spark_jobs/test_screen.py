@@ -17,7 +17,7 @@ from spark_jobs.screen import Screen, screen_of
 from spark_jobs.suspects import find_suspects
 from spark_jobs.validation import Validator
 from statelib.documents.manifests import AuditCheck
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive

@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.session import spark_session
 from spark_jobs.start import check_local_dirs, start_error
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError
 
-from statelib.errors import ConfigurationError, InputError, RetryableError
+from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
 from statelib.storage.errors import mapped_errors
 from statelib.storage_options import RequestLimits

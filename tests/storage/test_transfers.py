@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.storage.transfers import in_parallel, look_ahead
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import InternalError
+from statelib.errors.kinds import InternalError
 from statelib.stores import rocksdb
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend

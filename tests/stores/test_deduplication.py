@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.arrow_buffers import spans_of
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.stores import deduplication
 from statelib.stores.backend import WriteBatch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores import deduplication_format_1
 from statelib.stores.backend import WriteBatch
 from statelib.stores.deduplication import DeduplicationStore

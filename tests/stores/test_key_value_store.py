@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, CorruptedDataError, InputError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores import key_value_codec

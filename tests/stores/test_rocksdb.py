@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError, InternalError, RetryableError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InternalError, RetryableError
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.rocksdb_errors import mapped

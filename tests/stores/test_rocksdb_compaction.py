@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rocksdict import Options, Rdict
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.rocksdb_compaction import MOST_NEW_FILES

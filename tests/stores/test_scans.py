@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.stores import backend as backend_module
 from statelib.stores import rocksdb, rocksdb_scan
 from statelib.stores.backend import WriteBatch

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes import serde_for
 from statelib.stores.single_values import decoder, encoder, from_bytes, to_bytes
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.store_clock import StoreClock, decode_clock, encode_clock

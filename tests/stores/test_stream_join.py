@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores import stream_join_codec as codec
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.suppression_layout import NOT_STORED
 from statelib.stores import suppression_codec
 from statelib.stores.backend import WriteBatch

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.errors.kinds import ConfigurationError, InputError, InternalError
 from statelib.metrics import NodeMetrics
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch

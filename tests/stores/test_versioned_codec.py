@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.versioned_codec import (

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.metrics import NodeMetrics
 from statelib.stores import window_codec
 from statelib.stores.backend import WriteBatch

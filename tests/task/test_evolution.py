@@ -24,7 +24,7 @@ from statelib import (
 )
 from statelib.commits.layout import CommitLog
 from statelib.documents.manifests import Plan
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

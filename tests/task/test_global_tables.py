@@ -14,7 +14,7 @@ from statelib import Consumed, InputError, Materialized, Stores, StreamsBuilder
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.commits.plan import NothingToDo
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import serde_for
 from statelib.topics.partitioner import partition_for
 from tests.reference.global_table import Row, joined, ordered

@@ -12,7 +12,7 @@ import pytest
 from statelib import Materialized, Stores, StreamsBuilder, count
 from statelib.commits.layout import CommitLog, Runs
 from statelib.documents.manifests import Migration, Plan
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.migration import compare_latest
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend

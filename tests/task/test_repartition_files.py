@@ -12,7 +12,7 @@ from statelib.commits.layout import CommitLog
 from statelib.commits.plan import Plan, plan
 from statelib.documents.manifests import RepartitionFile, TaskOutcome
 from statelib.dsl import StreamsBuilder
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.task import Stages, run_task
 from statelib.task.sources import Progress, RepartitionSource
 from tests.task.pipeline import Pipeline

@@ -12,7 +12,7 @@ import pytest
 from statelib import Consumed, JsonSerde, per_record
 from statelib.commits.plan import NothingToDo
 from statelib.dsl import Materialized, Stores, StreamsBuilder
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators import deduplicate
 from statelib.operators.sql_functions import count, mean_, sum_
 from statelib.suppressed import BufferConfig, Suppressed

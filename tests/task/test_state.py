@@ -14,7 +14,7 @@ import pytest
 from statelib import StreamsBuilder
 from statelib.commits.layout import CommitLog
 from statelib.documents.manifests import Commit, CommittedTask
-from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, RetryableError
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

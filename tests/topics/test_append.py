@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
 from statelib.storage import Storage
 from statelib.topics import append as append_module

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from statelib.errors import ConfigurationError, CorruptedDataError, RetryableError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, RetryableError
 from statelib.topics import archive as archive_module
 from statelib.topics import version as version_module
 from statelib.topics.archive import TopicArchive

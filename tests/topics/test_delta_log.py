@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from statelib.errors import CorruptedDataError, HindstreamError
+from statelib.errors.kinds import CorruptedDataError, HindstreamError
 from statelib.topics import delta_log
 from statelib.topics.archive import TopicArchive
 from statelib.topics.delta_log import DIGEST, created

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.topics.file_index import FileIndex
 from statelib.topics.files import ArchiveFile
 from tests.effort import examples

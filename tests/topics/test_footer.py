@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import SEAL, read_footer
 from tests.topics.data import SCHEMA, topic_records

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from statelib.errors import ConfigurationError, CorruptedDataError, FencedError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
 from statelib.topics import archive as archive_module
 from statelib.topics import kafka_copy
 from statelib.topics.archive import TopicArchive

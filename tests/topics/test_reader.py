@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.key_column import KeyColumn
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import SEAL
 from statelib.topics.rewriting import merge

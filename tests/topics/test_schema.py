@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema as DeltaSchema
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topics.schema import HEADERS, TIMESTAMP, conform, project, topic_schema
 from tests.topics.data import SCHEMA, VALUE, topic_records
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.reader import PartitionReader

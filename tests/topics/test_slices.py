@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from statelib.topics.slices import SourceSlice, cut_at, plan_slice

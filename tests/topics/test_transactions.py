@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 from statelib.topics.transactions import Transactions, read_transactions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.errors import ConfigurationError, InputError, InternalError
+from statelib.errors.kinds import ConfigurationError, InputError, InternalError
 from statelib.storage import Storage
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema

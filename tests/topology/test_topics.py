@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.topology.topics import check_topic
 
 

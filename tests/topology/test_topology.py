@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.base import Operator, OperatorContext
 from statelib.stores.spec import StoreSpec
 from statelib.topology import Processor, Sink, Source, Topology, describe

@@ -12,8 +12,8 @@ import fastavro
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import fixed_values
-from statelib.counted import counted
-from statelib.errors import InputError
+from statelib.errors.counted import counted
+from statelib.errors.kinds import InputError
 from statelib.serdes.avro.schema import (
     Array,
     Enum,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.kernels import avro as kernel
 from statelib.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Union, describe
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.avro.decode import Decoder
 from statelib.serdes.avro.leaves import texts
 from statelib.serdes.avro.schema import Array, Map, NoDefault, Primitive, Record, declaration, describe, nullable, parse

@@ -28,7 +28,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.avro.schema import (
     Array,
     Enum,

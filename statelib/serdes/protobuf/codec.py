@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from statelib.errors import InputError
+from statelib.errors.kinds import InputError
 from statelib.serdes.protobuf.descriptors import as_registered, files_of, message_type
 from statelib.serdes.protobuf.kinds import message_kind
 from statelib.serdes.spans import lenient, no_reasons

@@ -35,7 +35,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from statelib.columns.time_columns import time_problem
-from statelib.errors import ConfigurationError, InputError
+from statelib.errors.kinds import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

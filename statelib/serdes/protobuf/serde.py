@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.base import StrictSerde
 from statelib.serdes.protobuf.codec import Codec
 from statelib.serdes.protobuf.message_path import by_path, messages_at, path_to, written

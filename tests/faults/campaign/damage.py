@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
-from statelib.errors import CorruptedDataError
+from statelib.errors.kinds import CorruptedDataError
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.corruption import KINDS, Corruption, Damage
 from tests.faults.corruption import Case as OneFile

@@ -12,7 +12,7 @@ import os
 import random
 from typing import TYPE_CHECKING
 
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 from tests.faults.calls import NEEDS_SPACE, SYNCS
 from tests.faults.campaign.case import Fault
 from tests.faults.campaign.refused_calls import Refusal

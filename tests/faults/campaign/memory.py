@@ -14,8 +14,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statelib.errors import RetryableError
-from statelib.exhausted import exhaustion_told
+from statelib.errors.exhausted import exhaustion_told
+from statelib.errors.kinds import RetryableError
 from tests.faults import subject
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.campaign.scenarios import Run, scenarios

@@ -10,7 +10,7 @@ import errno
 import random
 from typing import TYPE_CHECKING
 
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from tests.faults.calls import NEEDS_PERMISSION
 from tests.faults.campaign.case import Fault
 from tests.faults.campaign.refused_calls import Refusal

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from statelib.errors import HindstreamError
+    from statelib.errors.kinds import HindstreamError
     from tests.faults.calls import Call
     from tests.faults.campaign.case import Case
 

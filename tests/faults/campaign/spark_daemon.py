@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark import daemon
 
 import spark_jobs.daemon  # noqa: F401 - its imports
-from statelib.steps import observed
+from statelib.errors.steps import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 from tests.faults import object_store, storage_verbs, subject
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.proxy import Fault as Answer

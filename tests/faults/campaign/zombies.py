@@ -11,7 +11,7 @@ import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from statelib.errors import FencedError
+from statelib.errors.kinds import FencedError
 from tests.faults import subject
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.campaign.scenarios import Run, scenario, scenarios

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.dsl import Materialized, Stores, StreamsBuilder
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.suppress import Suppress
 from statelib.suppressed import BufferConfig, Suppressed
 from tests.golden.suppressing import check_chain, ms, window_aggregate

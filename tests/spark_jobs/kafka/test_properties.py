@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.kafka.properties import client_properties, java_properties
 from statelib.config import load_settings
-from statelib.errors import ConfigurationError
+from statelib.errors.kinds import ConfigurationError
 
 SERVERS = {"bootstrap.servers": "one:9092,two:9092"}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs.kafka.published_position import Begun, PublishedPosition
-from statelib.errors import ConfigurationError, CorruptedDataError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 POSITION = b'{"format":1,"offset":117,"rollback":3}'
 BEGUN = b'{"format":1,"topic":"cluster/topic"}'

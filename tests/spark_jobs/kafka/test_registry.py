@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs.kafka.registry import SchemaRegistry
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from statelib import errors
+from statelib.errors import kinds as errors
 
 
 def test_the_message_has_what_where_and_the_next_step() -> None:

@@ -6,7 +6,7 @@ import errno
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from statelib.errors import RetryableError
+from statelib.errors.kinds import RetryableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

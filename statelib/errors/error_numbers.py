@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from statelib.errors import ConfigurationError, RetryableError
+from statelib.errors.kinds import ConfigurationError, RetryableError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 FORBIDDEN = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OURS = Path(__file__).parent
+_OURS = Path(__file__).parents[1]
 _STANDARD = Path(sysconfig.get_path("stdlib"))
 _WITHOUT_CODE = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType)
 _INSTALLED = {"site-packages", "dist-packages"}

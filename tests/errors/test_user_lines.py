@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib import ConfigurationError, TopologyTestDriver
-from statelib.user_lines import Line, place_beside
+from statelib.errors.user_lines import Line, place_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from statelib.exhausted import exhaustion_told, is_exhaustion
+from statelib.errors.exhausted import exhaustion_told, is_exhaustion
 
 _LIMITED = """
 import resource
 import numpy, pyarrow, threading
 from pathlib import Path
-from statelib.errors import RetryableError
-from statelib.exhausted import exhaustion_told
+from statelib.errors.kinds import RetryableError
+from statelib.errors.exhausted import exhaustion_told
 
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (2 << 20), resource.RLIM_INFINITY))
