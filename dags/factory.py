@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 __all__ = ["PHASES", "migration_dag", "replay_dag"]
 
@@ -147,7 +147,7 @@ def _archive_task(runner: Runner, topics: str) -> Any:
 
         def copy(_: Job, settings: Settings) -> None:
             from spark_jobs.kafka.archive import archive as archive_topics  # noqa: PLC0415
-            from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
+            from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
             for copied in archive_topics(load_kafka_topics(topics), settings):
                 offsets = sum(found.end - found.start for found in copied.ranges.values())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.migrate import MigrationPreview
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 STEPS = ("plan", "approve", "hold", "clean_local_state", "set_compaction_lag", "restore", "verify", "release")
 """The tasks of a migration, in order; ``roll_back`` stands beside them."""

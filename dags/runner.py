@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Runner:
         from dags.connections import store_credentials  # noqa: PLC0415
         from statelib.config import load_settings  # noqa: PLC0415
         from statelib.errors.kinds import HindstreamError, RetryableError  # noqa: PLC0415
-        from statelib.job import load_job  # noqa: PLC0415
+        from statelib.job.job import load_job  # noqa: PLC0415
 
         try:
             with store_credentials(self.storage_conn_id):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.kafka.archive import Copied
     from statelib.config import Settings
-    from statelib.kafka_topic import KafkaTopic
+    from statelib.job.kafka_topic import KafkaTopic
 
 
 def run_archive(topics: Sequence[KafkaTopic], settings: Settings) -> None:

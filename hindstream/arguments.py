@@ -58,6 +58,6 @@ def job_name(reference: str) -> str:
     """The name of a job that is given by name or by where it is."""
     if ":" not in reference and not reference.endswith(".py"):
         return reference
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     return load_job(reference).name

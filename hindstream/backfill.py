@@ -12,7 +12,7 @@ from hindstream.console import standard_output
 from hindstream.numbers import time_text
 from hindstream.progress import slice_progress
 from hindstream.slices import Every, slice_ends_ms, time_of, time_zone
-from statelib.job import load_job
+from statelib.job.job import load_job
 from statelib.local_dir import for_all_hosts
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ def archive(
     Example: hindstream archive jobs/clicks.py:topics --set kafka.bootstrap.servers=broker:9092
     """
     from hindstream.archive import run_archive  # noqa: PLC0415
-    from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
+    from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
     run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
 
@@ -142,7 +142,7 @@ def handover(
     Example: hindstream handover jobs/flights.py:handover --set kafka.bootstrap.servers=broker:9092
     """
     from hindstream.handover import run_handover  # noqa: PLC0415
-    from statelib.handover import load_handover  # noqa: PLC0415
+    from statelib.job.handover import load_handover  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
     run_handover(load_handover(what), given, commit=commit, replace=replace, stopped=stopped)
@@ -164,8 +164,8 @@ def takeover(
     Example: hindstream takeover jobs/flights.py:job --set kafka.bootstrap.servers=broker:9092
     """
     from hindstream.takeover import run_takeover  # noqa: PLC0415
-    from statelib.handover import load_handover  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.handover import load_handover  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse)
     run_takeover(load_job(job), load_handover(handover or job.partition(":")[0]), given, stopped=stopped)
@@ -186,7 +186,7 @@ def run(
     """
     from spark_jobs.pipeline import run_slice  # noqa: PLC0415
     from statelib.commits import NothingToDo  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
     result = run_slice(load_job(job), given)
@@ -257,7 +257,7 @@ def describe(job: JobReference) -> None:
 
     Example: hindstream describe hindstream.demo.job:job
     """
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     typer.echo(load_job(job).topology.describe(), nl=False)
 
@@ -310,9 +310,9 @@ def doctor(
     Example: hindstream doctor jobs/flights.py:job --topics jobs/flights.py:topics
     """
     from hindstream.doctor import examine, print_findings  # noqa: PLC0415
-    from statelib.handover import load_handover  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
-    from statelib.kafka_topic import load_kafka_topics  # noqa: PLC0415
+    from statelib.job.handover import load_handover  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+    from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
     findings = examine(
         given_settings(settings, warehouse=warehouse),
@@ -385,7 +385,7 @@ _phase_command("report", "Last phase: write the pages of the run and of the job.
 
 
 def _phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     return importlib.import_module(f"spark_jobs.{name}").run(load_job(job), settings, run_id)
 

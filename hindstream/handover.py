@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from statelib.config import Settings
-    from statelib.handover import Handover, StoreChangelog
+    from statelib.job.handover import Handover, StoreChangelog
 
 
 def run_handover(handover: Handover, settings: Settings, *, commit: int | None, replace: bool, stopped: bool) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.migrate import Verified
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 def print_plan(job: Job, settings: Settings, stores: Sequence[str]) -> None:

@@ -42,7 +42,7 @@ def migrate_plan(job: JobReference, store: Stores, warehouse: Warehouse = None, 
     Example: hindstream migrate plan jobs/rates.py:job --store rates
     """
     from hindstream.migrate import print_plan  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     print_plan(load_job(job), given_settings(settings, warehouse=warehouse), store)
 
@@ -63,7 +63,7 @@ def migrate_run(
     Example: hindstream migrate run jobs/rates.py:job --store rates
     """
     from hindstream.migrate import run  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     run(load_job(job), given_settings(settings, warehouse=warehouse), store, yes=yes)
 
@@ -98,7 +98,7 @@ def migrate_rollback(
     Example: hindstream migrate rollback jobs/rates.py:job --store rates
     """
     from spark_jobs.migrate import take_back  # noqa: PLC0415
-    from statelib.job import load_job  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
 
     loaded = load_job(job)
     head = take_back(loaded, given_settings(settings, warehouse=warehouse), store)

@@ -11,8 +11,8 @@ from spark_jobs.kafka.takeover import take_over
 
 if TYPE_CHECKING:
     from statelib.config import Settings
-    from statelib.handover import Handover
-    from statelib.job import Job
+    from statelib.job.handover import Handover
+    from statelib.job.job import Job
 
 
 def run_takeover(job: Job, handover: Handover, settings: Settings, *, stopped: bool) -> None:

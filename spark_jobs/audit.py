@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from spark_jobs.validation import Validated, Validator
     from statelib.config import Settings
     from statelib.documents.manifests import Plan, Staged
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

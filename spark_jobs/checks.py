@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from statelib.commits import LedgerRow
     from statelib.documents.manifests import CommittedTask, SinkFile
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.storage import Storage
     from statelib.topology import Topology
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, get_origin
 from statelib.config import Settings, load_settings
 from statelib.errors.exhausted import exhaustion_told
 from statelib.errors.kinds import HindstreamError
-from statelib.job import load_job
+from statelib.job.job import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 def phase_main(

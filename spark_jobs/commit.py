@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
     from statelib.documents.manifests import Commit
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 _log = logging.getLogger(__name__)
 

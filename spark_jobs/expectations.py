@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.job import Expectation, Job
+    from statelib.job.job import Expectation, Job
     from statelib.semantics import Semantics
     from statelib.storage import Storage
 

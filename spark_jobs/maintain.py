@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from statelib.commits import Maintained
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 _log = logging.getLogger(__name__)
 

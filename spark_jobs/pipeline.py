@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from statelib.commits import Maintained, Published
     from statelib.config import Settings
     from statelib.documents.manifests import Audit, Commit, Plan, Staged
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 T = TypeVar("T")

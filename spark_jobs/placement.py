@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from spark_jobs.hosts import Slot
     from statelib.config import Settings
     from statelib.documents.manifests import Plan, TaskOutcome
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.placement.documents import Placement
     from statelib.placement.holdings import HostReport
     from statelib.storage import Storage

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
     from statelib.documents.manifests import Plan, TopologyDescription
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

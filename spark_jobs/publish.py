@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from statelib.commits import Published
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 _log = logging.getLogger(__name__)
 

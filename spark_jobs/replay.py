@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
     from statelib.documents.manifests import TaskOutcome
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 _log = logging.getLogger(__name__)
 

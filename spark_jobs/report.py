@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 _log = logging.getLogger(__name__)
 

@@ -36,8 +36,8 @@ from spark_jobs.progress import StageProgress
 from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors.exhausted import is_exhaustion, out_of_memory
 from statelib.errors.kinds import HindstreamError, InternalError, RetryableError
+from statelib.job.user_code import is_user_file
 from statelib.local_dir import local_state_dir
-from statelib.user_code import is_user_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

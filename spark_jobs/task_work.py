@@ -11,7 +11,7 @@ from statelib.task import Stages, TaskSettings
 if TYPE_CHECKING:
     from statelib.config import Settings
     from statelib.documents.manifests import Plan
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.storage import Storage
 
 

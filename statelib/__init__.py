@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         InternalError,
         RetryableError,
     )
-    from statelib.handover import Handover
-    from statelib.job import Expectation, Job, expect, load_job
+    from statelib.job.handover import Handover
+    from statelib.job.job import Expectation, Job, expect, load_job
+    from statelib.job.kafka_topic import KafkaTopic
     from statelib.join_windows import JoinWindows
-    from statelib.kafka_topic import KafkaTopic
     from statelib.operators.mapping import per_record
     from statelib.operators.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.processor import (
@@ -113,10 +113,10 @@ _HOMES = {
         "ConfigurationError", "CorruptedDataError", "FencedError", "HindstreamError", "InputError", "InternalError",
         "RetryableError",
     ),
-    "statelib.handover": ("Handover",),
+    "statelib.job.handover": ("Handover",),
     "statelib.join_windows": ("JoinWindows",),
-    "statelib.kafka_topic": ("KafkaTopic",),
-    "statelib.job": ("Expectation", "Job", "expect", "load_job"),
+    "statelib.job.kafka_topic": ("KafkaTopic",),
+    "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mapping": ("per_record",),
     "statelib.processor": (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.scale.replays import Slice
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 _FOR_GOOD = timedelta(days=36_500)
 _HOUR_MS = 3_600_000

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from benchmarks.dataset import Dataset
     from statelib.documents.manifests import Plan
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 NEIGHBOURS = 9

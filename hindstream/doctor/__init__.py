@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.config import Settings
-    from statelib.handover import Handover
-    from statelib.job import Job
-    from statelib.kafka_topic import KafkaTopic
+    from statelib.job.handover import Handover
+    from statelib.job.job import Job
+    from statelib.job.kafka_topic import KafkaTopic
 
 __all__ = ["Finding", "examine", "print_findings"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 def check_job_expectations(job: Job, settings: Settings) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from spark_jobs.kafka.published_position import positions_topic
 from spark_jobs.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors.counted import counted
-from statelib.handover import changelog_config
+from statelib.job.handover import changelog_config
 from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from statelib.config import Settings
-    from statelib.handover import Handover
-    from statelib.job import Job
-    from statelib.kafka_topic import KafkaTopic
+    from statelib.job.handover import Handover
+    from statelib.job.job import Job
+    from statelib.job.kafka_topic import KafkaTopic
 
 
 def check_cluster(settings: Settings) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.topics.archive import TopicArchive
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hindstream.report.history import History
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.metrics import Lateness, NodeMetrics
 
 _PALETTE = ("s1", "s2", "s3", "s4", "s5", "s6")

@@ -21,7 +21,7 @@ from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
     from hindstream.documents import RunDocuments
-    from statelib.job import Job
+    from statelib.job.job import Job
     from statelib.storage import Storage
 
 INDEX = "index"

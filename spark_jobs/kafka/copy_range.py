@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spark_jobs.spark_tasks import TaskErrors
-    from statelib.kafka_topic import KafkaTopic
+    from statelib.job.kafka_topic import KafkaTopic
     from statelib.serdes import Lenient
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile

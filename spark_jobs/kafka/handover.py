@@ -20,7 +20,7 @@ from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.handover import StoreChangelog, behind_ms, changelog_config
+from statelib.job.handover import StoreChangelog, behind_ms, changelog_config
 from statelib.snapshots import open_state
 from statelib.topics.kafka_copy import KafkaCopy
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from statelib.config import Settings
     from statelib.documents.manifests import Commit, TaskPosition
-    from statelib.handover import Handover
+    from statelib.job.handover import Handover
     from statelib.snapshots import StoreSnapshot
     from statelib.storage import Storage
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from spark_jobs.kafka.cluster import TopicState
     from statelib.config import Settings
-    from statelib.job import Job
-    from statelib.kafka_topic import KafkaTopic
+    from statelib.job.job import Job
+    from statelib.job.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -35,7 +35,7 @@ from statelib.commits.takeover import (
 from statelib.documents.manifests import CommittedTask
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, RetryableError
-from statelib.handover import StoreChangelog
+from statelib.job.handover import StoreChangelog
 from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import KafkaCopy
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from spark_jobs.kafka.cluster import Committed, TopicState
     from statelib.config import Settings
     from statelib.documents.manifests import Commit, Plan, StoreDescription
-    from statelib.handover import Handover
-    from statelib.job import Job
+    from statelib.job.handover import Handover
+    from statelib.job.job import Job
     from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)

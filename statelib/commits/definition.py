@@ -1,4 +1,4 @@
-"""What the run protocol needs to know of a job: a narrow view of `statelib.job.Job`."""
+"""What the run protocol needs to know of a job: a narrow view of `statelib.job.job.Job`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Topology(Protocol):
 
 
 class JobDefinition(Protocol):
-    """What a run needs to know of a job; `statelib.job.Job` is one."""
+    """What a run needs to know of a job; `statelib.job.job.Job` is one."""
 
     @property
     def name(self) -> str:

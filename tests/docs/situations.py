@@ -15,7 +15,7 @@ from statelib.commits import CommitLog, take_hold
 from statelib.commits.audit import record_audit
 from statelib.commits.stage import stage
 from statelib.documents.manifests import Audit, Plan
-from statelib.job import load_job
+from statelib.job.job import load_job
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 from tests.task.pipeline import Pipeline

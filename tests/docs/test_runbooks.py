@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hindstream import cli
-from statelib.user_code import is_user_file
+from statelib.job.user_code import is_user_file
 from tests.docs.blocks import RUNBOOKS, Typed, parts
 from tests.docs.curl import path_with_curl
 from tests.docs.situations import bring_about

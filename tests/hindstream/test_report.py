@@ -23,7 +23,7 @@ from statelib.commits.layout import run_id
 from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Staged
 from statelib.errors.kinds import ConfigurationError
-from statelib.job import Job
+from statelib.job.job import Job
 from statelib.metrics import NodeMetrics
 from statelib.storage import Storage
 from tests.hindstream.documents import DUPLICATES, FLIGHTS, FROM_2100, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run

@@ -16,7 +16,7 @@ from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.properties import CREDENTIALS, variable_of
 from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
-from statelib.kafka_topic import KafkaTopic
+from statelib.job.kafka_topic import KafkaTopic
 from statelib.serdes import StringSerde
 from statelib.serdes.json import JsonSerde
 from statelib.topics.archive import TopicArchive

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs import plan, replay
-from statelib.job import Job, load_job
+from statelib.job.job import Job, load_job
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
 from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.dsl import Deduplicated, Grouped, Materialized, Named, StreamsBuilder
-from statelib.job import Job, expect
+from statelib.job.job import Job, expect
 from statelib.operators.sql_functions import count, sum_
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import TimeWindows

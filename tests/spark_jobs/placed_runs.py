@@ -19,11 +19,11 @@ from spark_jobs.pipeline import run_slice
 from spark_jobs.session import spark_session
 from statelib.commits import NothingToDo
 from statelib.config import load_settings
-from statelib.job import load_job
+from statelib.job.job import load_job
 
 if TYPE_CHECKING:
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 def main(reference: str, settings: str) -> None:

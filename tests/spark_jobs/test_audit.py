@@ -15,7 +15,7 @@ from spark_jobs import audit, commit, plan, publish, replay, suspects
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.job import Job, expect
+from statelib.job.job import Job, expect
 from tests.spark_jobs.orders import archive_orders, make_settings, orders
 from tests.spark_jobs.orders_job import SINK
 

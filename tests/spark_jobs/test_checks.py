@@ -10,7 +10,7 @@ from spark_jobs.checks import files_frame, topic_suite
 from spark_jobs.frames import flat_columns
 from statelib.documents.manifests import CommittedTask, SinkFile, StateManifest, TaskPosition
 from statelib.dsl import StreamsBuilder
-from statelib.job import Job, expect
+from statelib.job.job import Job, expect
 from statelib.storage import Storage
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.topics.append import append

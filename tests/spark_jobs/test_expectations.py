@@ -19,7 +19,7 @@ from statelib.commits.layout import topic_path
 from statelib.config import Settings
 from statelib.dsl import StreamsBuilder
 from statelib.errors.kinds import ConfigurationError
-from statelib.job import Expectation, Job, expect
+from statelib.job.job import Expectation, Job, expect
 from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive

@@ -18,12 +18,12 @@ from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
 from statelib.config import load_settings
 from statelib.errors.steps import observed
-from statelib.job import load_job
+from statelib.job.job import load_job
 from tests.spark_jobs.orders import JOB_FILE, make_settings, published
 
 if TYPE_CHECKING:
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 def die() -> None:

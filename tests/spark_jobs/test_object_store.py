@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

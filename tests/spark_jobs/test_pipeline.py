@@ -16,7 +16,7 @@ from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, published_through, rollback
 from statelib.commits.archives import open_archive
 from statelib.errors.kinds import ConfigurationError
-from statelib.job import load_job
+from statelib.job.job import load_job
 from tests.spark_jobs.orders import (
     DAY_MS,
     HOUR_MS,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statelib.config import Settings
-    from statelib.job import Job
+    from statelib.job.job import Job
 
 
 def arguments(settings: Settings) -> list[str]:

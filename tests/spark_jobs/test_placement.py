@@ -19,7 +19,7 @@ from statelib.assignment.model import AssignmentConfig
 from statelib.commits import JobLayout, NothingToDo
 from statelib.documents.document import FORMAT_VERSION
 from statelib.errors.kinds import ConfigurationError
-from statelib.job import load_job
+from statelib.job.job import load_job
 from statelib.placement.documents import read_copies
 from statelib.placement.holdings import CopyPosition, HostReport, encode_position, position_file
 from statelib.placement.process import process_id

@@ -22,7 +22,7 @@ from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder
 from statelib.errors.kinds import ConfigurationError, InputError, InternalError, RetryableError
-from statelib.job import Job
+from statelib.job.job import Job
 from tests.spark_jobs.orders import (
     DAY_MS,
     PARTITIONS,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from statelib.commits import topic_path
 from statelib.dsl import Materialized, Stores, StreamsBuilder
-from statelib.job import Job
+from statelib.job.job import Job
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from statelib.dsl import Deduplicated, Named, StreamsBuilder
-from statelib.job import Job
+from statelib.job.job import Job
 from tests.spark_jobs.orders_job import SINK
 
 _SECONDS_A_BATCH = 0.1

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.commits import Retention, maintain
-from statelib.job import load_job
+from statelib.job.job import load_job
 from tests.faults import subject
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.campaign.processes import children, descendants

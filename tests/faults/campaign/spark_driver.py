@@ -19,7 +19,7 @@ from spark_jobs import migrate, pipeline
 from spark_jobs.runs import open_warehouse
 from statelib.commits.layout import topic_path
 from statelib.errors.steps import observed
-from statelib.job import load_job
+from statelib.job.job import load_job
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults.killer import killer

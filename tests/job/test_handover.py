@@ -6,7 +6,7 @@ import pytest
 
 from statelib import ConfigurationError, Handover, StoreFormat
 from statelib.documents.manifests import StoreDescription, TaskPosition
-from statelib.handover import behind_ms, changelog_config, load_handover
+from statelib.job.handover import behind_ms, changelog_config, load_handover
 
 DAY_MS = 86_400_000
 

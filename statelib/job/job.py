@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from statelib.calls import arguments_checked, function_checked
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.errors.kinds import ConfigurationError
-from statelib.user_code import load_attribute
+from statelib.job.user_code import load_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.kafka_topic import KafkaTopic
+    from statelib.job.kafka_topic import KafkaTopic
     from statelib.storage import Storage
     from statelib.topology import Topology
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib import ConfigurationError, Job, StreamsBuilder, expect, load_job
-from statelib.user_code import is_user_file
+from statelib.job.user_code import is_user_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_job_is_loaded_from_a_file(tmp_path: Path, attribute: str) -> None:
     [
         ("no.such.module:job", "no module named no"),
         ("missing.py:job", "no such file"),
-        ("statelib.job:nothing", "there is no 'nothing' in statelib.job"),
+        ("statelib.job.job:nothing", "there is no 'nothing' in statelib.job.job"),
         ("../jobs:job", r"'\.\./jobs' is neither a file of Python nor a module"),
         ("", "'' is neither a file of Python nor a module"),
     ],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from statelib.changelog.formats import StoreFormat
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
 from statelib.errors.kinds import ConfigurationError
+from statelib.job.user_code import load_attribute
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

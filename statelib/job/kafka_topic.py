@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from statelib.calls.names import check_name
 from statelib.errors.kinds import ConfigurationError
+from statelib.job.user_code import load_attribute
 from statelib.serdes import BytesSerde
-from statelib.user_code import load_attribute
 
 if TYPE_CHECKING:
     from statelib.serdes import Serde
