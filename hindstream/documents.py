@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from statelib.commits import CommitLog, Runs
 from statelib.commits.layout import parse_run_id, rolled_back
 from statelib.errors.kinds import ConfigurationError
-from statelib.metrics import Lateness, NodeMetrics
+from statelib.metrics.node_metrics import Lateness, NodeMetrics
 from statelib.placement.documents import read_copies, read_placement
 
 if TYPE_CHECKING:

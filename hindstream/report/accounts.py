@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
 
 Fate = Literal["on", "kept", "held", "dropped", "failed"]
 """``on``: went on; ``kept``: is in the state or in an update that went on; ``held``: waits; ``dropped``, ``failed``."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hindstream.numbers import count_text, percent_text
 from hindstream.report.accounts import shares
 from hindstream.report.charts import drawing, element, tooltip
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.table_source import TableSource
 from statelib.topology import Processor, Sink, Source
 

@@ -21,7 +21,7 @@ from hindstream.documents import RunDocuments, add_to_ledger, load_runs
 from hindstream.report.measures import windows
 from statelib.commits import CommitLog
 from statelib.documents.document import json_checksum
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from statelib.storage import Storage

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from hindstream.report.accounts import ORDER, lost
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.topology import Sink, Source
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hindstream.documents import open_windows
 from hindstream.numbers import bytes_text, count_text, duration_text
 from hindstream.report.flow import display_names, order
-from statelib.measures import Measure, measures
-from statelib.metrics import NodeMetrics
+from statelib.metrics.measures import Measure, measures
+from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,14 +13,14 @@ from hindstream.report.losses import losses
 from hindstream.report.measures import measure_rows, windows
 from hindstream.report.placement import host_rows, task_rows, waiting
 from hindstream.report.topology import topology_picture
-from statelib.metrics import LATENESS_BOUNDS_MS
+from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hindstream.report.history import History
     from statelib.job.job import Job
-    from statelib.metrics import Lateness, NodeMetrics
+    from statelib.metrics.node_metrics import Lateness, NodeMetrics
 
 _PALETTE = ("s1", "s2", "s3", "s4", "s5", "s6")
 

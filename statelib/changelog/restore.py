@@ -21,7 +21,7 @@ from statelib.changelog.target import Target
 from statelib.columns.arrow_buffers import spans_of, valid_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.table_writer import VersionedStore
 from statelib.records.batch import NO_TIMESTAMP, Batch

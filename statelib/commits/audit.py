@@ -17,7 +17,7 @@ import pyarrow as pa
 from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic
 from statelib.errors.kinds import InternalError
 from statelib.errors.steps import step
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.changelog import Changelog
     from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords

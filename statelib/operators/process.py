@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.code_identity import describe_class, describe_factory
 from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, sent_to

@@ -18,7 +18,7 @@ from statelib.stores.single_values import to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind

@@ -22,7 +22,7 @@ from statelib.stores.store_clock import StoreClock
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.state.suppliers import SessionBytesStoreSupplier

@@ -18,7 +18,7 @@ from statelib.stores.single_values import to_bytes
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.state.log import StoreLog

@@ -13,7 +13,7 @@ from statelib.stores.single_values import to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.state.queries import MultiVersionedKeyQuery

@@ -20,7 +20,7 @@ from statelib.stores.key_value_codec import decode_value, encode_value
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.state.time import Time
     from statelib.stores.backend import Backend

@@ -24,7 +24,7 @@ from statelib.stores.value_and_timestamp import ValueAndTimestamp
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.semantics import Semantics
     from statelib.serdes import Serde
     from statelib.state.suppliers import WindowBytesStoreSupplier

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.stores.backend import Backend, WriteBatch
 
 _END_OF_TIME = (1 << 63) - 1

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.stores.backend import Backend, ColumnOf, WriteBatch
     from statelib.stores.byte_columns import Column
     from statelib.stores.window_layouts import WindowLayout

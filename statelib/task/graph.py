@@ -10,7 +10,7 @@ import numpy as np
 
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import place_beside
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import (
     HoldingOperator,
     OperatorContext,

@@ -15,7 +15,7 @@ from statelib.serdes import serde_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
 
 VALUE_TYPE = pa.struct(
     [

@@ -18,7 +18,7 @@ from statelib.documents.manifests import (
     TaskOutcome,
     TaskPosition,
 )  # fmt: skip
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.topics.files import ArchiveFile
 from statelib.topology import Sink, Source, Topology
 

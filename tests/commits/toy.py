@@ -14,7 +14,7 @@ from statelib.commits import CommitLog, JobLayout, attempt_name, topic_path
 from statelib.commits.archives import open_archive
 from statelib.documents.manifests import Audit, SinkFile, Staged, TaskOutcome, TaskPosition
 from statelib.job.job import Job
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.topics.append import append

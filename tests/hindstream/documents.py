@@ -23,7 +23,7 @@ from statelib.documents.manifests import (
     TaskOutcome,
     TaskPosition,
 )
-from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
+from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
 from statelib.semantics import EndOfInput
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile

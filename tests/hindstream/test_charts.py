@@ -9,7 +9,7 @@ from hindstream.report import charts
 from hindstream.report.charts import Series
 from hindstream.report.flow import fitting, flow
 from statelib import StreamsBuilder, Topology
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from tests.hindstream.documents import TOPOLOGY
 from tests.surface.topology import surface
 

@@ -13,7 +13,7 @@ from hindstream.report import write_job_report
 from hindstream.report.history import History, RunSummary, follow
 from statelib.commits import CommitLog, JobLayout, Runs
 from statelib.job.job import Job
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.storage import Storage
 from tests.hindstream.documents import TOPOLOGY, make_run
 

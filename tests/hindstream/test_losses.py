@@ -12,7 +12,7 @@ import pytest
 from hindstream.documents import load_runs
 from hindstream.report.losses import losses
 from statelib import StreamsBuilder, TimeWindows
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from tests.hindstream.documents import TOPOLOGY
 from tests.task.pipeline import Pipeline
 

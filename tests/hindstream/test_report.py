@@ -24,7 +24,7 @@ from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Staged
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Job
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.storage import Storage
 from tests.hindstream.documents import DUPLICATES, FLIGHTS, FROM_2100, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run
 

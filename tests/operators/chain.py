@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext, SpillingOperator
 from statelib.operators.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import Batch, Uptake

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.records.key_column import KeyColumn
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend

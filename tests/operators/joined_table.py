@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin

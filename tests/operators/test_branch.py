@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import SESSIONS
 from statelib.errors.kinds import ConfigurationError, InternalError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.branch import Branch, Split
 from statelib.operators.mapping import mapper

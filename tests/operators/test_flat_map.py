@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import MapperLike, mapper, per_record

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import ConfigurationError, Materialized, Named, Stores, StreamsBuilder, Topology
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe

@@ -14,7 +14,7 @@ import pytest
 
 from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError, InternalError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mapping import MapperLike, evaluate, mapper, per_record
 from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey

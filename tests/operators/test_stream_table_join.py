@@ -25,7 +25,7 @@ from tests.reference.stream_table_join import VersionedTable, joined
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.base import OperatorSpec
     from statelib.records.batch import Batch
     from statelib.semantics import Semantics

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.metrics import Mean
+from statelib.metrics.node_metrics import Mean
 from statelib.operators.aggregations import Reduce, single
 from statelib.operators.sql_functions import count
 from statelib.operators.suppress import Suppress

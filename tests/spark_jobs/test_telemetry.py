@@ -20,7 +20,7 @@ from statelib import Job, StreamsBuilder, TimeWindows
 from statelib.commits import plan, record_audit, stage
 from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Plan, Staged, StateManifest, TaskOutcome, TaskPosition
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from tests.task.pipeline import Pipeline
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import ConfigurationError, InputError, Materialized, Stores, Windowed
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.stores.memory import MemoryBackend
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from statelib import (
     VersionedKeyValueStore,
     VersionedRecord,
 )
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from tests.reference.versioned_store import KipStore
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.stores import session_codec
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header

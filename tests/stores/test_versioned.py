@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, InputError, InternalError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend

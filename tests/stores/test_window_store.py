@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 from statelib.stores import window_codec
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, decode_header, encode_header

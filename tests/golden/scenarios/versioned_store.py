@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from statelib import InputError, MultiVersionedKeyQuery, Stores, VersionedKeyQuery
-from statelib.metrics import NodeMetrics
+from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from statelib.measures import Measure, measures
-from statelib.metrics import NodeMetrics
+from statelib.metrics.measures import Measure, measures
+from statelib.metrics.node_metrics import NodeMetrics
 
 
 def test_names_of_kip_328() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.metrics import LATENESS_BOUNDS_MS, Lateness, Mean, NodeMetrics
+from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS, Lateness, Mean, NodeMetrics
 
 
 def test_a_record_in_no_account_is_seen() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.metrics import NodeMetrics
+    from statelib.metrics.node_metrics import NodeMetrics
 
 _OF_WINDOWS = ("open-windows", "sealed-windows", "late-record-drop")
 

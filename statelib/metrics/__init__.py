@@ -1,0 +1,4 @@
+"""What tasks count and measure.
+
+Begin with `statelib.metrics.node_metrics`.
+"""
