@@ -65,7 +65,7 @@ def backfill(
         untils: The slices' ends, ms since 1970; None: all that there is.
         home: Airflow's home; made if absent. A process can have one.
         dag_id: Airflow's name for the DAG.
-        settings: Settings of `statelib.config.Settings`, as JSON data.
+        settings: Settings of `statelib.settings.settings.Settings`, as JSON data.
         seal: Whether the last slice seals the job (``end_of_input``).
         on_slice: Called after each slice.
 

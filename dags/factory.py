@@ -33,15 +33,15 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_curren
 from dags.migration import migration_dag
 from dags.runner import Runner
 from statelib.calls import function_checked
-from statelib.config import check_settings
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 __all__ = ["PHASES", "migration_dag", "replay_dag"]
 
@@ -91,7 +91,7 @@ def replay_dag(
             the archives are filled by somebody else.
         storage_conn_id: The Airflow connection with the object store's credentials, asked for when a task runs; None:
             they are in the environment of Airflow's workers.
-        settings: Settings of `statelib.config.Settings` that go before environment and file.
+        settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of

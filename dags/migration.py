@@ -26,14 +26,14 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.runner import Runner
 from statelib.calls import function_checked
-from statelib.config import check_settings
+from statelib.settings.settings import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spark_jobs.migrate import MigrationPreview
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 STEPS = ("plan", "approve", "hold", "clean_local_state", "set_compaction_lag", "restore", "verify", "release")
 """The tasks of a migration, in order; ``roll_back`` stands beside them."""
@@ -62,7 +62,7 @@ def migration_dag(
         dag_id: Airflow's name for it; None: made from ``job``.
         tags: For Airflow's pages.
         storage_conn_id: As for `dags.factory.replay_dag`.
-        settings: Settings of `statelib.config.Settings` that go before environment and file.
+        settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
 
     Raises:
         ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of

@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Runner:
             settings: As those of the DAG, and before them.
         """
         from dags.connections import store_credentials  # noqa: PLC0415
-        from statelib.config import load_settings  # noqa: PLC0415
         from statelib.errors.kinds import HindstreamError, RetryableError  # noqa: PLC0415
         from statelib.job.job import load_job  # noqa: PLC0415
+        from statelib.settings.settings import load_settings  # noqa: PLC0415
 
         try:
             with store_credentials(self.storage_conn_id):

@@ -15,7 +15,7 @@ from typing import Any
 
 from hindstream.demo import NAME
 from hindstream.demo.in_kafka import send_topics
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 
 
 def main() -> None:

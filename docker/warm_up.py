@@ -8,7 +8,7 @@ import tempfile
 from hindstream.demo.run import run_demo
 from spark_jobs.kafka.source import ensure_connector
 from spark_jobs.session import spark_session
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

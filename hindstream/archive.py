@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spark_jobs.kafka.archive import Copied
-    from statelib.config import Settings
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.settings.settings import Settings
 
 
 def run_archive(topics: Sequence[KafkaTopic], settings: Settings) -> None:

@@ -9,7 +9,7 @@ import typer
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 Stopped = Annotated[
     bool,
@@ -32,9 +32,9 @@ def given_settings(assignments: list[str] | None, **given: str | None) -> Settin
     """The settings, those of the command line first.
 
     Raises:
-        ConfigurationError: See `statelib.config.load_settings`; or ``--set`` without ``=``.
+        ConfigurationError: See `statelib.settings.settings.load_settings`; or ``--set`` without ``=``.
     """
-    from statelib.config import load_settings  # noqa: PLC0415
+    from statelib.settings.settings import load_settings  # noqa: PLC0415
 
     values: dict[str, Any] = {}
     for assignment in assignments or []:

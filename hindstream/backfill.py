@@ -13,11 +13,11 @@ from hindstream.numbers import time_text
 from hindstream.progress import slice_progress
 from hindstream.slices import Every, slice_ends_ms, time_of, time_zone
 from statelib.job.job import load_job
-from statelib.local_dir import for_all_hosts
+from statelib.settings.local_dir import for_all_hosts
 
 if TYPE_CHECKING:
     from dags.embedded import SliceRun
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 
 def run_backfill(

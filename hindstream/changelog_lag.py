@@ -12,11 +12,11 @@ from hindstream.console import standard_output
 from hindstream.numbers import count_text, duration_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits.changelog_lag import changelog_lag, set_changelog_lag
-from statelib.config import time_span_ms
+from statelib.settings.settings import time_span_ms
 
 if TYPE_CHECKING:
     from statelib.commits.changelog_lag import ChangelogLag
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 
 def print_lag(job: str, settings: Settings, store: str, to: str | None) -> None:

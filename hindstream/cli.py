@@ -32,7 +32,7 @@ from statelib.errors.exhausted import exhaustion_told
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 app = typer.Typer(
     name="hindstream",

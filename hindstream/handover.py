@@ -15,8 +15,8 @@ from spark_jobs.kafka.handover import hand_over
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from statelib.config import Settings
     from statelib.job.handover import Handover, StoreChangelog
+    from statelib.settings.settings import Settings
 
 
 def run_handover(handover: Handover, settings: Settings, *, commit: int | None, replace: bool, stopped: bool) -> None:

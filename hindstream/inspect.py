@@ -27,7 +27,7 @@ from statelib.state import Windowed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from statelib.snapshots import StateSnapshot, StoreSnapshot
 
 OutputFormat = Literal["table", "json", "csv"]

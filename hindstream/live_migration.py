@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.kafka.changelog_history import ChangelogHistory
     from spark_jobs.kafka.live_migration import LiveStore, Prepared
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 _LONGEST_MS = 2**63 - 1
 

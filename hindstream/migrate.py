@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spark_jobs.migrate import Verified
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 def print_plan(job: Job, settings: Settings, stores: Sequence[str]) -> None:

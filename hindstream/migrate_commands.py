@@ -209,7 +209,7 @@ def _live(
     application: str, store: str, retention: str, state_dir: Path, changelog: str | None, *, stopped: bool = False
 ) -> LiveStore:
     from spark_jobs.kafka.live_migration import LiveStore  # noqa: PLC0415
-    from statelib.config import time_span_ms  # noqa: PLC0415
+    from statelib.settings.settings import time_span_ms  # noqa: PLC0415
 
     topic = changelog or f"{application}-{store}-changelog"
     retention_ms = time_span_ms(retention, "--history-retention")

@@ -19,7 +19,7 @@ from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from hindstream.report.placement import CopyRow, HostRow, TaskRow
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 
 def print_placement(job: str, run_id: str | None, settings: Settings, output: Literal["table", "json"]) -> None:

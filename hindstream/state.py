@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from statelib.commits import RollbackPreview
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit
+    from statelib.settings.settings import Settings
 
 
 def print_commits(job: str, settings: Settings) -> None:

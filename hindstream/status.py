@@ -15,7 +15,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 
 def print_status(job: str, settings: Settings) -> None:

@@ -10,9 +10,9 @@ from hindstream.handover import print_changelogs, print_offsets
 from spark_jobs.kafka.takeover import take_over
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
     from statelib.job.handover import Handover
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 def run_takeover(job: Job, handover: Handover, settings: Settings, *, stopped: bool) -> None:

@@ -16,7 +16,7 @@ from statelib.errors.counted import counted
 from statelib.topics.other_writers import history, restore
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 
 def print_history(topic: str, settings: Settings) -> None:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from statelib.config import Settings
     from statelib.serdes import Serde
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

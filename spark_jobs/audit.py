@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from spark_jobs.checks import Suite
     from spark_jobs.frames import Frame
     from spark_jobs.validation import Validated, Validator
-    from statelib.config import Settings
     from statelib.documents.manifests import Plan, Staged
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 

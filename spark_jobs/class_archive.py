@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.session import CLASS_ARCHIVE, jars, spark_session
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

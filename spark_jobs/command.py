@@ -7,10 +7,10 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any, get_origin
 
-from statelib.config import Settings, load_settings
 from statelib.errors.exhausted import exhaustion_told
 from statelib.errors.kinds import HindstreamError
 from statelib.job.job import load_job
+from statelib.settings.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

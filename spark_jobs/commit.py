@@ -14,9 +14,9 @@ from statelib.commits import commit as make_commit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 _log = logging.getLogger(__name__)
 

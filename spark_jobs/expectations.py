@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.job.job import Expectation, Job
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.storage import Storage
 
 _OF_ALL = frozenset({"meta", "notes", "description", "severity", "row_condition", "condition_parser"})

@@ -20,14 +20,14 @@ from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
 from statelib.errors.kinds import ConfigurationError, InternalError
-from statelib.local_dir import for_all_hosts, local_state_dir
+from statelib.settings.local_dir import for_all_hosts, local_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark import SparkContext
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 T = TypeVar("T")
 

@@ -43,9 +43,9 @@ from statelib.snapshots.restored import RestoredTasks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit, Evolution, Migration
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

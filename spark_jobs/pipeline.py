@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from statelib.commits import Maintained, Published
-    from statelib.config import Settings
     from statelib.documents.manifests import Audit, Commit, Plan, Staged
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 T = TypeVar("T")

@@ -15,11 +15,11 @@ from statelib.assignment.model import AssignmentConfig
 from statelib.commits import CommitLog, Runs
 from statelib.errors.counted import counted
 from statelib.errors.kinds import CorruptedDataError, RetryableError
-from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
 from statelib.placement.documents import read_placement
 from statelib.placement.holdings import report_holdings
 from statelib.placement.process import process_id
 from statelib.placement.round import Former, Host, place
+from statelib.settings.local_dir import for_all_hosts, local_state_dir, on_this_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.hosts import Slot
-    from statelib.config import Settings
     from statelib.documents.manifests import Plan, TaskOutcome
     from statelib.job.job import Job
     from statelib.placement.documents import Placement
     from statelib.placement.holdings import HostReport
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)

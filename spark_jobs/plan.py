@@ -18,9 +18,9 @@ from statelib.task import describe_topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Plan, TopologyDescription
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -15,8 +15,8 @@ from statelib.task import rebuilt_head
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit
+    from statelib.settings.settings import Settings
     from statelib.task.rebuilt_head import RebuildPreview, TaskRebuild
 
 

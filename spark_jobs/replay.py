@@ -22,9 +22,9 @@ from statelib.errors.counted import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.config import Settings
     from statelib.documents.manifests import TaskOutcome
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 _log = logging.getLogger(__name__)
 

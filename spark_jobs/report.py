@@ -16,8 +16,8 @@ from spark_jobs.runs import find_plan, open_warehouse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
     from statelib.documents.manifests import Plan
+    from statelib.settings.settings import Settings
 
 
 def open_warehouse(settings: Settings) -> Storage:

@@ -17,7 +17,7 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 _LOCAL = re.compile(r"local(\[(?P<threads>\*|\d+)(,\s*(?P<failures>\d+))?\])?")
 _MAX_FAILURES = "spark.task.maxFailures"

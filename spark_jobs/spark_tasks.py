@@ -37,7 +37,7 @@ from spark_jobs.session import spark_log, task_max_failures
 from statelib.errors.exhausted import is_exhaustion, out_of_memory
 from statelib.errors.kinds import HindstreamError, InternalError, RetryableError
 from statelib.job.user_code import is_user_file
-from statelib.local_dir import local_state_dir
+from statelib.settings.local_dir import local_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class Work:
         job: The job's name.
         run_id: The run that it is for.
         task_id: The task.
-        state_dir: A local directory, see `statelib.local_dir`; where Spark runs locally its log is there.
+        state_dir: A local directory, see `statelib.settings.local_dir`; where Spark runs locally its log is there.
         do: Does it, and gives what it has made. Its argument is unique among all attempts at all work.
     """
 

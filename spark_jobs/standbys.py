@@ -35,11 +35,11 @@ from spark_jobs.session import is_local, spark_session
 from spark_jobs.spark_tasks import spark_error
 from statelib.commits import CommitLog, JobLayout
 from statelib.errors.kinds import CorruptedDataError, HindstreamError
-from statelib.local_dir import for_all_hosts, local_state_dir
 from statelib.placement.copies import CopyKeeper, CopyOrder, CopyResult
 from statelib.placement.documents import Copies, CopyUpdate, read_copies
 from statelib.placement.holdings import CopyPosition
 from statelib.placement.process import process_id
+from statelib.settings.local_dir import for_all_hosts, local_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit
     from statelib.placement.documents import Placement
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.commits import CommitLog
-from statelib.local_dir import for_all_hosts
+from statelib.settings.local_dir import for_all_hosts
 from statelib.task import Stages, TaskSettings
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
     from statelib.documents.manifests import Plan
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.columns.window_grids import LONGEST_DAY_MS, DayGrid, zone_named
 from statelib.columns.windowed_type import KeyWindows
-from statelib.durations import milliseconds
+from statelib.settings.durations import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 
 @arguments_checked

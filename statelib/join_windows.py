@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.durations import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

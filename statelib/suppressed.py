@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.durations import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.windows import AnyWindows
 
 Clock = Literal["first", "record", "last"]

@@ -13,8 +13,8 @@ from statelib.calls import KafkasNames, arguments_checked
 from statelib.columns.window_grids import FAR_FUTURE_MS, RegularGrid
 from statelib.columns.windowed_type import SESSIONS, KeyWindows
 from statelib.day_windows import DayWindows
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.durations import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 
 @arguments_checked

@@ -11,8 +11,8 @@ from spark_jobs import commit, plan, publish, replay
 from spark_jobs.runs import open_warehouse
 from statelib import load_job
 from statelib.commits import NothingToDo, record_audit
-from statelib.config import load_settings
 from statelib.documents.manifests import Audit
+from statelib.settings.settings import load_settings
 
 
 def main(warehouse: str, state_dir: str, master: str, reference: str, *slices: str) -> None:

@@ -15,7 +15,7 @@ from benchmarks.contestants.contestant import Contestant
 from benchmarks.works import ANSWER, WORKS, job
 from spark_jobs.pipeline import run_slice
 from statelib.commits import NothingToDo, topic_path
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 

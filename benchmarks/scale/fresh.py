@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contestants.hindstream import MASTER
 from benchmarks.scale.kept_keys import KeptKeys
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -23,8 +23,8 @@ from statelib.commits import (
     record_audit,
     stage,
 )
-from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Staged
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
 

@@ -20,8 +20,8 @@ from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
     from statelib import Job
-    from statelib.config import Settings
     from statelib.serdes.schema_source import SchemaSource
+    from statelib.settings.settings import Settings
 
 _FOR_EVER = {"retention.ms": "-1"}
 """The records are of 2013."""

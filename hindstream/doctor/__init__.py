@@ -15,10 +15,10 @@ from hindstream.doctor.finding import Finding, found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.config import Settings
     from statelib.job.handover import Handover
     from statelib.job.job import Job
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.settings.settings import Settings
 
 __all__ = ["Finding", "examine", "print_findings"]
 

@@ -11,8 +11,8 @@ from spark_jobs.runs import open_warehouse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 def check_job_expectations(job: Job, settings: Settings) -> Iterator[Finding]:

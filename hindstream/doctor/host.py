@@ -17,7 +17,7 @@ from statelib.errors.counted import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 _LITTLE_BYTES = 2 << 30
 _PROCESS_BYTES = 200 << 20

@@ -17,10 +17,10 @@ from statelib.topics.kafka_copy import KafkaCopy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from statelib.config import Settings
     from statelib.job.handover import Handover
     from statelib.job.job import Job
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.settings.settings import Settings
 
 
 def check_cluster(settings: Settings) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from statelib.errors.counted import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 _PACKAGES = ("hindstream", "pyspark", "pyarrow", "numba", "rocksdict", "deltalake", "obstore")
 

@@ -14,8 +14,8 @@ from statelib.topics.leaps import leaps
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
     from statelib.topics.archive import TopicArchive
 
 

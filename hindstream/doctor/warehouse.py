@@ -20,8 +20,8 @@ from statelib.topics.slices import starting_offsets
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
     from statelib.topics.kafka_copy import CopiedPartition

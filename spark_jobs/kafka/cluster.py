@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 _POLL_SECONDS = 0.05
 _SECONDS = 60.0

@@ -27,9 +27,9 @@ from statelib.topics.kafka_copy import KafkaCopy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit, TaskPosition
     from statelib.job.handover import Handover
+    from statelib.settings.settings import Settings
     from statelib.snapshots import StoreSnapshot
     from statelib.storage import Storage
 

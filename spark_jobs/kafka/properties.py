@@ -16,7 +16,7 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 CREDENTIALS = (
     "sasl.username",

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
 
     from spark_jobs.kafka.cluster import TopicState
-    from statelib.config import Settings
     from statelib.job.job import Job
     from statelib.job.kafka_topic import KafkaTopic
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from spark_jobs.kafka.cluster import Committed, TopicState
-    from statelib.config import Settings
     from statelib.documents.manifests import Commit, Plan, StoreDescription
     from statelib.job.handover import Handover
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
     from statelib.storage import Storage
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import get_args
 
-from statelib.semantics import Semantics
+from statelib.settings.semantics import Semantics
 
 _ANY = frozenset({"Any", "object"})
 _VALUES_SHOWN = (str, bytes, int, float, list, tuple, set, dict)

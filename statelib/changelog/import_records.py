@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from statelib.changelog.formats import StoreFormat
     from statelib.documents.manifests import StoreDescription
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.byte_columns import Column
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.documents.manifests import StoreDescription
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.byte_columns import Column
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from statelib.commits.definition import JobDefinition, Topology
     from statelib.documents.manifests import Commit, TopologyDescription
-    from statelib.max_future import MaxFuture
-    from statelib.semantics import EndOfInput, Semantics
+    from statelib.settings.max_future import MaxFuture
+    from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
     from statelib.topics.future import FutureRecord

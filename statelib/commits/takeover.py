@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from statelib.commits.definition import JobDefinition, SubTopology
     from statelib.documents.manifests import CommittedTask, TopologyDescription
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
 

@@ -24,9 +24,9 @@ from uuid import UUID
 from pydantic import Field
 
 from statelib.documents.document import Data, Document
-from statelib.max_future import MaxFuture
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.semantics import EndOfInput, Semantics
+from statelib.settings.max_future import MaxFuture
+from statelib.settings.semantics import EndOfInput, Semantics
 from statelib.topics.files import ArchiveFile
 from statelib.topics.future import FutureRecord
 

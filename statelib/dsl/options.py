@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_name, check_optional_name
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.settings.durations import milliseconds
 from statelib.state import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,

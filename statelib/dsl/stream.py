@@ -11,12 +11,12 @@ from statelib.dsl.processing import add_process
 from statelib.dsl.repartitioning import add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
-from statelib.durations import milliseconds
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mapping import Mapper, MapperLike, mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.settings.durations import milliseconds
 from statelib.topology.nodes import Described
 
 if TYPE_CHECKING:

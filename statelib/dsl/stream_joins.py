@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
-from statelib.durations import milliseconds
 from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
+from statelib.settings.durations import milliseconds
 from statelib.topology import Processor
 
 if TYPE_CHECKING:

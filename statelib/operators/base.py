@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statelib.operators.late import LateRecords
     from statelib.records.batch import Batch, Uptake
     from statelib.records.key_table import KeyTable
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.spec import StoreSpec
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
@@ -36,6 +35,7 @@ from statelib.processor import (
 )
 from statelib.records.batch import NO_OFFSET, NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
+from statelib.settings.durations import milliseconds
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import StoreSpec
 

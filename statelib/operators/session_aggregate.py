@@ -33,8 +33,8 @@ from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import WindowedKeys, Windows
-from statelib.semantics import Semantics
 from statelib.serdes import serde_for
+from statelib.settings.semantics import Semantics
 from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.spec import StoreSpec, settings_of
 

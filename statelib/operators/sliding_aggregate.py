@@ -35,8 +35,8 @@ from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import WindowedKeys, Windows
-from statelib.semantics import Semantics
 from statelib.serdes import serde_for, serialized
+from statelib.settings.semantics import Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.window import WindowChanges, WindowStore
 

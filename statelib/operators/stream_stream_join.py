@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorContext
     from statelib.records.batch import Uptake
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch
 
 _CLOCK_NAMES = ("stream_time", "left", "right", "least_held", "next_scan")

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from statelib.operators.windows_in_memory import WindowsInMemory
     from statelib.operators.windows_in_store import WindowsInStore
     from statelib.records.batch import Passage, Uptake
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch
     from statelib.windows import AnyWindows
 

@@ -25,10 +25,10 @@ from statelib.columns.spans import copy_spans
 from statelib.columns.times import LAST_TIME_MS, end_of_windows
 from statelib.columns.window_grids import described_grid
 from statelib.columns.windowed_type import TIME, AlignedKeys, archived, archived_type, as_windowed
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
+from statelib.settings.durations import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.documents.manifests import NodeDescription, StoreDescription
-    from statelib.semantics import Semantics
     from statelib.serdes import Serde
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
 
 ViewName = Literal["latest", "history"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
     from statelib.stores.value_and_timestamp import ValueAndTimestamp

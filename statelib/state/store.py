@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.semantics import Semantics
     from statelib.serdes import Serde
+    from statelib.settings.semantics import Semantics
     from statelib.state.log import StoreLog
     from statelib.state.suppliers import BytesStoreSupplier
     from statelib.stores.backend import Backend

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
-from statelib.durations import milliseconds
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.durations import milliseconds
 from statelib.state.builder import StoreBuilder
 from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore
 from statelib.state.session import SessionStore

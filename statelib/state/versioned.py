@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.semantics import Semantics
     from statelib.serdes import Serde
+    from statelib.settings.semantics import Semantics
     from statelib.state.queries import MultiVersionedKeyQuery
     from statelib.state.suppliers import VersionedStoreSupplier
     from statelib.state.time import Time

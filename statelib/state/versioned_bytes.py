@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.versioned import VersionedRecord

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.semantics import Semantics
     from statelib.serdes import Serde
+    from statelib.settings.semantics import Semantics
     from statelib.state.suppliers import WindowBytesStoreSupplier
     from statelib.state.time import Time
     from statelib.stores.backend import Backend

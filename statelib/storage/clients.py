@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from obstore.store import from_url
 
-from statelib.storage_options import obstore_arguments
+from statelib.settings.storage_options import obstore_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ def client(root_uri: str, options: Mapping[str, str]) -> ObjectStore:
 
     Args:
         root_uri: An URL with a host.
-        options: See `statelib.storage_options`.
+        options: See `statelib.settings.storage_options`.
     """
     environment = ((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     return _client(root_uri, tuple(sorted(options.items())), tuple(sorted(environment)))

@@ -11,7 +11,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 
 from statelib.errors.error_numbers import meaning
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
-from statelib.storage_options import CREDENTIAL, STORE_PREFIXES
+from statelib.settings.storage_options import CREDENTIAL, STORE_PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.semantics import Semantics
     from statelib.serdes import Serde
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.byte_columns import Column
     from statelib.stores.versioned_batch import Loaded

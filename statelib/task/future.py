@@ -13,7 +13,7 @@ from statelib.records.batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.max_future import OnFutureRecord
+    from statelib.settings.max_future import OnFutureRecord
 
 COUNTER = "future-record"
 """Counts the records that were taken up with their partition's time."""

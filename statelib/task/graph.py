@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import Operator
     from statelib.operators.changelog import Changelog
     from statelib.operators.late import LateRecords
-    from statelib.semantics import EndOfInput, Semantics
+    from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
     from statelib.task.records import Records
     from statelib.topology import Node, SubTopology

@@ -9,7 +9,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import late_topic, quarantine_topic
 from statelib.documents.manifests import Staged
 from statelib.errors.kinds import ConfigurationError
-from statelib.max_future import NEVER_MS
+from statelib.settings.max_future import NEVER_MS
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
 from statelib.task.work import SourceFiles, TaskWork

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from statelib.records.batch import Batch
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.task.records import Records
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Source, Topology

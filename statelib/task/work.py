@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from statelib.local_dir import local_state_dir
+from statelib.settings.local_dir import local_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.documents.manifests import CommittedTask, Evolution, PlannedTask, RepartitionFile
-    from statelib.max_future import OnFutureRecord
-    from statelib.semantics import EndOfInput, Semantics
+    from statelib.settings.max_future import OnFutureRecord
+    from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.topics.files import ArchiveFile
     from statelib.topology import SubTopology
 
@@ -30,7 +30,7 @@ class TaskSettings:
     Attributes:
         warehouse: Root of all durable data, a path or URL (see `statelib.storage`).
         storage_options: Options of the object store, without credentials.
-        state_dir: A local directory for the working copies of state; see `statelib.local_dir`.
+        state_dir: A local directory for the working copies of state; see `statelib.settings.local_dir`.
         memory_budget_bytes: Past it a task's working sets are written to RocksDB and emptied.
         batch_records: How many records are taken up at a time, but see `batch_records_beyond_budget`; no effect on
             results.

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from statelib.columns.times import instant_text, unit_hint
 
 if TYPE_CHECKING:
-    from statelib.max_future import MaxFuture
+    from statelib.settings.max_future import MaxFuture
     from statelib.topics.files import ArchiveFile
     from statelib.topics.version import TopicVersion
 

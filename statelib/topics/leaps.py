@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.max_future import NEVER_MS
+from statelib.settings.max_future import NEVER_MS
 from statelib.topics.future import FutureRecord
 
 if TYPE_CHECKING:

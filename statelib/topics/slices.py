@@ -22,7 +22,7 @@ import pyarrow as pa
 from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.max_future import NEVER_MS
+from statelib.settings.max_future import NEVER_MS
 from statelib.storage.transfers import in_parallel
 from statelib.topics.future import FutureRecord
 from statelib.topics.interleaved import groups_in_order

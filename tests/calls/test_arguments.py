@@ -12,7 +12,7 @@ import statelib
 from statelib import ConfigurationError, StreamsBuilder
 from statelib.calls.kinds import _KINDS, Kind, kinds_of
 from statelib.calls.ways import NAME_OF
-from statelib.semantics import Semantics
+from statelib.settings.semantics import Semantics
 from statelib.suppressed import Clock
 from tests.calls.samples import ARGUMENTS, OBJECTS, STREAMS, UNCHECKED, an, checked_classes, function_of
 

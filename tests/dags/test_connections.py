@@ -12,8 +12,8 @@ import pytest
 
 from dags.connections import store_environment
 from statelib.commits import CommitLog
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from tests import command
 from tests.spark_jobs.orders import archive_orders, orders

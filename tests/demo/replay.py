@@ -12,9 +12,9 @@ from hindstream.demo.job import job
 from spark_jobs.task_work import stages_of
 from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
 from statelib.commits.archives import open_archive
-from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Staged
 from statelib.serdes import serde_for
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.task import replay_here
 

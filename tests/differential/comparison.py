@@ -21,7 +21,7 @@ from tests.differential.topology import topology_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from tests.differential.program import Program, Step
 
 _SHRINKING_STEPS = 400

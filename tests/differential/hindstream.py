@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from tests.differential.kafka import Outputs
     from tests.differential.program import Program
 

@@ -125,7 +125,7 @@ def test_health_is_what_the_server_says(server: str) -> None:
 
 
 def test_the_settings_are_valid() -> None:
-    check = "from statelib.config import load_settings; print(load_settings({}).warehouse)"
+    check = "from statelib.settings.settings import load_settings; print(load_settings({}).warehouse)"
     environ = {"HINDSTREAM_CONFIG": str(DOCKER / "hindstream.toml"), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         [sys.executable, "-c", check], env=environ, cwd=ROOT, check=True, capture_output=True, text=True

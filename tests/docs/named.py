@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from hindstream.cli import app
-from statelib.config import Settings
+from statelib.settings.settings import Settings
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from statelib.config import Settings, load_settings
+from statelib.settings.settings import Settings, load_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "object-stores.md").read_text(encoding="utf-8")
 

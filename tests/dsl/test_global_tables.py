@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 
 def _fails_on_any(columns: pa.RecordBatch) -> pa.Array:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from statelib.operators.mapping import MapperLike
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 VALUE = pa.struct([("n", pa.int64())])
 FIELD = pc.field("value", "n")

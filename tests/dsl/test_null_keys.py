@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib import KTable
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 Rows = list[tuple[str, Any, Any, int]]
 TYPES = (pa.string(), pa.string())

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 BOTH: tuple[Semantics, ...] = ("kip", "kafka-4.3")
 TEN_SECONDS = TimeWindows.of_size_with_no_grace(timedelta(seconds=10))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import RetryableError
-from statelib.storage_options import RequestLimits
+from statelib.settings.storage_options import RequestLimits
 from tests.faults import subject
 from tests.faults.proxy import Fault, FaultProxy, SeededFaults
 

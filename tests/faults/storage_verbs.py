@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import RetryableError
+from statelib.settings.storage_options import RequestLimits
 from statelib.storage import Storage
-from statelib.storage_options import RequestLimits
 from tests.faults.proxy import Fault, FaultProxy, SeededFaults
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from statelib.settings.storage_options import RequestLimits
 from statelib.storage import Storage
-from statelib.storage_options import RequestLimits
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults.proxy import Fault, FaultProxy, First

@@ -12,8 +12,8 @@ import pytest
 
 from spark_jobs.frames import read_flat
 from statelib.errors.kinds import RetryableError
+from statelib.settings.storage_options import RequestLimits
 from statelib.storage import Storage
-from statelib.storage_options import RequestLimits
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults import object_store, storage_verbs

@@ -24,7 +24,7 @@ from statelib.documents.manifests import (
     TaskPosition,
 )
 from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetrics
-from statelib.semantics import EndOfInput
+from statelib.settings.semantics import EndOfInput
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
 from statelib.topics.future import FutureRecord

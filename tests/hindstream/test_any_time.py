@@ -24,8 +24,8 @@ from statelib import BufferConfig, Job, Materialized, Stores, StreamsBuilder, Su
 from statelib.columns.times import LAST_TIME_MS, end_of_windows, instant_text
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import quarantine_topic, topic_path
-from statelib.config import Settings
 from statelib.errors.kinds import InputError
+from statelib.settings.settings import Settings
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.effort import examples

@@ -13,8 +13,8 @@ from spark_jobs.task_work import stages_of
 from statelib import load_job
 from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
 from statelib.commits.archives import open_archive
-from statelib.config import load_settings
 from statelib.documents.manifests import Audit
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.task import replay_here
 

@@ -13,8 +13,8 @@ import pytest
 
 from hindstream.inspect import print_rows, print_stores
 from statelib import ConfigurationError, Materialized, StreamsBuilder, TimeWindows
-from statelib.config import Settings
 from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.settings.settings import Settings
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface
 from tests.task.pipeline import Pipeline

@@ -13,17 +13,17 @@ from hindstream.placement import print_placement
 from hindstream.report.placement import host_rows, task_rows, waiting
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import JobLayout, Runs, commit, publish, record_audit, stage
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
 from statelib.placement.documents import Copies, CopyUpdate, read_placement
 from statelib.placement.round import Former, Host, place
+from statelib.settings.settings import load_settings
 from tests.commits import toy
 from tests.placement.hosts import JOB, Warehouse, report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 A, B, GONE = (UUID(int=n << 96) for n in (0xA, 0xB, 0xC))
 

@@ -20,11 +20,11 @@ from hindstream.report.write import _templates
 from spark_jobs import report
 from statelib.commits import Runs
 from statelib.commits.layout import run_id
-from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Staged
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Job
 from statelib.metrics.node_metrics import NodeMetrics
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from tests.hindstream.documents import DUPLICATES, FLIGHTS, FROM_2100, HELD, LATE, TOPOLOGY, WEATHER, WINDOWS, make_run
 

@@ -16,7 +16,7 @@ from dags.embedded import backfill
 from hindstream.demo.in_kafka import published_job, send_topics
 from hindstream.demo.run import MONTH_ENDS_MS
 from spark_jobs.kafka.registry import SchemaRegistry
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

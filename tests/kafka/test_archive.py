@@ -14,11 +14,11 @@ import pytest
 from spark_jobs.kafka import archive as archive_module
 from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.properties import CREDENTIALS, variable_of
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.job.kafka_topic import KafkaTopic
 from statelib.serdes import StringSerde
 from statelib.serdes.json import JsonSerde
+from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import KafkaCopy
 from tests.conftest import ROOT
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.kafka.archive import Copied
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
     from tests.kafka.cluster import Cluster
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.spark
 KILLED = """
 import json, os, signal, sys
 from spark_jobs.kafka import archive
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from tests.kafka.test_archive import topic_of
 
 real = archive.set_aside

@@ -11,7 +11,7 @@ from hindstream.doctor import kafka
 from hindstream.doctor.finding import found
 from spark_jobs.kafka.published_position import positions_topic
 from statelib import Handover, Job, KafkaTopic, Materialized, Stores, StreamsBuilder, TimeWindows
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from statelib.topics.schema import topic_schema
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hindstream.doctor.finding import Finding
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.kafka.cluster import Cluster
 
 DAY_MS = 86_400_000

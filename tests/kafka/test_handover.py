@@ -12,10 +12,10 @@ from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.handover import hand_over
 from spark_jobs.pipeline import run_slice
 from statelib import Handover, Job, KafkaTopic
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
+from statelib.settings.settings import load_settings
 from tests.kafka.cluster import Message
 from tests.kafka.maven import build
 from tests.kafka.streams_app import StreamsApp
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

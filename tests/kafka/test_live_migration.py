@@ -13,8 +13,8 @@ from hindstream.cli import app
 from hindstream.live_migration import run_verify
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.settings.settings import load_settings
 from tests.docs.blocks import RUNBOOKS
 from tests.kafka.cluster import Message
 from tests.kafka.streams_app import StreamsApp
@@ -23,7 +23,7 @@ from tests.kafka.test_exported_changelogs import KEYS, RETENTION_MS, in_order, p
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
     from tests.kafka.test_exported_changelogs import Rows
 

@@ -15,11 +15,11 @@ from spark_jobs.kafka import publish as publish_module
 from spark_jobs.kafka.publish import publish_to_kafka
 from statelib import Job, JsonSerde, KafkaTopic, StreamsBuilder
 from statelib.commits.layout import rollback_path
-from statelib.config import load_settings
 from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.serdes import StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for

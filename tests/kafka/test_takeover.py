@@ -32,11 +32,11 @@ from statelib import (
     per_record,
 )
 from statelib.commits import CommitLog, Runs, read_hold
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
 from statelib.errors.steps import observed
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from tests.kafka.cluster import Message
 from tests.kafka.maven import build
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statelib import Serde
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
     from tests.kafka.test_exported_changelogs import Rows
 

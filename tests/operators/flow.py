@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import Operator
     from statelib.records.batch import Batch, Uptake
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.topology import Source, SubTopology, Topology
 
 

@@ -16,7 +16,7 @@ from tests.reference.stream_stream_join import StreamStreamJoin as Model
 if TYPE_CHECKING:
     from statelib.join_windows import JoinWindows
     from statelib.records.batch import Batch
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 LEFT, RIGHT = 0, 1
 SIDES: tuple[Side, Side] = ("left", "right")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib.operators.base import Operator, OperatorSpec
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
 
 

@@ -30,7 +30,7 @@ from tests.reference.suppress import Buffer
 
 if TYPE_CHECKING:
     from statelib.operators.base import OperatorSpec
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from statelib.windows import AnyWindows
 
 RECORDS = session_records(st.none() | st.integers(0, 9))

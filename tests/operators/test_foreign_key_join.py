@@ -34,7 +34,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 ROW = pa.struct([("to", pa.string()), ("n", pa.int64())])
 TYPES = {"left": (pa.string(), ROW), "right": (pa.string(), pa.int64())}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib import KGroupedTable, KTable
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from tests.operators.task import Record
 
 ROW = pa.struct([("g", pa.string()), ("x", pa.int64())])

@@ -30,7 +30,7 @@ from tests.reference.window_aggregate import sql
 if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorSpec
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 ROW = pa.struct([("x", pa.int64())])
 ROWS = updates(st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-9, 9)}))

@@ -28,7 +28,7 @@ from tests.reference.window_aggregate import sql
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 SQL = several(rows=count(), xs=count("x"), total=sum_("x"), least=min_("x"), most=max_("x"), mean=mean_("x"))
 INTEGERS = pa.struct([("x", pa.int32())])

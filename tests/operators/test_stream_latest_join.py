@@ -26,7 +26,7 @@ from tests.reference.table import PlainTable
 if TYPE_CHECKING:
     from statelib.operators.base import OperatorSpec
     from statelib.operators.table_steps import TableStep
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 JOINER = mapper({"left": "left", "right": "right", "at": "timestamp"})
 RECORDS = updates(parents=(STREAM, TABLE, TABLE))

@@ -25,7 +25,7 @@ from tests.operators.task import Record, Task
 from tests.reference.stream_stream_join import Result
 
 if TYPE_CHECKING:
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from tests.reference.stream_stream_join import StreamStreamJoin as Model
 
 SEMANTICS = st.sampled_from(["kip", "kafka-4.3"])

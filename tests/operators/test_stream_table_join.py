@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.base import OperatorSpec
     from statelib.records.batch import Batch
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 LEFT = pa.struct([("n", pa.int64())])
 RIGHT = pa.struct([("wind", pa.int64())])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib import KTable
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
     from tests.operators.task import Record
 
 TOPICS = ("left", "right")

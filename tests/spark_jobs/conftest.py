@@ -16,8 +16,8 @@ from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Plan, Staged
+    from statelib.settings.settings import Settings
 
 
 @dataclass

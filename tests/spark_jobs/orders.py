@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.runs import open_warehouse
 from statelib.commits.archives import open_archive
-from statelib.config import Settings, load_settings
+from statelib.settings.settings import Settings, load_settings
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema

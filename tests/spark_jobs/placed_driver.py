@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from spark_jobs.runs import open_warehouse
 from spark_jobs.session import quick_start
 from statelib.commits import Runs
-from statelib.config import load_settings
 from statelib.placement.documents import read_copies, read_placement
+from statelib.settings.settings import load_settings
 from tests.spark_cluster import DISK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from statelib.config import Settings
     from statelib.documents.manifests import Staged
     from statelib.placement.documents import Copies, PlacedHost, Placement
+    from statelib.settings.settings import Settings
     from tests.spark_cluster import SparkCluster
 
 _CONF = {

@@ -18,12 +18,12 @@ from spark_jobs.hosts import slots_now
 from spark_jobs.pipeline import run_slice
 from spark_jobs.session import spark_session
 from statelib.commits import NothingToDo
-from statelib.config import load_settings
 from statelib.job.job import load_job
+from statelib.settings.settings import load_settings
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 def main(reference: str, settings: str) -> None:

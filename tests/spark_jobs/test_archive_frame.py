@@ -13,9 +13,9 @@ from pyspark.sql import functions as f
 
 from spark_jobs import archive_frame as module
 from spark_jobs.archive_frame import archive_frame
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.serdes import FixedWidthSerde
+from statelib.settings.settings import load_settings
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for
@@ -24,7 +24,7 @@ from statelib.topics.schema import topic_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs.arrow_batches import arrow_batches, records_for
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

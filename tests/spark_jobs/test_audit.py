@@ -20,8 +20,8 @@ from tests.spark_jobs.orders import archive_orders, make_settings, orders
 from tests.spark_jobs.orders_job import SINK
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
     from statelib.documents.manifests import Audit
+    from statelib.settings.settings import Settings
     from tests.spark_jobs.conftest import Replayed
 
 pytestmark = pytest.mark.spark

@@ -16,10 +16,10 @@ from spark_jobs.expectation_parameters import PARAMETERS
 from spark_jobs.expectations import check_expectations
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
-from statelib.config import Settings
 from statelib.dsl import StreamsBuilder
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Expectation, Job, expect
+from statelib.settings.settings import Settings
 from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive

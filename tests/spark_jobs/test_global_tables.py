@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 HOUR_MS = 3_600_000
 PARTITIONS = 2

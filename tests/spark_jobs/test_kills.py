@@ -16,14 +16,14 @@ import pytest
 from spark_jobs import pipeline
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
-from statelib.config import load_settings
 from statelib.errors.steps import observed
 from statelib.job.job import load_job
+from statelib.settings.settings import load_settings
 from tests.spark_jobs.orders import JOB_FILE, make_settings, published
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 def die() -> None:

@@ -26,7 +26,7 @@ from tests.spark_jobs.orders import make_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 MINUTE = 60_000
 DAY = 86_400_000

@@ -12,7 +12,7 @@ import pytest
 from spark_jobs import pipeline
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, published_through
-from statelib.config import Settings, load_settings
+from statelib.settings.settings import Settings, load_settings
 from tests import command
 from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, check_published, make_settings, orders, published
 from tests.storage.s3 import S3Server

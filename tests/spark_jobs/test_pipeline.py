@@ -33,8 +33,8 @@ from tests.spark_jobs.orders_job import SINK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
     from statelib.job.job import Job
+    from statelib.settings.settings import Settings
 
 
 def arguments(settings: Settings) -> list[str]:

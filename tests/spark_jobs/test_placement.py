@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
     from statelib.placement.documents import CopyUpdate
+    from statelib.settings.settings import Settings
     from tests.spark_jobs.placed_driver import Driver, Run
 
 

@@ -20,7 +20,7 @@ from tests.task.test_rebuilt_head import damage, flip, replayed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.task.pipeline import Pipeline
 
 

@@ -36,7 +36,7 @@ from tests.spark_jobs.orders import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
     from tests.spark_jobs.conftest import Replayed
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs import session
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 
 
 def options(submitted: bool = False, **settings: object) -> dict[str, str]:
@@ -41,7 +41,7 @@ _A_WORKERS_SURROUNDINGS = """
 import sys
 import pyarrow as pa
 from spark_jobs.session import spark_session
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 
 spark = spark_session(load_settings({"spark_master": "local[1]"}, environ={}))
 found = spark.sparkContext.parallelize([0], 1).map(lambda _: (sys.prefix, pa.default_memory_pool().backend_name))

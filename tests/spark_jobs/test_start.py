@@ -8,8 +8,8 @@ import pytest
 
 from spark_jobs.session import spark_session
 from spark_jobs.start import check_local_dirs, start_error
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import load_settings
 
 
 @pytest.mark.parametrize(

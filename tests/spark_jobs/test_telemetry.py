@@ -18,9 +18,9 @@ from spark_jobs import commit
 from spark_jobs.telemetry import export
 from statelib import Job, StreamsBuilder, TimeWindows
 from statelib.commits import plan, record_audit, stage
-from statelib.config import load_settings
 from statelib.documents.manifests import Audit, Plan, Staged, StateManifest, TaskOutcome, TaskPosition
 from statelib.metrics.node_metrics import NodeMetrics
+from statelib.settings.settings import load_settings
 from tests.task.pipeline import Pipeline
 
 

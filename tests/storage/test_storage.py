@@ -21,9 +21,9 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError
 
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
+from statelib.settings.storage_options import RequestLimits
 from statelib.storage import ObjectNotFoundError, Storage, reason_without_secrets
 from statelib.storage.errors import mapped_errors
-from statelib.storage_options import RequestLimits
 from statelib.topics.archive import TopicArchive
 
 

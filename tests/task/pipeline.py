@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.documents.manifests import TopologyDescription
-    from statelib.max_future import MaxFuture
-    from statelib.semantics import EndOfInput
+    from statelib.settings.max_future import MaxFuture
+    from statelib.settings.semantics import EndOfInput
     from statelib.topology import Topology
 
 _attempts = itertools.count()

@@ -21,7 +21,7 @@ from statelib import (
 from statelib.commits.layout import quarantine_topic
 from statelib.commits.plan import NothingToDo
 from statelib.documents.manifests import Plan
-from statelib.max_future import MaxFuture
+from statelib.settings.max_future import MaxFuture
 from statelib.topics.future import FutureRecord
 from statelib.topics.partitioner import partition_for
 from tests.surface.records import PARTITIONS, Row

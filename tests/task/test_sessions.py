@@ -17,7 +17,7 @@ from statelib import (
     count,
     max_,
 )
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from tests.reference.session_aggregate import all_values
 from tests.task.pipeline import Pipeline
 

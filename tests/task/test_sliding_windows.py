@@ -17,9 +17,9 @@ from statelib import (
     count,
     max_,
 )
-from statelib.config import load_settings
 from statelib.operators.aggregations import single
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.settings.settings import load_settings
 from tests.reference.sliding_aggregate import SlidingWindowed
 from tests.task.pipeline import Pipeline
 

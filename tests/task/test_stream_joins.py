@@ -17,7 +17,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.semantics import Semantics
+    from statelib.settings.semantics import Semantics
 
 TYPES = (pa.string(), pa.int64())
 BEFORE, AFTER, GRACE = 20_000, 45_000, 30_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from statelib.commits.archives import open_archive_if_present
-from statelib.semantics import Semantics
+from statelib.settings.semantics import Semantics
 from tests.surface.records import TYPES, surface_records
 from tests.surface.windowed import WINDOWS, first_half, in_one, second_half
 from tests.task.pipeline import Pipeline

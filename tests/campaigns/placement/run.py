@@ -23,7 +23,7 @@ from spark_jobs.pipeline import run_slice
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from tests.campaigns.placement import profiles
 from tests.campaigns.placement.profiles import NAME, SINK, SLICE_MS, STORE, Size, archive_all

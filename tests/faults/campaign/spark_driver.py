@@ -27,7 +27,7 @@ from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, make_setti
 from tests.spark_jobs.test_migrate import CUT, rates
 
 if TYPE_CHECKING:
-    from statelib.config import Settings
+    from statelib.settings.settings import Settings
 
 SLOW_JOB_FILE = Path(__file__).with_name("slow_orders_job.py")
 RATES = 300

@@ -16,7 +16,7 @@ from hindstream.doctor import spark as spark_checks
 from hindstream.doctor.finding import found
 from statelib.commits import CommitLog, commit, plan, publish, record_audit, stage, topic_path
 from statelib.commits.hold import take_hold
-from statelib.config import load_settings
+from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive

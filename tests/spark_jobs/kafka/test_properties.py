@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs.kafka.properties import client_properties, java_properties
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
+from statelib.settings.settings import load_settings
 
 SERVERS = {"bootstrap.servers": "one:9092,two:9092"}
 

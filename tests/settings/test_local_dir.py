@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from statelib.config import load_settings
 from statelib.errors.kinds import ConfigurationError
-from statelib.local_dir import for_all_hosts, local_state_dir, on_this_host
+from statelib.settings.local_dir import for_all_hosts, local_state_dir, on_this_host
+from statelib.settings.settings import load_settings
 
 
 def test_variables_are_those_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:

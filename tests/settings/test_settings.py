@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from statelib.config import NOT_SETTINGS, Settings, load_settings
 from statelib.errors.kinds import ConfigurationError
-from statelib.max_future import MaxFuture
-from statelib.storage_options import LIMIT_SETTINGS, RequestLimits
+from statelib.settings.max_future import MaxFuture
+from statelib.settings.settings import NOT_SETTINGS, Settings, load_settings
+from statelib.settings.storage_options import LIMIT_SETTINGS, RequestLimits
 
 SECRET = "wJalrXUtnFEMI"
 

@@ -35,10 +35,10 @@ from pydantic_settings import (
 from statelib.assignment.model import AssignorName
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.near import did_you_mean
-from statelib.local_dir import local_state_dir
-from statelib.max_future import MaxFuture, OnFutureRecord
-from statelib.semantics import EndOfInput
-from statelib.setting_types import (
+from statelib.settings.local_dir import local_state_dir
+from statelib.settings.max_future import MaxFuture, OnFutureRecord
+from statelib.settings.semantics import EndOfInput
+from statelib.settings.setting_types import (
     Address,
     Instant,
     KafkaProperties,
@@ -48,7 +48,7 @@ from statelib.setting_types import (
     StorageOptions,
     TimeSpan,
 )
-from statelib.storage_options import CREDENTIAL, RequestLimits
+from statelib.settings.storage_options import CREDENTIAL, RequestLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

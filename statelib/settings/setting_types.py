@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
-from statelib.storage_options import CREDENTIAL, LIMIT_SETTINGS, credential_variable, plain_name
+from statelib.settings.storage_options import CREDENTIAL, LIMIT_SETTINGS, credential_variable, plain_name
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
