@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.join_windows import JoinWindows
-    from statelib.operators.mapping import per_record
+    from statelib.operators.mappers.mapping import per_record
     from statelib.operators.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.processor import (
         Cancellable,
@@ -118,7 +118,7 @@ _HOMES = {
     "statelib.job.kafka_topic": ("KafkaTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
-    "statelib.operators.mapping": ("per_record",),
+    "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.processor": (
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
         "PunctuationType", "Record", "RecordMetadata",

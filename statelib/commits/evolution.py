@@ -37,7 +37,7 @@ _GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "forei
 """Operators whose records may have other keys than those they got; repartitions by another mapper than the key, too."""
 
 _OF_CODE = {"function", "class", "code"}
-"""What `statelib.operators.code_identity` tells of a function, where it knows its code."""
+"""What `statelib.operators.mappers.code_identity` tells of a function, where it knows its code."""
 _OF_WAITING = {"held_ms"}
 """Only when entries leave depends on it."""
 _OF_HISTORY = {"history_retention_ms", "segment_interval_ms"}

@@ -9,14 +9,14 @@ from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.branch import Branch, Split
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Named
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
 
 
 Branch_ = TypeVar("Branch_")

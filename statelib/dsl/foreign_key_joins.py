@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Materialized, Named
     from statelib.dsl.table_node import TableNode
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.table_view import JoinedValues
 
 _KIND = "KTABLE-FK-JOIN"

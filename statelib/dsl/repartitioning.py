@@ -10,7 +10,7 @@ from statelib.topology import Sink, Source
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
 
 SUFFIX = "-repartition"
 _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")

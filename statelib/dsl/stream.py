@@ -13,7 +13,7 @@ from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.flat_map import FlatMap, FlatMapValues
-from statelib.operators.mapping import Mapper, MapperLike, mapper
+from statelib.operators.mappers.mapping import Mapper, MapperLike, mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.settings.durations import milliseconds
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Stream(KafkasNames):
     """A stream, of which each method gives a new one.
 
-    Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
+    Mappers are paths, expressions or functions: see `statelib.operators.mappers.mapping`.
     """
 
     def __init__(self, builder: InternalStreamsBuilder, node: str, *, key_changed: bool, read_again: int = 0) -> None:

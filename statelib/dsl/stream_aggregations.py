@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statelib.dsl.options import Materialized, Named
     from statelib.dsl.repartitioning import Grouping
     from statelib.operators.aggregations import AggregatorSpec
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
     from statelib.operators.sql_functions import Aggregation
 
 Aggregated = TypeVar("Aggregated")

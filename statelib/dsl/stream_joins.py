@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.join_windows import JoinWindows
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
 
 
 @arguments_checked

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.join_buffer import JoinBuffer
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.table_view import TableView
@@ -15,7 +15,7 @@ from statelib.operators.table_writer import VersionedStore
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.table_node import TableNode
-    from statelib.operators.mapping import Mapper, MapperLike
+    from statelib.operators.mappers.mapping import Mapper, MapperLike
     from statelib.operators.table_view import AnyView
 
 

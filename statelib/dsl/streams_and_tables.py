@@ -22,7 +22,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregations import Aggregate
 from statelib.operators.derived_table import ToStream
 from statelib.operators.distinct import Distinct
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.window_aggregate import WindowAggregate
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.options import Grouped
     from statelib.operators.aggregations import AggregatorSpec
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
     from statelib.windows import AlignedWindows, AnyWindows
 
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class KStream(Stream):
     """Kafka's ``KStream``, made by `StreamsBuilder.stream` and the methods here, each of which gives a new one.
 
-    Mappers are paths, expressions or functions: see `statelib.operators.mapping`.
+    Mappers are paths, expressions or functions: see `statelib.operators.mappers.mapping`.
     """
 
     def split(self, named: Named | None = None) -> BranchedKStream[KStream]:

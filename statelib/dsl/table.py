@@ -11,7 +11,7 @@ from statelib.dsl.table_joins import joined_table
 from statelib.dsl.table_node import TableNode
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.derived_table import DerivedTable
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_steps import FilterStep, MapStep, TransformStep
 from statelib.operators.table_view import JoinedValues
@@ -21,7 +21,7 @@ from statelib.windows import UnlimitedWindows
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Materialized, Named
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
     from statelib.suppressed import Suppressed

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from statelib.dsl.options import Grouped, Named
     from statelib.dsl.table import AnyTable
     from statelib.operators.aggregations import AggregatorSpec
-    from statelib.operators.mapping import Mapper, MapperLike
+    from statelib.operators.mappers.mapping import Mapper, MapperLike
     from statelib.operators.sql_functions import Aggregation
 
 Aggregated = TypeVar("Aggregated")

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.columnar_aggregator import ColumnarAggregator
-from statelib.operators.fields import ALL, both, fields_of_mapper
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.fields import ALL, both, fields_of_mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.per_record_aggregator import PerRecordAggregator
 from statelib.operators.sql_functions import Aggregation, parts_of, shown
 from statelib.stores.stored_rows import StoredStates
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from statelib.operators.aggregator import Aggregator
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
 
 
 class AggregatorSpec(StoredStates, Protocol):

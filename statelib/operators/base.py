@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from statelib.operators.fields import ALL
+from statelib.operators.mappers.fields import ALL
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.changelog import Changelog
-    from statelib.operators.fields import Fields
     from statelib.operators.late import LateRecords
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Batch, Uptake
     from statelib.records.key_table import KeyTable
     from statelib.settings.semantics import Semantics
@@ -43,7 +43,7 @@ class OperatorContext:
         task_id: ``<sub-topology>_<partition>``.
         children: The names of the nodes that take what it forwards.
         changelogs: By name, the changelogs of stores that have one.
-        wanted: The fields of the values it forwards that others look at (`statelib.operators.fields`).
+        wanted: The fields of the values it forwards that others look at (`statelib.operators.mappers.fields`).
     """
 
     node: str

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.errors.kinds import InternalError
-from statelib.operators.fields import both, fields_of_mapper
-from statelib.operators.mapping import Mapper, holds
+from statelib.operators.mappers.fields import both, fields_of_mapper
+from statelib.operators.mappers.mapping import Mapper, holds
 from statelib.operators.stateless import Stateless
 from statelib.records.batch import Batch
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

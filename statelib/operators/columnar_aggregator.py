@@ -9,8 +9,8 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.accumulators import NO_SLOTS, accumulator
 from statelib.operators.aggregator import NONE_REMOVED
-from statelib.operators.fields import columns_for
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.fields import columns_for
+from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.sql_functions import parts_of, shown
 
 if TYPE_CHECKING:

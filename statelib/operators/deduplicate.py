@@ -21,7 +21,7 @@ from statelib.kernels.deduplicate import deduplicate
 from statelib.operators.deduplication_entries import WorkingSet
 from statelib.operators.deduplication_ids import DeduplicationIds, Kind
 from statelib.operators.deduplication_spill import DeduplicationSpill
-from statelib.operators.fields import both, fields_of_mapper, narrowed
+from statelib.operators.mappers.fields import both, fields_of_mapper, narrowed
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import Entries, encode_values
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.changelog import Changelog
-    from statelib.operators.fields import Fields
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.fields import Fields
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Batch, Uptake
     from statelib.serdes import Serde
     from statelib.stores.backend import WriteBatch

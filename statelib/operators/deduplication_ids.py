@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from statelib.columns.windowed_type import archived
-from statelib.operators.fields import columns_for
 from statelib.operators.key_codes import key_codes
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.fields import columns_for
+from statelib.operators.mappers.mapping import evaluate
 from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Batch
     from statelib.serdes import Serde
     from statelib.stores.byte_columns import Column, Spans

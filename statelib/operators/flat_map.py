@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import defined_at
-from statelib.operators.mapping import Mapper, evaluate, functions_of
+from statelib.operators.mappers.mapping import Mapper, evaluate, functions_of
 from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:

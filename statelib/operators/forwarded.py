@@ -12,7 +12,7 @@ import pyarrow as pa
 from statelib.columns.windowed import Windowed
 from statelib.columns.windowed_type import WindowedType
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.python_values import column_of
+from statelib.operators.mappers.python_values import column_of
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 

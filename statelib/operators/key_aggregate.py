@@ -27,9 +27,9 @@ from statelib.kernels.aggregations import latest_timestamp
 from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
 from statelib.operators.aggregations import fields_of_aggregator
 from statelib.operators.changelog import states
-from statelib.operators.fields import ALL
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
+from statelib.operators.mappers.fields import ALL
 from statelib.operators.prior_results import prior_results
 from statelib.operators.table_select import unpacked
 from statelib.operators.table_writer import TableStore, VersionedStore
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

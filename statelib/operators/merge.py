@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.fields import narrowed
 from statelib.operators.key_types import check_types, with_keys_of_one_type, with_values_of_one_type
+from statelib.operators.mappers.fields import narrowed
 from statelib.records.batch import Batch, concat_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

@@ -18,12 +18,12 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.operators.code_identity import describe_class, describe_factory
 from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, sent_to
+from statelib.operators.mappers.code_identity import describe_class, describe_factory
+from statelib.operators.mappers.python_values import items_of, python_keys
+from statelib.operators.mappers.user_functions import calling
 from statelib.operators.punctuation import Scheduler
-from statelib.operators.python_values import items_of, python_keys
 from statelib.operators.store_log import NotInInit, StoreLog
-from statelib.operators.user_functions import calling
 from statelib.processor import (
     FixedKeyProcessor,
     FixedKeyRecord,

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SessionWindows

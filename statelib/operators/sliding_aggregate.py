@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from statelib.kernels.sliding_slots import Slid
     from statelib.operators.aggregations import AggregatorSpec
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.windows import SlidingWindows

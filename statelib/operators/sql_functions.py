@@ -1,7 +1,7 @@
 """Functions of SQL that aggregate: `count`, `sum_`, `min_`, `max_`, `mean_`.
 
 They are columnar: a compiled kernel walks the updates. Each is taken over a mapper of the records
-(`statelib.operators.mapping`) and, as in SQL, ignores nulls; over nothing but nulls it is null, and a count is 0.
+(`statelib.operators.mappers.mapping`) and, as in SQL, ignores nulls; over nothing but nulls it is null, and a count is 0.
 ``count()`` without a mapper counts records, null values included, as Kafka Streams does.
 
 ======== ============================ ============================================ ==========================
@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.calls import function_checked
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from statelib.operators.mapping import Mapper, MapperLike
+    from statelib.operators.mappers.mapping import Mapper, MapperLike
 
 
 @dataclass(frozen=True, slots=True)

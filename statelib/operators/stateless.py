@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.operators.fields import both, columns_for, fields_of_mapper, narrowed
-from statelib.operators.mapping import Mapper, evaluate, holds
-from statelib.operators.user_functions import calling, first_that_fails
+from statelib.operators.mappers.fields import both, columns_for, fields_of_mapper, narrowed
+from statelib.operators.mappers.mapping import Mapper, evaluate, holds
+from statelib.operators.mappers.user_functions import calling, first_that_fails
 from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
@@ -236,7 +236,7 @@ def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, me
     """Shows a batch with records to a function.
 
     Raises:
-        HindstreamError: The function has failed: see `statelib.operators.user_functions.calling`.
+        HindstreamError: The function has failed: see `statelib.operators.mappers.user_functions.calling`.
     """
     if not len(batch):
         return

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.operators.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.latest_values import Lookups
+from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.stream_side import StreamSide
 from statelib.operators.table_lookup import table_lookup
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.fields import Fields
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.table_view import AnyView
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch

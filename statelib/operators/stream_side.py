@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.operators.fields import columns_for, pruned, reads_key
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.fields import columns_for, pruned, reads_key
+from statelib.operators.mappers.mapping import evaluate
 from statelib.records.batch import NULL_KEY
 from statelib.records.key_column import KeyColumn, window_columns
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Batch
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.operators.fields import ALL, both, fields_of_mapper, pruned
+from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.stream_side import StreamSide
 from statelib.operators.table_steps import through
 from statelib.operators.table_writer import VersionedStore
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.fields import Fields
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.fields import Fields
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.versioned_values import VersionedValues
     from statelib.records.batch import Batch, Uptake

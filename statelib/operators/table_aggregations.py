@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.table_aggregators import ColumnarTableAggregator, PerChangeAggregator, shown, stored_fields
 
 if TYPE_CHECKING:

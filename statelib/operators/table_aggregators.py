@@ -24,9 +24,9 @@ from statelib.kernels.table_aggregations import (
     running_int_change,
 )
 from statelib.operators.accumulators import NO_SLOTS, numbers_of
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.mapping import evaluate
+from statelib.operators.mappers.python_values import items_of, python_keys
 from statelib.operators.per_record_aggregator import PerRecordAggregator, own
-from statelib.operators.python_values import items_of, python_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

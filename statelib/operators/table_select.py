@@ -24,7 +24,7 @@ from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
 from statelib.operators.change import only_latest
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
-from statelib.operators.mapping import Mapper, evaluate
+from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.table_steps import columns_of
 from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.scatter import scatter
-from statelib.operators.mapping import Mapper, evaluate, holds
+from statelib.operators.mappers.mapping import Mapper, evaluate, holds
 from statelib.records.key_column import window_columns
 
 if TYPE_CHECKING:

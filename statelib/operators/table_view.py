@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.table_steps import through
 from statelib.records.key_column import window_columns
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.operators.table_writer import TableStore
     from statelib.records.key_column import KeyColumn

@@ -16,7 +16,7 @@ from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.join_buffer import JoinBuffer, row_schema
 from statelib.operators.key_aggregate import KeyAggregate
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate

@@ -19,7 +19,7 @@ from statelib.operators.base import (
     WindowedOperator,
 )
 from statelib.operators.condensing import CondensingOperator, FinalResultsReader
-from statelib.operators.fields import ALL
+from statelib.operators.mappers.fields import ALL
 from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch

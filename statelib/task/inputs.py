@@ -10,7 +10,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
 from statelib.documents.manifests import SourceRange
-from statelib.operators.fields import both, fields_of_mapper, reads_key
+from statelib.operators.mappers.fields import both, fields_of_mapper, reads_key
 from statelib.task.future import FutureLimit
 from statelib.task.merge import merge
 from statelib.task.placed import PlacedByKey

@@ -10,7 +10,7 @@ import pyarrow as pa
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.documents.manifests import RepartitionFile, SinkFile
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.mapping import evaluate
+from statelib.operators.mappers.mapping import evaluate
 from statelib.records.key_column import KeyColumn
 from statelib.storage.digests import DigestingOutput
 from statelib.task.records import HEADERS_TYPE

@@ -14,14 +14,14 @@ from statelib.columns.time_columns import time_problem
 from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import defined_at, place_beside
-from statelib.operators.mapping import evaluate, functions_of
+from statelib.operators.mappers.mapping import evaluate, functions_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.topology.timestamp_extractors import FailOnInvalidTimestamp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.task.future import FutureLimit
     from statelib.topology import Source
 

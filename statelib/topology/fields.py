@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.operators.fields import ALL, FieldsSpec, both
+from statelib.operators.mappers.fields import ALL, FieldsSpec, both
 from statelib.topology.nodes import Processor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from statelib.operators.fields import Fields
+    from statelib.operators.mappers.fields import Fields
     from statelib.topology.nodes import Node
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from statelib.errors.user_lines import Line
     from statelib.operators.base import OperatorSpec
-    from statelib.operators.mapping import Mapper, MapperLike
+    from statelib.operators.mappers.mapping import Mapper, MapperLike
     from statelib.serdes import Serde
 
 

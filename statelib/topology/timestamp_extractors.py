@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from statelib.calls import arguments_checked
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 
 if TYPE_CHECKING:
-    from statelib.operators.mapping import Mapper, MapperLike
+    from statelib.operators.mappers.mapping import Mapper, MapperLike
 
 OnInvalid: TypeAlias = Literal["fail", "skip", "skip-negative", "partition-time"]
 

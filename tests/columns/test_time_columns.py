@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statelib.columns.time_columns import out_of_reach, out_of_reach_reason, python_values, time_texts
 from statelib.columns.times import LAST_TIME_MS, instant_text
 from statelib.errors.kinds import InputError
-from statelib.operators.python_values import items_of
+from statelib.operators.mappers.python_values import items_of
 from statelib.serdes.json import json_text
 from statelib.topics.schema import topic_schema
 

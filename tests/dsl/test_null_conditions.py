@@ -18,7 +18,7 @@ from tests.operators.flow import Fed, Flow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
     from statelib.settings.semantics import Semantics
 
 VALUE = pa.struct([("n", pa.int64())])

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from statelib import Branched, KStream, Named, StreamsBuilder, TopologyTestDriver, per_record
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from tests.reference.streams import Stream
 from tests.task.pipeline import Pipeline
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from statelib import Stores
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from tests.operators.joined_table import STREAM, TABLE, JoinedTable
 from tests.operators.task import Record, Task
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import Operator, OperatorContext
     from statelib.operators.join_buffer import RunningJoinBuffer
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.table_steps import TableStep
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from tests.operators.task import Record, Task
 from tests.reference.stream_stream_join import Kind, Result, Side

@@ -18,7 +18,7 @@ from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.branch import Branch, Split
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.merge import Merge
 from statelib.operators.stateless import ForEach, Peek
 from statelib.records.batch import Batch, Uptake

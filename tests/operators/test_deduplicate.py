@@ -18,7 +18,7 @@ from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators import deduplicate
 from statelib.operators.deduplicate import DeduplicateSpec, Kind
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.records.batch import NO_OFFSET
 from statelib.records.key_column import WindowedKeys, Windows
 from statelib.stores.backend import WriteBatch

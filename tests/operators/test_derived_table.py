@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.derived_table import DerivedTable, ToStream
-from statelib.operators.mapping import mapper, per_record
+from statelib.operators.mappers.mapping import mapper, per_record
 from statelib.operators.table_source import PlainTableSource, TableSource
 from statelib.operators.table_steps import FilterStep, MapStep, TransformStep, columns_of
 from statelib.operators.table_writer import PlainStore, VersionedStore

@@ -19,7 +19,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
-from statelib.operators.mapping import mapper, per_record
+from statelib.operators.mappers.mapping import mapper, per_record
 from statelib.operators.table_view import JoinedValues, TableView
 from statelib.operators.table_writer import PlainStore
 from statelib.stores.spec import families_of

@@ -28,7 +28,7 @@ from statelib import (
     min_,
     sum_,
 )
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
 from statelib.operators.table_select import TableSelect
 from tests.operators.flow import Fed, Flow

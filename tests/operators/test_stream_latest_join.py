@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.operators.mapping import mapper, per_record
+from statelib.operators.mappers.mapping import mapper, per_record
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.table_steps import FilterStep, MapStep, TransformStep

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.table_source import TableSource
 from statelib.serdes import serde_for

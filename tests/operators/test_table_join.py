@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import ConfigurationError, Materialized, Named, Stores, StreamsBuilder, TopologyTestDriver
-from statelib.operators.mapping import mapper
+from statelib.operators.mappers.mapping import mapper
 from tests.operators.flow import Fed, Flow
 from tests.operators.tables import CUTS, HOW, changes_of, updates
 from tests.reference.table import Change, HistoryTable, PlainTable, filtered

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from statelib import ConfigurationError, Processor
-from statelib.operators.mapping import Function, Mapper
+from statelib.operators.mappers.mapping import Function, Mapper
 from statelib.processor import FixedKeyProcessor
 from statelib.topology import Processor as ProcessorNode
 from statelib.topology import Sink, Source, Topology

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib import ProcessorContext, Record
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
 
 J = per_record(lambda left, right: f"{left}|{right}", pa.string(), "left", "right")
 ONE_BATCH: tuple[int, ...] = ()

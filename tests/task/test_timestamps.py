@@ -33,7 +33,7 @@ from tests.task.pipeline import Pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from statelib.operators.mapping import MapperLike
+    from statelib.operators.mappers.mapping import MapperLike
     from tests.reference.timestamps import Extractor
 
 VALUE = pa.struct([("at", pa.int64()), ("n", pa.int64())])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib import JoinWindows, StreamJoined, StreamsBuilder
-from statelib.operators.mapping import per_record
+from statelib.operators.mappers.mapping import per_record
 from tests.operators.flow import Fed, Flow
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from statelib import Joined, Materialized, Stores, StreamsBuilder
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.mapping import per_record
+from statelib.operators.mappers.mapping import per_record
 from tests.operators.joined_table import STREAM, TABLE, JoinedTable
 from tests.operators.task import Record, Task
 

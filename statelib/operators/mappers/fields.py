@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from statelib.operators.mapping import JOINED, KEY_VALUE, Expression, Path, PerRecord, Struct
+from statelib.operators.mappers.mapping import JOINED, KEY_VALUE, Expression, Path, PerRecord, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from statelib.operators.mapping import Mapper
+    from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Batch
 
 Fields: TypeAlias = "frozenset[str] | None"

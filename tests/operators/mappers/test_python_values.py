@@ -8,9 +8,9 @@ import pytest
 from statelib import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce
 from statelib.operators.key_aggregate import KeyAggregate
-from statelib.operators.python_values import column_of
+from statelib.operators.mappers.python_values import column_of
+from statelib.operators.mappers.user_functions import calling
 from statelib.operators.table_writer import PlainStore
-from statelib.operators.user_functions import calling
 from tests.operators.task import Record, Task
 
 
