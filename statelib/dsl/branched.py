@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.branch import Branch, Split
 from statelib.operators.mappers.mapping import mapper
+from statelib.operators.stateless.branch import Branch, Split
 
 if TYPE_CHECKING:
     from collections.abc import Callable

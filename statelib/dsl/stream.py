@@ -12,10 +12,10 @@ from statelib.dsl.repartitioning import add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
 from statelib.operators.deduplicate import DeduplicateSpec
-from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mappers.mapping import Mapper, MapperLike, mapper
-from statelib.operators.merge import Merge
-from statelib.operators.stateless import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
+from statelib.operators.stateless.merge import Merge
+from statelib.operators.stateless.operator import Filter, ForEach, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.settings.durations import milliseconds
 from statelib.topology.nodes import Described
 

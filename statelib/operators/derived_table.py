@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.operators.change import as_stream, without_empty
-from statelib.operators.stateless import Stateless
+from statelib.operators.stateless.operator import Stateless
 from statelib.operators.table_steps import columns_of
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ from statelib.operators.join_rows import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.mappers.mapping import Mapper, evaluate
-from statelib.operators.merge import RunningMerge
+from statelib.operators.stateless.merge import RunningMerge
 from statelib.operators.stream_join_changelog import StreamJoinChangelog
 from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
 from statelib.records.batch import NULL_KEY, Batch, concat_in_order

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
-from statelib.operators.flat_map import FlatMap
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
 from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.stateless import MapKeyValue, SelectKey
+from statelib.operators.stateless.flat_map import FlatMap
+from statelib.operators.stateless.operator import MapKeyValue, SelectKey
 from statelib.operators.suppress import Suppress
 from statelib.operators.table_select import TableSelect
 from statelib.operators.window_aggregate import WindowAggregate

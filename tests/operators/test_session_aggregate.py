@@ -16,7 +16,7 @@ from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
-from statelib.operators.stateless import Filter
+from statelib.operators.stateless.operator import Filter
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionStore
 from statelib.windows import SessionWindows

@@ -8,7 +8,7 @@ from statelib.operators.aggregations import Reduce, fields_of_aggregator, severa
 from statelib.operators.mappers.fields import ALL, NONE, both, fields_of_mapper, narrowed, pruned
 from statelib.operators.mappers.mapping import Struct, mapper, per_record
 from statelib.operators.sql_functions import count, sum_
-from tests.operators.test_flat_map import batch_of
+from tests.operators.stateless.test_flat_map import batch_of
 
 
 @pytest.mark.parametrize(

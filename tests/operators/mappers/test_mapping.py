@@ -17,7 +17,7 @@ from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import Operator, OperatorContext, OperatorSpec
 from statelib.operators.mappers.mapping import MapperLike, evaluate, mapper, per_record
-from statelib.operators.stateless import Filter, MapKeyValue, MapValues, Peek, SelectKey
+from statelib.operators.stateless.operator import Filter, MapKeyValue, MapValues, Peek, SelectKey
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.records.key_table import KeyTable

@@ -17,8 +17,8 @@ from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.operators.flat_map import FlatMap, FlatMapValues
 from statelib.operators.mappers.mapping import MapperLike, mapper, per_record
+from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.records.key_table import KeyTable

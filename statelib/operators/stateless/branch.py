@@ -18,7 +18,7 @@ import numpy as np
 from statelib.errors.kinds import InternalError
 from statelib.operators.mappers.fields import both, fields_of_mapper
 from statelib.operators.mappers.mapping import Mapper, holds
-from statelib.operators.stateless import Stateless
+from statelib.operators.stateless.operator import Stateless
 from statelib.records.batch import Batch
 
 if TYPE_CHECKING:

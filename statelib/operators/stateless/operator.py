@@ -1,6 +1,6 @@
 """Operators without state: map values, keys or both, filter, peek, foreach (Kafka's methods of ``KStream``).
 
-What makes several records of one is in `statelib.operators.flat_map`.
+What makes several records of one is in `statelib.operators.stateless.flat_map`.
 """
 
 from __future__ import annotations

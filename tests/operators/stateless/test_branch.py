@@ -17,10 +17,10 @@ from statelib.columns.windowed_type import SESSIONS
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.operators.branch import Branch, Split
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.merge import Merge
-from statelib.operators.stateless import ForEach, Peek
+from statelib.operators.stateless.branch import Branch, Split
+from statelib.operators.stateless.merge import Merge
+from statelib.operators.stateless.operator import ForEach, Peek
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.records.key_table import KeyTable

@@ -1,0 +1,4 @@
+"""Operators without state (Kafka's methods of ``KStream``).
+
+Begin with `operator`.
+"""
