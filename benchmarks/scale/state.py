@@ -21,8 +21,8 @@ from benchmarks.scale.measurement import Figure, Measurement
 from statelib import Stores
 from statelib.checkpoint import Checkpoints
 from statelib.commits import CommitLog, JobLayout, plan
+from statelib.operators.versioned.codec import encode_segment_key
 from statelib.stores.rocksdb import DEFAULT_MEMORY_BYTES, _options
-from statelib.stores.versioned_codec import encode_segment_key
 from statelib.task import TaskWork, run_task
 
 if TYPE_CHECKING:

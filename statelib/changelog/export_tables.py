@@ -11,20 +11,20 @@ import pyarrow.compute as pc
 from statelib.changelog.export_records import Records, rows_of
 from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.versioned.scan import history
 from statelib.snapshots.tables import opened
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import joined, packed, split_head, times
 from statelib.stores.column_scan import scan_columns
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.versioned_scan import history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.changelog.export_records import Share
     from statelib.changelog.formats import StoreFormat
+    from statelib.operators.versioned.scan import Versions
     from statelib.snapshots.views import Described
-    from statelib.stores.versioned_scan import Versions
 
 _FAMILY = "versions"
 _SORTING_MEMORY_BYTES = 32 << 20
@@ -69,7 +69,7 @@ class VersionedExporter:
     that a late record then undoes. In order of time nothing is late: what is restored is what was exported.
 
     As shipped (``semantics="kafka-4.3"``) a latest value may have an interval behind it that ends where it begins, so
-    that its deletion leaves a trace (`statelib.stores.versioned`, rule 4). Where no value before it makes one, a
+    that its deletion leaves a trace (`statelib.operators.versioned.store`, rule 4). Where no value before it makes one, a
     deletion of the same timestamp comes before it.
     """
 

@@ -45,7 +45,7 @@ import numpy as np
 
 from statelib.commits.layout import Runs, changelog_topic
 from statelib.join_windows import retention_of
-from statelib.stores.segment_interval import deduplication_segment_ms, default_segment_interval_ms
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms, default_segment_interval_ms
 from statelib.topics.cleaning import Cleaning, Expiry
 
 if TYPE_CHECKING:

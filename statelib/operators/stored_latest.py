@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.versioned.store import VersionedKeyValueStore
     from statelib.stores.backend import WriteBatch
     from statelib.stores.stored_rows import StoredStates
-    from statelib.stores.versioned import VersionedKeyValueStore
 
 _END_OF_TIME = np.iinfo(np.int64).max
 

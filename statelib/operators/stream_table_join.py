@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.table_steps import TableStep
-    from statelib.operators.versioned_values import VersionedValues
+    from statelib.operators.versioned.values import VersionedValues
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

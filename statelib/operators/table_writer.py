@@ -14,16 +14,16 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.counting import distinct
-from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
 from statelib.operators.latest_values import LatestValues, Updates
 from statelib.operators.stored_latest import StoredPlain, StoredVersions
-from statelib.operators.versioned_values import VersionedValues, load_versions
+from statelib.operators.versioned.kernel import NO_ROW, Timelines
+from statelib.operators.versioned.store import VersionedKeyValueStore, VersionSet
+from statelib.operators.versioned.values import VersionedValues, load_versions
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
 from statelib.stores.key_value import KeyValueStore
 from statelib.stores.spec import StoreSpec, settings_of
-from statelib.stores.versioned import VersionedKeyValueStore, VersionSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

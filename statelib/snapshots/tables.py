@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.operators.versioned.families import VersionedFamilies
+from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
+from statelib.operators.versioned.segment_interval import default_segment_interval_ms
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.snapshots.stored_values import stored_values
 from statelib.snapshots.views import Column, View, key_column, plain_column, time_column, times_or_null
@@ -16,9 +19,6 @@ from statelib.stores.deduplication_codec import decode_values as decode_entries
 from statelib.stores.header import Header
 from statelib.stores.key_value import KeyValueStore
 from statelib.stores.key_value_codec import FORMAT_VERSION, decode_values
-from statelib.stores.segment_interval import default_segment_interval_ms
-from statelib.stores.versioned_families import VersionedFamilies
-from statelib.stores.versioned_scan import NO_END, history, latest_values, values_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

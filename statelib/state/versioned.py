@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
+from statelib.operators.versioned import store as engine
 from statelib.state.queries import VersionedKeyQuery
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
-from statelib.stores import versioned as engine
 from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.versioned.store import VersionedRecord
     from statelib.serdes import Serde
     from statelib.settings.semantics import Semantics
     from statelib.state.queries import MultiVersionedKeyQuery
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
-    from statelib.stores.versioned import VersionedRecord
 
 
 class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):

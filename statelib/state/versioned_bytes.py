@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.versioned.store import VersionedRecord
     from statelib.settings.semantics import Semantics
     from statelib.state.time import Time
     from statelib.stores.backend import Backend
-    from statelib.stores.versioned import VersionedRecord
 
 
 class VersionedBytesStore:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import spans_of
 from statelib.columns.key_filter import KeyFilter, hashes_of
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import Rows
 from statelib.stores.byte_columns import in_order, joined
@@ -38,7 +39,6 @@ from statelib.stores.deduplication_codec import (
     encode_values,
 )
 from statelib.stores.deduplication_format_1 import is_format_1
-from statelib.stores.segment_interval import deduplication_segment_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import raw_column, split_head
 from statelib.stores.deduplication_codec import (
@@ -29,7 +30,6 @@ from statelib.stores.deduplication_codec import (
     encode_segment,
     encode_values,
 )
-from statelib.stores.segment_interval import deduplication_segment_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,11 +18,11 @@ from statelib.documents.manifests import NodeDescription, StoreDescription
 from statelib.snapshots.views import Described, Place
 from statelib.stores.memory import MemoryBackend
 from tests.effort import examples
+from tests.operators.versioned.test_store_properties import END, KEYS, Config, Put, configs, opened, plain, puts
 from tests.reference.versioned_store import KipStore, ShippedStore
-from tests.stores.test_versioned_properties import END, KEYS, Config, Put, configs, opened, plain, puts
 
 if TYPE_CHECKING:
-    from statelib.stores.versioned import VersionedKeyValueStore
+    from statelib.operators.versioned.store import VersionedKeyValueStore
 
 Changes = list[tuple[bytes, bytes | None, int]]
 

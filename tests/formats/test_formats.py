@@ -88,7 +88,7 @@ FORMATS = {
         f"{_STORES}/test_suppression_buffer.py::test_another_format_is_refused",
         f"{_STORES}/test_suppression_buffer.py::test_a_store_stays_in_its_format",
     ),
-    "statelib.stores.versioned_codec": Format(
+    "statelib.operators.versioned.codec": Format(
         (1,), f"{_STORES}/test_versioned_codec.py::test_another_format_is_refused"
     ),
     "statelib.stores.window_codec": Format(

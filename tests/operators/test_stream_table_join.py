@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.table_source import TableSource
+from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
-from statelib.stores.versioned import VersionedKeyValueStore
 from tests.operators.joined_table import STREAM, TABLE, JoinedTable
 from tests.operators.task import Record, Task
 from tests.reference.stream_table_join import VersionedTable, joined

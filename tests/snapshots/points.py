@@ -15,6 +15,7 @@ from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
+from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
@@ -28,7 +29,6 @@ from statelib.stores.stream_join_codec import decode_key
 from statelib.stores.subscription_codec import decode_key as decode_subscription
 from statelib.stores.subscription_codec import decode_value
 from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.stores.versioned import VersionedKeyValueStore
 from statelib.stores.window import WindowStore
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from statelib.columns.arrow_buffers import spans_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms
 from statelib.stores import deduplication
 from statelib.stores.backend import WriteBatch
 from statelib.stores.deduplication import Changes, DeduplicationStore
@@ -25,7 +26,6 @@ from statelib.stores.deduplication_codec import (
     encode_segment,
 )
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.segment_interval import deduplication_segment_ms
 
 if TYPE_CHECKING:
     from statelib.stores.backend import Backend

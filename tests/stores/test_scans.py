@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.versioned.families import VersionedFamilies
+from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
+from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.stores import backend as backend_module
 from statelib.stores import rocksdb, rocksdb_scan
 from statelib.stores.backend import WriteBatch
@@ -22,9 +25,6 @@ from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionRow, SessionStore
 from statelib.stores.stream_join_codec import decode_held_keys, encode_held_key
 from statelib.stores.subscription_codec import decode_keys, encode_key
-from statelib.stores.versioned import VersionedKeyValueStore
-from statelib.stores.versioned_families import VersionedFamilies
-from statelib.stores.versioned_scan import NO_END, history, latest_values, values_at
 from statelib.stores.window import WindowStore
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.columns.scatter import scatter
-from statelib.kernels.versioned_join import NO_ROW, Timelines
 from statelib.operators.key_codes import key_codes
+from statelib.operators.versioned.kernel import NO_ROW, Timelines
 from statelib.records.batch import NULL_KEY
 from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.versioned.store import VersionedKeyValueStore
+    from statelib.operators.versioned.version_set import VersionSet
     from statelib.records.batch import Batch
     from statelib.stores.stored_rows import StoredStates
-    from statelib.stores.version_set import VersionSet
-    from statelib.stores.versioned import VersionedKeyValueStore
 
 _NONE = np.empty(0, dtype=np.int64)
 _LOADED_WHOLE, _NOT_LOADED = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.version_rows import NOT_FOUND, match_rows
+from statelib.operators.versioned.rows_kernel import NOT_FOUND, match_rows
 
 rows = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))).map(sorted)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.versioned_join import NO_ROW, Timelines
+from statelib.operators.versioned.kernel import NO_ROW, Timelines
 
 KEYS, END = 2, 30
 EVERYONE = np.arange(KEYS)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from statelib.stores.segment_interval import default_segment_interval_ms
+from statelib.operators.versioned.segment_interval import default_segment_interval_ms
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.stores.memory import MemoryBackend
-from statelib.stores.versioned import VersionedKeyValueStore
-from statelib.stores.versioned_codec import (
+from statelib.operators.versioned.codec import (
     AFTER,
     BEFORE,
     COVERS,
@@ -32,6 +30,8 @@ from statelib.stores.versioned_codec import (
     encode_segment_keys,
     find_in_row,
 )
+from statelib.operators.versioned.store import VersionedKeyValueStore
+from statelib.stores.memory import MemoryBackend
 
 LATEST = bytes.fromhex("00000000000003e8 01 76 31")
 ROW = bytes.fromhex(

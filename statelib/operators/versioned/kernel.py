@@ -55,7 +55,7 @@ def _put(
     counts: NDArray[np.int64],
     remembered: NDArray[np.bool_],
 ) -> None:
-    """Puts one version into its timeline, which has room: rules 2 to 4 of `statelib.stores.versioned`."""
+    """Puts one version into its timeline, which has room: rules 2 to 4 of `statelib.operators.versioned.store`."""
     start, count = starts[code], counts[code]
     position = _versions_until(valid_from, start, count, timestamp)
     if position > 0 and valid_from[start + position - 1] == timestamp:
@@ -168,7 +168,7 @@ class Applied(NamedTuple):
 
 
 class Timelines:
-    """The versions of many keys, by key code. The rules are those of `statelib.stores.versioned`.
+    """The versions of many keys, by key code. The rules are those of `statelib.operators.versioned.store`.
 
     Args:
         retention_ms: The store's history retention.
@@ -212,7 +212,7 @@ class Timelines:
             offsets: int64[n + 1]: the versions of key ``i`` are rows ``offsets[i]`` to ``offsets[i + 1]`` of the rest.
             valid_from: int64[m], ms, ascending within a key.
             rows: int64[m], `NO_ROW` for tombstones.
-            remembered: bool[n], see `statelib.stores.versioned`.
+            remembered: bool[n], see `statelib.operators.versioned.store`.
         """
         self._grow_pool(len(rows))
         end = self._used + len(rows)

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.operators.versioned.store import NOT_PUT, VersionedKeyValueStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.versioned import NOT_PUT, VersionedKeyValueStore
 from tests.effort import examples
+from tests.operators.versioned.timelines import timelines, version_set
 from tests.reference.versioned_store import KipStore, ShippedStore
-from tests.stores.timelines import timelines, version_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statelib.operators.versioned.store import VersionedRecord
     from statelib.stores.backend import Backend
-    from statelib.stores.versioned import VersionedRecord
 
 KEYS = (b"a", b"ab", b"")
 END = 60

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.stores.timeline import Timeline
-from statelib.stores.version_set import VersionSet
+from statelib.operators.versioned.timeline import Timeline
+from statelib.operators.versioned.version_set import VersionSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors.kinds import ConfigurationError, InternalError
-from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.timeline import Timeline
-from statelib.stores.versioned_codec import (
+from statelib.operators.versioned.codec import (
     AFTER,
     BEFORE,
     COVERS,
@@ -30,14 +28,16 @@ from statelib.stores.versioned_codec import (
     encode_segment_key,
     find_in_row,
 )
+from statelib.operators.versioned.timeline import Timeline
+from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from statelib.operators.versioned.codec import Interval
     from statelib.stores.backend import Backend, WriteBatch
-    from statelib.stores.versioned_codec import Interval
 
 _FEW_SEGMENTS = 32
 _MOST_ROWS_FIRST = 3

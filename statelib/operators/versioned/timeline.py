@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from statelib.stores.versioned_codec import Interval
+from statelib.operators.versioned.codec import Interval
 
 VALID_TO_UNDEFINED = -1
 """What put gives when the new version is the key's latest (Kafka: ``PUT_RETURN_CODE_VALID_TO_UNDEFINED``)."""
@@ -18,7 +18,7 @@ class Timeline:
     Attributes:
         valid_from: Milliseconds, ascending and unique.
         values: None is a tombstone.
-        remembered: See `statelib.stores.versioned`, rule 4.
+        remembered: See `statelib.operators.versioned.store`, rule 4.
     """
 
     valid_from: list[int] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Timeline:
         return self.values[-1] if self.values else None
 
     def put(self, value: bytes | None, timestamp: int, *, kip: bool) -> int:
-        """Rules 2 to 4 of `statelib.stores.versioned`; returns the next version's timestamp or `VALID_TO_UNDEFINED`."""
+        """Rules 2 to 4 of `statelib.operators.versioned.store`; returns the next version's timestamp or `VALID_TO_UNDEFINED`."""
         at = bisect_left(self.valid_from, timestamp)
         after = len(self.valid_from) - at
         if after and self.valid_from[at] == timestamp:

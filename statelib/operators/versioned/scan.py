@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.versioned.codec import decode_latests
+from statelib.operators.versioned.many_keys import load
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.versioned_batch import load
-from statelib.stores.versioned_codec import decode_latests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from statelib.stores.versioned_families import VersionedFamilies
+    from statelib.operators.versioned.families import VersionedFamilies
 
 NO_END = (1 << 63) - 1
 """The end of a version that has no later one."""
@@ -40,7 +40,7 @@ class Versions:
         valid_to: int64, ms; `NO_END`: it is the latest version.
         is_tombstone: bool.
         values: Serialised values; null where it is a tombstone.
-        remembered: bool: it is its key's latest version, and `statelib.stores.versioned`, rule 4, is true of it.
+        remembered: bool: it is its key's latest version, and `statelib.operators.versioned.store`, rule 4, is true of it.
     """
 
     keys: pa.Array

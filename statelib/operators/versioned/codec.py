@@ -6,7 +6,7 @@ Family ``<store>.latest``: the latest version of each key, unless it is a tombst
     value  +--------------------+----------------------+--------------+
            | timestamp i64, ms  | flags u8             | value bytes  |
            +--------------------+----------------------+--------------+
-             flags bit 0: remembered (`statelib.stores.versioned`, rule 4)
+             flags bit 0: remembered (`statelib.operators.versioned.store`, rule 4)
 
 Family ``<store>.segments``: older versions, by the segment (time // segment interval) in which they ended::
 

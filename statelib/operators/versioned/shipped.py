@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
-from statelib.stores.versioned_codec import Interval
+from statelib.operators.versioned.codec import Interval
 
 if TYPE_CHECKING:
-    from statelib.stores.versioned_families import VersionedFamilies
+    from statelib.operators.versioned.families import VersionedFamilies
 
 _NO_END = (1 << 63) - 1
 

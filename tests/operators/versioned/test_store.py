@@ -10,22 +10,22 @@ import pytest
 
 from statelib.errors.kinds import ConfigurationError, InputError, InternalError
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.serdes import serde_for
-from statelib.stores.backend import WriteBatch
-from statelib.stores.memory import MemoryBackend
-from statelib.stores.versioned import (
+from statelib.operators.versioned.codec import HEADER_KEY
+from statelib.operators.versioned.store import (
     NOT_PUT,
     VALID_TO_UNDEFINED,
     VersionedKeyValueStore,
     VersionedRecord,
 )
-from statelib.stores.versioned_codec import HEADER_KEY
-from tests.stores.timelines import timelines, version_set
+from statelib.serdes import serde_for
+from statelib.stores.backend import WriteBatch
+from statelib.stores.memory import MemoryBackend
+from tests.operators.versioned.timelines import timelines, version_set
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from statelib.stores.versioned_batch import Loaded
+    from statelib.operators.versioned.many_keys import Loaded
 
 
 def new(retention: int = 100, backend: MemoryBackend | None = None, **settings: Any) -> VersionedKeyValueStore:

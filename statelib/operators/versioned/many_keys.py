@@ -1,7 +1,7 @@
 """The versions of many keys at once: read from a versioned store's families into flat arrays, and written back.
 
 What is read is kept as it was stored, so that only what differs is written. The bytes are those that point access
-writes (`statelib.stores.versioned_families`), laid out for all keys together.
+writes (`statelib.operators.versioned.families`), laid out for all keys together.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import InternalError
-from statelib.kernels.version_rows import match_rows
-from statelib.stores.byte_columns import raw_column
-from statelib.stores.version_set import VersionSet
-from statelib.stores.versioned_codec import (
+from statelib.operators.versioned.codec import (
     decode_latests,
     decode_rows,
     encode_latests,
     encode_rows,
     encode_segment_keys,
 )
+from statelib.operators.versioned.rows_kernel import match_rows
+from statelib.operators.versioned.version_set import VersionSet
+from statelib.stores.byte_columns import raw_column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from statelib.operators.versioned.families import VersionedFamilies
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
-    from statelib.stores.versioned_families import VersionedFamilies
 
 
 @dataclass(frozen=True, slots=True)

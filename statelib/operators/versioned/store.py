@@ -3,7 +3,7 @@
 A version is valid from its timestamp (inclusive) to the timestamp of the key's next version (exclusive); a tombstone is
 a version too. The latest version of each key lives in the family ``<name>.latest`` and never expires; older versions
 live in ``<name>.segments``, in the segment of the time at which they ended, and expire segment by segment (Kafka:
-``RocksDBVersionedStore``; bytes: `statelib.stores.versioned_codec`).
+``RocksDBVersionedStore``; bytes: `statelib.operators.versioned.codec`).
 
 Point access (KIP-889, KIP-960, KIP-968)::
 
@@ -42,15 +42,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.stores import versioned_batch
+from statelib.operators.versioned import many_keys as versioned_batch
+from statelib.operators.versioned.codec import Interval, decode_latest
+from statelib.operators.versioned.families import VersionedFamilies
+from statelib.operators.versioned.segment_interval import default_segment_interval_ms
+from statelib.operators.versioned.shipped import shipped_history
+from statelib.operators.versioned.timeline import VALID_TO_UNDEFINED, Timeline
+from statelib.operators.versioned.version_set import VersionSet
 from statelib.stores.backend import WriteBatch, end_of_prefix
-from statelib.stores.segment_interval import default_segment_interval_ms
 from statelib.stores.single_values import decoder, encoder, from_bytes, to_bytes
-from statelib.stores.timeline import VALID_TO_UNDEFINED, Timeline
-from statelib.stores.version_set import VersionSet
-from statelib.stores.versioned_codec import Interval, decode_latest
-from statelib.stores.versioned_families import VersionedFamilies
-from statelib.stores.versioned_shipped import shipped_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.versioned.families import Stored
+    from statelib.operators.versioned.many_keys import Loaded
     from statelib.serdes import Serde
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.byte_columns import Column
-    from statelib.stores.versioned_batch import Loaded
-    from statelib.stores.versioned_families import Stored
 
 __all__ = [
     "NOT_PUT",
