@@ -15,9 +15,9 @@ from spark_jobs.frames import Column, flat_columns, open_staged
 from spark_jobs.parameters import CONDITION_PARSER, typed
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
-from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.stateless.operator import Filter, MapValues, Peek
 from statelib.operators.suppress import Suppress
+from statelib.operators.tables.derived import DerivedTable, ToStream
 from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import HEADERS_COLUMN
 from statelib.topology import Processor, Sink

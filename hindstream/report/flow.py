@@ -9,7 +9,7 @@ from hindstream.numbers import count_text, percent_text
 from hindstream.report.accounts import shares
 from hindstream.report.charts import drawing, element, tooltip
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.operators.table_source import TableSource
+from statelib.operators.tables.source import TableSource
 from statelib.topology import Processor, Sink, Source
 
 if TYPE_CHECKING:

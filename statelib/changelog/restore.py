@@ -23,7 +23,8 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.store import KeyValueRows, KeyValueStore
+from statelib.operators.tables.writer import VersionedStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import KeyColumn
 from statelib.records.key_table import KeyTable
@@ -32,7 +33,6 @@ from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import cut, unpacked
 from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import decode_values
-from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.stored_rows import stored_rows, stored_type
 from statelib.stores.window import WindowChanges, WindowStore

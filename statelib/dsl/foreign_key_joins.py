@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statelib.dsl.options import Materialized, Named
     from statelib.dsl.table_node import TableNode
     from statelib.operators.mappers.mapping import Mapper
-    from statelib.operators.table_view import JoinedValues
+    from statelib.operators.tables.view import JoinedValues
 
 _KIND = "KTABLE-FK-JOIN"
 

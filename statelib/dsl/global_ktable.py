@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.dsl.options import Materialized
-from statelib.operators.table_source import PlainTableSource, TableSource
-from statelib.operators.table_view import TableView
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.source import PlainTableSource, TableSource
+from statelib.operators.tables.view import TableView
+from statelib.operators.tables.writer import VersionedStore
 from statelib.topology import Consumed, Source
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.operators.table_writer import TableStore
+    from statelib.operators.tables.writer import TableStore
     from statelib.topology.nodes import Reading
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_name, check_optional_name
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.settings.durations import milliseconds
 from statelib.state import (
     KeyValueBytesStoreSupplier,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from statelib.operators.table_writer import TableStore
+    from statelib.operators.tables.writer import TableStore
     from statelib.serdes import Serde
 
 

@@ -9,14 +9,14 @@ from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_view import TableView
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.view import TableView
+from statelib.operators.tables.writer import VersionedStore
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.table_node import TableNode
     from statelib.operators.mappers.mapping import Mapper, MapperLike
-    from statelib.operators.table_view import AnyView
+    from statelib.operators.tables.view import AnyView
 
 
 def stream_join(

@@ -20,11 +20,11 @@ from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
 from statelib.dsl.table_node import aggregated_node, table_node_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregations import Aggregate
-from statelib.operators.derived_table import ToStream
 from statelib.operators.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.tables.derived import ToStream
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 

@@ -10,20 +10,20 @@ from statelib.dsl.foreign_key_joins import foreign_key_joined_table
 from statelib.dsl.table_joins import joined_table
 from statelib.dsl.table_node import TableNode
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.derived_table import DerivedTable
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.suppress import Suppress
-from statelib.operators.table_steps import FilterStep, MapStep, TransformStep
-from statelib.operators.table_view import JoinedValues
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.derived import DerivedTable
+from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep
+from statelib.operators.tables.view import JoinedValues
+from statelib.operators.tables.writer import VersionedStore
 from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Materialized, Named
     from statelib.operators.mappers.mapping import MapperLike
-    from statelib.operators.table_steps import TableStep
-    from statelib.operators.table_writer import TableStore
+    from statelib.operators.tables.steps import TableStep
+    from statelib.operators.tables.writer import TableStore
     from statelib.suppressed import Suppressed
     from statelib.windows import AnyWindows
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from statelib.dsl.table_node import JoinedTableNode, TableNode
 from statelib.operators.table_join import TableJoin, TableJoinMerge
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.writer import VersionedStore
 from statelib.topology import Processor
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Materialized, Named
-    from statelib.operators.table_view import AnyView, JoinedValues
+    from statelib.operators.tables.view import AnyView, JoinedValues
 
 
 def joined_table(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from statelib.dsl.options import Materialized
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.key_aggregate import KeyAggregate
-from statelib.operators.table_source import PlainTableSource, TableSource
-from statelib.operators.table_view import JoinedView, TableView
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.source import PlainTableSource, TableSource
+from statelib.operators.tables.view import JoinedView, TableView
+from statelib.operators.tables.writer import VersionedStore
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.operators.aggregations import AggregatorSpec
-    from statelib.operators.table_steps import TableStep
-    from statelib.operators.table_view import AnyView, JoinedValues
-    from statelib.operators.table_writer import PlainStore, TableStore
+    from statelib.operators.tables.steps import TableStep
+    from statelib.operators.tables.view import AnyView, JoinedValues
+    from statelib.operators.tables.writer import PlainStore, TableStore
 
 
 @dataclass(frozen=True, slots=True)

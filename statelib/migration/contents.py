@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.changelog import SCHEMA
+from statelib.operators.tables.codec import decode_value
 from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.store import VersionedKeyValueStore
-from statelib.stores.key_value_codec import decode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

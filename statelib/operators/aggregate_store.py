@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.tables.store import KeyValueRows, KeyValueStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.stored_rows import stored_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.table_writer import PlainStore, VersionedStore, Written
+    from statelib.operators.tables.writer import PlainStore, VersionedStore, Written
     from statelib.records.batch import Batch
     from statelib.stores.backend import WriteBatch
 

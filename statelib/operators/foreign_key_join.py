@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.foreign_key_subscribe import Instruction
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
-from statelib.operators.latest_values import Lookups
 from statelib.operators.subscriptions import Subscribes, Subscriptions
-from statelib.operators.table_lookup import table_lookup
+from statelib.operators.tables.change import merged_changes, only_latest
+from statelib.operators.tables.latest_values import Lookups
+from statelib.operators.tables.lookup import table_lookup
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn
 from statelib.stores.spec import StoreSpec
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.table_view import AnyView, JoinedValues
+    from statelib.operators.tables.view import AnyView, JoinedValues
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 

@@ -21,8 +21,8 @@ from statelib.columns.growing import grown
 from statelib.kernels.foreign_key_join import not_overtaken
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_slots import KeySlots
-from statelib.operators.stored_latest import Found, StoredPlain
-from statelib.stores.key_value import KeyValueStore
+from statelib.operators.tables.store import KeyValueStore
+from statelib.operators.tables.stored_latest import Found, StoredPlain
 from statelib.stores.spec import StoreSpec
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
-from statelib.operators.change import only_latest
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mappers.mapping import Mapper, evaluate
-from statelib.operators.table_steps import columns_of
+from statelib.operators.tables.change import only_latest
+from statelib.operators.tables.steps import columns_of
 from statelib.records.key_column import KeyColumn
 from statelib.serdes import serde_for
 

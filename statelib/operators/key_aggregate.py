@@ -32,7 +32,7 @@ from statelib.operators.key_slots import KeySlots
 from statelib.operators.mappers.fields import ALL
 from statelib.operators.prior_results import prior_results
 from statelib.operators.table_select import unpacked
-from statelib.operators.table_writer import TableStore, VersionedStore
+from statelib.operators.tables.writer import TableStore, VersionedStore
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.stores.spec import settings_of
 from statelib.stores.stored_rows import stored_rows, stored_value

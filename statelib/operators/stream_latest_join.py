@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.operators.latest_values import Lookups
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.stream_side import StreamSide
-from statelib.operators.table_lookup import table_lookup
+from statelib.operators.tables.latest_values import Lookups
+from statelib.operators.tables.lookup import table_lookup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
-    from statelib.operators.table_view import AnyView
+    from statelib.operators.tables.view import AnyView
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

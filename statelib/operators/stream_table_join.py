@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.stream_side import StreamSide
-from statelib.operators.table_steps import through
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.steps import through
+from statelib.operators.tables.writer import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
-    from statelib.operators.table_steps import TableStep
+    from statelib.operators.tables.steps import TableStep
     from statelib.operators.versioned.values import VersionedValues
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch

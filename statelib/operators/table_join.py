@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.operators.change import merged_changes, only_latest
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
-from statelib.operators.latest_values import Lookups
-from statelib.operators.table_lookup import table_lookup
-from statelib.operators.table_writer import VersionedStore
+from statelib.operators.tables.change import merged_changes, only_latest
+from statelib.operators.tables.latest_values import Lookups
+from statelib.operators.tables.lookup import table_lookup
+from statelib.operators.tables.writer import VersionedStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.stored_latest import Found
-    from statelib.operators.table_view import AnyView, JoinedValues
-    from statelib.operators.table_writer import TableStore, TableWriter
+    from statelib.operators.tables.stored_latest import Found
+    from statelib.operators.tables.view import AnyView, JoinedValues
+    from statelib.operators.tables.writer import TableStore, TableWriter
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

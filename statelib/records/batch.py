@@ -82,7 +82,7 @@ class Batch:
         timestamp: int64, milliseconds since 1970.
         sequence: int64, ascending (equal for records with one cause): see the module's docstring.
         prior: For a table's updates, the value that each one replaces (Kafka's ``Change.oldValue``); None for a
-            stream, or where nobody needs it. See `statelib.operators.change`.
+            stream, or where nobody needs it. See `statelib.operators.tables.change`.
         is_latest: bool, for the updates of a versioned table: whether no version of the key is younger (Kafka's
             ``Change.isLatest``); None: all are.
         headers: list<struct<key: string, value: binary>> or None.

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.operators.tables.codec import FORMAT_VERSION, decode_values
+from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
 from statelib.operators.versioned.segment_interval import default_segment_interval_ms
@@ -17,8 +19,6 @@ from statelib.stores.deduplication import DeduplicationStore
 from statelib.stores.deduplication_codec import decode_ids, decode_keys, encode_ids
 from statelib.stores.deduplication_codec import decode_values as decode_entries
 from statelib.stores.header import Header
-from statelib.stores.key_value import KeyValueStore
-from statelib.stores.key_value_codec import FORMAT_VERSION, decode_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

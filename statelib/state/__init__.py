@@ -13,6 +13,7 @@ bytes through `statelib.stores`, many keys at a time; this is the slow way.
 """
 
 from statelib.columns.windowed import Windowed
+from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.operators.versioned.store import VersionedRecord
 from statelib.state.builder import StoreBuilder
 from statelib.state.key_value import KeyValueStore, TimestampedKeyValueStore
@@ -28,7 +29,6 @@ from statelib.state.suppliers import (
 from statelib.state.versioned import VersionedKeyValueStore
 from statelib.state.versioned_bytes import VersionedBytesStore, VersionedBytesStoreSupplier
 from statelib.state.window import TimestampedWindowStore, WindowStore
-from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 __all__ = [
     "KeyValueBytesStoreSupplier",

@@ -1,6 +1,6 @@
 """Key-value stores: plain, and with timestamps (Kafka's ``KeyValueStore``, ``TimestampedKeyValueStore``).
 
-Both have the same bytes (`statelib.stores.key_value_codec`): a plain store keeps -1 where the other one keeps the
+Both have the same bytes (`statelib.operators.tables.codec`): a plain store keeps -1 where the other one keeps the
 timestamp, so that it can be opened as the other one later, as in Kafka (KIP-258).
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from statelib.operators.tables import store as engine
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
 from statelib.state.timestamps import with_timestamp
-from statelib.stores import key_value as engine
 from statelib.stores.backend import WriteBatch
 from statelib.stores.single_values import to_bytes
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
-    from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 
 class KeyValueStore(StateStore[engine.KeyValueStore]):

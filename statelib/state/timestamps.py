@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from statelib.errors.kinds import InputError
+from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 
 def with_timestamp(value: Any, store: str) -> tuple[Any, int]:

@@ -1,7 +1,7 @@
 """A versioned store as a store of bytes, with value and timestamp in one value (KIP-889, ``VersionedBytesStore``).
 
 A value and its timestamp are the bytes of Kafka's ``ValueAndTimestampSerializer``: the timestamp in ms, i64 big-endian,
-then the value (`statelib.stores.key_value_codec`).
+then the value (`statelib.operators.tables.codec`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self
 
 from statelib.calls import arguments_checked
 from statelib.errors.kinds import InputError
+from statelib.operators.tables.codec import decode_value, encode_value
 from statelib.serdes import BytesSerde
 from statelib.state.suppliers import VersionedStoreSupplier
 from statelib.state.time import epoch_ms
 from statelib.state.versioned import VersionedKeyValueStore
-from statelib.stores.key_value_codec import decode_value, encode_value
 
 if TYPE_CHECKING:
     from pathlib import Path

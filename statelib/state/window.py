@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import InputError
+from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
@@ -19,7 +20,6 @@ from statelib.stores import window as engine
 from statelib.stores.backend import WriteBatch
 from statelib.stores.single_values import from_bytes, to_bytes
 from statelib.stores.store_clock import StoreClock
-from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -22,12 +22,12 @@ from statelib import (
     count,
     mean_,
 )
-from statelib.operators.derived_table import DerivedTable
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_source import PlainTableSource, TableSource
-from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.operators.tables.derived import DerivedTable
+from statelib.operators.tables.source import PlainTableSource, TableSource
+from statelib.operators.tables.writer import PlainStore, VersionedStore
 
 DAY = timedelta(days=1)
 DAY_MS = 86_400_000

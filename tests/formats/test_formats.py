@@ -67,7 +67,7 @@ FORMATS = {
     "statelib.stores.join_buffer": Format(
         (1,), "tests/operators/test_join_buffer.py::test_an_unknown_format_is_refused"
     ),
-    "statelib.stores.key_value_codec": Format(
+    "statelib.operators.tables.codec": Format(
         (1,), f"{_STORES}/test_key_value_store.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
     "statelib.stores.punctuation_codec": Format((1,), "tests/operators/test_punctuation.py::test_golden_bytes"),

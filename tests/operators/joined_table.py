@@ -9,9 +9,9 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_source import PlainTableSource, TableSource
-from statelib.operators.table_view import TableView
-from statelib.operators.table_writer import PlainStore
+from statelib.operators.tables.source import PlainTableSource, TableSource
+from statelib.operators.tables.view import TableView
+from statelib.operators.tables.writer import PlainStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import Operator, OperatorContext
     from statelib.operators.join_buffer import RunningJoinBuffer
     from statelib.operators.mappers.mapping import Mapper
-    from statelib.operators.table_steps import TableStep
+    from statelib.operators.tables.steps import TableStep
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

@@ -20,11 +20,11 @@ from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
 from statelib.operators.mappers.mapping import mapper, per_record
-from statelib.operators.table_view import JoinedValues, TableView
-from statelib.operators.table_writer import PlainStore
+from statelib.operators.tables.view import JoinedValues, TableView
+from statelib.operators.tables.writer import PlainStore
 from statelib.stores.spec import families_of
 from tests.operators.flow import Fed, Flow
-from tests.operators.tables import CUTS, HOW, NUMBERS, updates
+from tests.operators.tables.examples import CUTS, HOW, NUMBERS, updates
 from tests.operators.task import Record, Task
 from tests.reference import foreign_key_join as reference
 from tests.reference.table import HistoryTable, PlainTable

@@ -32,7 +32,7 @@ from statelib.operators.mappers.mapping import mapper
 from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
 from statelib.operators.table_select import TableSelect
 from tests.operators.flow import Fed, Flow
-from tests.operators.tables import CUTS, HOW, changes_of, updates
+from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.reference.key_aggregate import Aggregates
 from tests.reference.table import Change, HistoryTable, PlainTable
 from tests.reference.table_select import regrouped

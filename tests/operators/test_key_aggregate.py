@@ -15,13 +15,13 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregations import Aggregate, Reduce, several, single
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
-from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.operators.tables.store import KeyValueStore
+from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.serdes import serde_for
-from statelib.stores.key_value import KeyValueStore
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
-from tests.operators.tables import CUTS, HOW, changes_of, updates
+from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
 from tests.reference.key_aggregate import Aggregates
 from tests.reference.table import Change, HistoryTable, PlainTable

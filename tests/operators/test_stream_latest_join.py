@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from statelib.operators.mappers.mapping import mapper, per_record
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_steps import FilterStep, MapStep, TransformStep
-from statelib.operators.table_view import TableView
-from statelib.operators.table_writer import PlainStore
+from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep
+from statelib.operators.tables.view import TableView
+from statelib.operators.tables.writer import PlainStore
 from tests.operators.joined_table import STREAM, TABLE, JoinedTable
-from tests.operators.tables import CUTS, HOW, updates
+from tests.operators.tables.examples import CUTS, HOW, updates
 from tests.operators.task import Record, Task
 from tests.reference.stream_table_join import VersionedTable
 from tests.reference.table import PlainTable
 
 if TYPE_CHECKING:
     from statelib.operators.base import OperatorSpec
-    from statelib.operators.table_steps import TableStep
+    from statelib.operators.tables.steps import TableStep
     from statelib.settings.semantics import Semantics
 
 JOINER = mapper({"left": "left", "right": "right", "at": "timestamp"})

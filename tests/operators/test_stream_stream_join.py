@@ -20,7 +20,7 @@ from statelib.operators.stream_stream_join import RunningStreamStreamJoin
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from tests.effort import examples
 from tests.operators.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown
-from tests.operators.tables import CUTS, HOW, KEYS, NUMBERS
+from tests.operators.tables.examples import CUTS, HOW, KEYS, NUMBERS
 from tests.operators.task import Record, Task
 from tests.reference.stream_stream_join import Result
 

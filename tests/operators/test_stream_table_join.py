@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.stream_table_join import StreamTableJoin
-from statelib.operators.table_source import TableSource
+from statelib.operators.tables.source import TableSource
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.serdes import serde_for
 from statelib.stores.memory import MemoryBackend

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from statelib import ConfigurationError, Materialized, Named, Stores, StreamsBuilder, TopologyTestDriver
 from statelib.operators.mappers.mapping import mapper
 from tests.operators.flow import Fed, Flow
-from tests.operators.tables import CUTS, HOW, changes_of, updates
+from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.reference.table import Change, HistoryTable, PlainTable, filtered
 from tests.reference.table_join import Kind, Table, TableJoin, latest, value_of
 

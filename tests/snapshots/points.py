@@ -15,12 +15,12 @@ from statelib.operators.process import Process
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
+from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
 from statelib.stores.join_buffer import JoinBufferStore
-from statelib.stores.key_value import KeyValueStore
 from statelib.stores.punctuation_codec import KEY, decode_calls
 from statelib.stores.session import SessionStore
 from statelib.stores.stored_rows import stored_type as of_columns

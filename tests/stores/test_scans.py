@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.tables.codec import decode_values
 from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
 from statelib.operators.versioned.store import VersionedKeyValueStore
@@ -19,7 +20,6 @@ from statelib.stores import rocksdb, rocksdb_scan
 from statelib.stores.backend import WriteBatch
 from statelib.stores.column_scan import look_up, scan_columns
 from statelib.stores.join_buffer import WaitingRow, decode_columns, encode_place, encode_value
-from statelib.stores.key_value_codec import decode_values
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionRow, SessionStore

@@ -1,7 +1,7 @@
 """The versions of each key of a versioned table: the working set over its store.
 
 The store is looked into once for each key that is named; from then on its versions are here. The table's own operator
-writes the store by itself (`statelib.operators.table_writer`), so this is forgotten whenever the task flushes.
+writes the store by itself (`statelib.operators.tables.writer`), so this is forgotten whenever the task flushes.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from statelib.operators.aggregations import Aggregate, Reduce
 from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.mappers.python_values import column_of
 from statelib.operators.mappers.user_functions import calling
-from statelib.operators.table_writer import PlainStore
+from statelib.operators.tables.writer import PlainStore
 from tests.operators.task import Record, Task
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
-from statelib.kernels.latest import NOTHING, put_and_look_up
-from statelib.operators.stored_latest import Found
+from statelib.operators.tables.kernel import NOTHING, put_and_look_up
+from statelib.operators.tables.stored_latest import Found
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.records.row_pool import RowPool
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.stored_latest import StoredLatest
+    from statelib.operators.tables.stored_latest import StoredLatest
 
 _COMPACT_FROM_ROWS = 1 << 14
 _NO_ROWS = np.empty(0, dtype=np.int64)

@@ -15,14 +15,14 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.counting import distinct
 from statelib.operators.key_codes import key_codes
-from statelib.operators.latest_values import LatestValues, Updates
-from statelib.operators.stored_latest import StoredPlain, StoredVersions
+from statelib.operators.tables.latest_values import LatestValues, Updates
+from statelib.operators.tables.store import KeyValueStore
+from statelib.operators.tables.stored_latest import StoredPlain, StoredVersions
 from statelib.operators.versioned.kernel import NO_ROW, Timelines
 from statelib.operators.versioned.store import VersionedKeyValueStore, VersionSet
 from statelib.operators.versioned.values import VersionedValues, load_versions
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
-from statelib.stores.key_value import KeyValueStore
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Written(NamedTuple):
     """What became of updates.
 
     Attributes:
-        changes: Those that were put, as changes (`statelib.operators.change`).
+        changes: Those that were put, as changes (`statelib.operators.tables.change`).
         refused: bool, for each update whether it was too old.
         lateness_ms: int64, how far each was behind the store's clock.
     """

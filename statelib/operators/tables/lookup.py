@@ -1,4 +1,4 @@
-"""Looks tables up as they are at each record: views (`statelib.operators.table_view`) at work.
+"""Looks tables up as they are at each record: views (`statelib.operators.tables.view`) at work.
 
 The operator that looks into a table gets, as inputs, what the tables that have the view's stores forward. From that and
 the stores it knows what each key has at each instant of the task's order. It forgets all that when the task flushes.
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from statelib.operators.change import only_latest
 from statelib.operators.key_codes import key_codes
-from statelib.operators.latest_values import LatestValues, Updates
-from statelib.operators.stored_latest import Found
-from statelib.operators.table_steps import through
-from statelib.operators.table_view import TableView
+from statelib.operators.tables.change import only_latest
+from statelib.operators.tables.latest_values import LatestValues, Updates
+from statelib.operators.tables.steps import through
+from statelib.operators.tables.stored_latest import Found
+from statelib.operators.tables.view import TableView
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.latest_values import Lookups
-    from statelib.operators.table_view import AnyView, JoinedView
+    from statelib.operators.tables.latest_values import Lookups
+    from statelib.operators.tables.view import AnyView, JoinedView
     from statelib.records.batch import Batch
     from statelib.records.key_column import KeyColumn
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.operators.mappers.mapping import evaluate
-from statelib.operators.table_steps import through
+from statelib.operators.tables.steps import through
 from statelib.records.key_column import window_columns
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.mappers.mapping import Mapper
-    from statelib.operators.table_steps import TableStep
-    from statelib.operators.table_writer import TableStore
+    from statelib.operators.tables.steps import TableStep
+    from statelib.operators.tables.writer import TableStore
     from statelib.records.key_column import KeyColumn
     from statelib.stores.stored_rows import StoredStates
 

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.derived_table import DerivedTable, ToStream
 from statelib.operators.mappers.mapping import mapper, per_record
-from statelib.operators.table_source import PlainTableSource, TableSource
-from statelib.operators.table_steps import FilterStep, MapStep, TransformStep, columns_of
-from statelib.operators.table_writer import PlainStore, VersionedStore
+from statelib.operators.tables.derived import DerivedTable, ToStream
+from statelib.operators.tables.source import PlainTableSource, TableSource
+from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep, columns_of
+from statelib.operators.tables.store import KeyValueStore
+from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.serdes import serde_for
-from statelib.stores.key_value import KeyValueStore
 from tests.operators.joined_table import Both
-from tests.operators.tables import CUTS, HOW, changes_of, updates
+from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
 from tests.reference.table import Change, HistoryTable, PlainTable, filtered, mapped
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.operators.base import Operator, OperatorContext, OperatorSpec
-    from statelib.operators.table_steps import TableStep
+    from statelib.operators.tables.steps import TableStep
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

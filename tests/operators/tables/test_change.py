@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from statelib.operators.change import as_stream, only_latest, without_empty
+from statelib.operators.tables.change import as_stream, only_latest, without_empty
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.operators.change import as_stream, without_empty
 from statelib.operators.stateless.operator import Stateless
-from statelib.operators.table_steps import columns_of
+from statelib.operators.tables.change import as_stream, without_empty
+from statelib.operators.tables.steps import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.table_steps import TableStep
-    from statelib.operators.table_writer import TableStore
+    from statelib.operators.tables.steps import TableStep
+    from statelib.operators.tables.writer import TableStore
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.operators.key_codes import key_codes
-from statelib.operators.table_writer import PlainStore, TableStore, VersionedStore
+from statelib.operators.tables.writer import PlainStore, TableStore, VersionedStore
 from statelib.records.batch import NULL_KEY, Batch
 
 if TYPE_CHECKING:

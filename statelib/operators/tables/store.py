@@ -1,7 +1,7 @@
 """The timestamped key-value store: of each key the value that arrived last, and that record's timestamp.
 
 It overwrites by arrival: a put with an older timestamp wins all the same (Kafka's ``TimestampedKeyValueStore``; bytes:
-`statelib.stores.key_value_codec`).
+`statelib.operators.tables.codec`).
 
 Point access (Kafka's ``KeyValueStore``)::
 
@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import InputError
+from statelib.operators.tables.codec import FORMAT_VERSION, decode_value, encode_value
+from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.header import Header
-from statelib.stores.key_value_codec import FORMAT_VERSION, decode_value, encode_value
 from statelib.stores.single_values import from_bytes, to_bytes
-from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

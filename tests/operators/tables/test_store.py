@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
+from statelib.operators.tables import codec as key_value_codec
+from statelib.operators.tables.store import KeyValueRows, KeyValueStore
+from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.stores import key_value_codec
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
-from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.value_and_timestamp import ValueAndTimestamp
 
 if TYPE_CHECKING:
     from pathlib import Path

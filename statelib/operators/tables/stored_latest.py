@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
+from statelib.operators.tables.store import KeyValueRows, KeyValueStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.stores.key_value import KeyValueRows, KeyValueStore
 from statelib.stores.stored_rows import stored_type
 
 if TYPE_CHECKING:

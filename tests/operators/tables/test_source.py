@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators import latest_values
-from statelib.operators.table_source import PlainTableSource, TableSource
+from statelib.operators.tables import latest_values
+from statelib.operators.tables.source import PlainTableSource, TableSource
+from statelib.operators.tables.store import KeyValueStore
 from statelib.serdes import serde_for
-from statelib.stores.key_value import KeyValueStore
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
-from tests.operators.tables import CUTS, HOW, changes_of, updates
+from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.operators.task import Record, Task
 from tests.reference.table import Change, HistoryTable, PlainTable
 
