@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.join_windows import JoinWindows
     from statelib.operators.mappers.mapping import per_record
-    from statelib.operators.sql_functions import Aggregation, count, max_, mean_, min_, sum_
-    from statelib.processor import (
+    from statelib.operators.processors.definition import (
         Cancellable,
         FixedKeyProcessor,
         FixedKeyRecord,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.operators.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.serdes.avro.serde import AvroSerde
     from statelib.serdes.by_type import serde_for
     from statelib.serdes.json import JsonSerde
@@ -119,7 +119,7 @@ _HOMES = {
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mappers.mapping": ("per_record",),
-    "statelib.processor": (
+    "statelib.operators.processors.definition": (
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",
         "PunctuationType", "Record", "RecordMetadata",
     ),

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.processors.codec import KEY
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.state.session import SessionStore
 from statelib.state.suppliers import SessionBytesStoreSupplier, WindowBytesStoreSupplier
 from statelib.state.window import WindowStore
-from statelib.stores.punctuation_codec import KEY
 
 if TYPE_CHECKING:
     import numpy as np

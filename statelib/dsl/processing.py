@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statelib.operators.process import Process
-from statelib.processor import ProcessorSupplier
+from statelib.operators.processors.definition import ProcessorSupplier
+from statelib.operators.processors.operator import Process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Named
-    from statelib.processor import ProcessorSupplierLike
+    from statelib.operators.processors.definition import ProcessorSupplierLike
 
 
 def add_process(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplication_ids import Kind
-    from statelib.processor import ProcessorSupplierLike
+    from statelib.operators.processors.definition import ProcessorSupplierLike
 
 
 class Stream(KafkasNames):
@@ -120,7 +120,7 @@ class Stream(KafkasNames):
         """Runs a `Processor` over each record: the slow way, for what the DSL cannot say (``KStreamProcess``).
 
         Args:
-            processor_supplier: The processor's class, or what gives a new one; see `statelib.processor`.
+            processor_supplier: The processor's class, or what gives a new one; see `statelib.operators.processors.definition`.
             store_names: Stores that `StreamsBuilder.add_state_store` has added; each has one processor.
             key_type: Arrow type of the keys that it forwards; None: that of this stream. What needs the key next
                 repartitions.

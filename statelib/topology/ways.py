@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from statelib.operators.process import Process
+from statelib.operators.processors.operator import Process
 from statelib.topology.nodes import Processor, senders
 
 if TYPE_CHECKING:

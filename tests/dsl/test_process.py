@@ -23,7 +23,7 @@ from statelib import (
     TopologyTestDriver,
     Windowed,
 )
-from tests.operators.processors import COUNTS, CountAndTell, CountAndTellSupplier
+from tests.operators.processors.examples import COUNTS, CountAndTell, CountAndTellSupplier
 
 if TYPE_CHECKING:
     from pathlib import Path

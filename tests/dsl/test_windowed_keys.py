@@ -28,7 +28,7 @@ from statelib import (
     Windowed,
     per_record,
 )
-from statelib.processor import Processor
+from statelib.operators.processors.definition import Processor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -70,7 +70,9 @@ FORMATS = {
     "statelib.operators.tables.codec": Format(
         (1,), f"{_STORES}/test_key_value_store.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
-    "statelib.stores.punctuation_codec": Format((1,), "tests/operators/test_punctuation.py::test_golden_bytes"),
+    "statelib.operators.processors.codec": Format(
+        (1,), "tests/operators/processors/test_punctuation.py::test_golden_bytes"
+    ),
     "statelib.stores.session_codec": Format(
         (1,), f"{_STORES}/test_session_store.py::test_an_unknown_format_is_refused"
     ),

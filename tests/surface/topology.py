@@ -30,7 +30,7 @@ from statelib import (
     per_record,
     sum_,
 )
-from tests.operators.processors import CountAndTellSupplier, StreamTime
+from tests.operators.processors.examples import CountAndTellSupplier, StreamTime
 
 if TYPE_CHECKING:
     from statelib import GlobalKTable, KGroupedStream, KStream, KTable, Topology

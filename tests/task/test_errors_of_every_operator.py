@@ -14,7 +14,7 @@ import pytest
 
 from statelib import ConfigurationError, Processor
 from statelib.operators.mappers.mapping import Function, Mapper
-from statelib.processor import FixedKeyProcessor
+from statelib.operators.processors.definition import FixedKeyProcessor
 from statelib.topology import Processor as ProcessorNode
 from statelib.topology import Sink, Source, Topology
 from tests.surface.records import PARTITIONS, TYPES, surface_records

@@ -22,7 +22,7 @@ from statelib import (
     ValueAndTimestamp,
     Windowed,
 )
-from tests.operators.processors import COUNTS, INTERVAL, CountAndTell
+from tests.operators.processors.examples import COUNTS, INTERVAL, CountAndTell
 from tests.reference import process as reference
 from tests.task.pipeline import Pipeline
 

@@ -7,7 +7,7 @@ import pytest
 from statelib import StreamsBuilder
 from statelib.topology.nodes import Node, Processor
 from statelib.topology.ways import LOOKED_INTO, ways
-from tests.operators.processors import CountAndTellSupplier
+from tests.operators.processors.examples import CountAndTellSupplier
 
 
 def nodes_of(builder: StreamsBuilder) -> list[Node]:

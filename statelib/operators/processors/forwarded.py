@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.processor import FixedKeyRecord, Headers
+    from statelib.operators.processors.definition import FixedKeyRecord, Headers
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TO_ALL = -1

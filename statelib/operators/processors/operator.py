@@ -1,4 +1,4 @@
-"""Runs a custom processor over each record (KIP-820; Kafka's ``KStreamProcess``): see `statelib.processor`.
+"""Runs a custom processor over each record (KIP-820; Kafka's ``KStreamProcess``): see `statelib.operators.processors.definition`.
 
 A call that is scheduled comes behind the source record that moved the task's stream time, whether that record reached
 the processor or not, and behind all that it caused here; what it forwards carries that record's sequence. Stores are
@@ -18,13 +18,10 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
-from statelib.operators.forwarded import TO_ALL, Forwarded, headers_of, sent_to
 from statelib.operators.mappers.code_identity import describe_class, describe_factory
 from statelib.operators.mappers.python_values import items_of, python_keys
 from statelib.operators.mappers.user_functions import calling
-from statelib.operators.punctuation import Scheduler
-from statelib.operators.store_log import NotInInit, StoreLog
-from statelib.processor import (
+from statelib.operators.processors.definition import (
     FixedKeyProcessor,
     FixedKeyRecord,
     Processor,
@@ -33,6 +30,9 @@ from statelib.processor import (
     Record,
     RecordMetadata,
 )
+from statelib.operators.processors.forwarded import TO_ALL, Forwarded, headers_of, sent_to
+from statelib.operators.processors.punctuation import Scheduler
+from statelib.operators.processors.store_log import NotInInit, StoreLog
 from statelib.records.batch import NO_OFFSET, NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
 from statelib.settings.durations import milliseconds
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
-    from statelib.processor import Cancellable, ProcessorSupplierLike
+    from statelib.operators.processors.definition import Cancellable, ProcessorSupplierLike
     from statelib.records.batch import Batch, Uptake
     from statelib.state import StateStore, StoreBuilder
     from statelib.stores.backend import WriteBatch

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.stores.punctuation_codec import KEY, StoredCall, decode_calls, encode_calls
+from statelib.operators.processors.codec import KEY, StoredCall, decode_calls, encode_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ class Schedule:
     """One scheduled callback; also what cancels it.
 
     Attributes:
-        name: How the next slice finds the callback: see `statelib.stores.punctuation_codec`.
+        name: How the next slice finds the callback: see `statelib.operators.processors.codec`.
         interval_ms: At least 1.
         callback: Called with the stream time.
         due_ms: When it is called next.

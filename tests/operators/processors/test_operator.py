@@ -23,9 +23,9 @@ from statelib import (
     RecordMetadata,
     Stores,
 )
-from statelib.operators.process import Process
+from statelib.operators.processors.operator import Process
 from statelib.stores.spec import families_of
-from tests.operators.processors import COUNTS, INTERVAL, CountAndTell, CountAndTellSupplier
+from tests.operators.processors.examples import COUNTS, INTERVAL, CountAndTell, CountAndTellSupplier
 from tests.operators.task import Record as SourceRecord
 from tests.operators.task import Task
 from tests.reference import process as reference

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.operators.punctuation import PunctuationQueue, Schedule, Scheduler
+from statelib.operators.processors.codec import StoredCall, decode_calls, encode_calls
+from statelib.operators.processors.punctuation import PunctuationQueue, Schedule, Scheduler
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.punctuation_codec import StoredCall, decode_calls, encode_calls
 
 
 def calls(interval_ms: int, stream_times: list[int]) -> list[int]:
