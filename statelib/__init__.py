@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.join_windows import JoinWindows
+    from statelib.operators.aggregation.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.operators.mappers.mapping import per_record
     from statelib.operators.processors.definition import (
         Cancellable,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
-    from statelib.operators.sql_functions import Aggregation, count, max_, mean_, min_, sum_
     from statelib.serdes.avro.serde import AvroSerde
     from statelib.serdes.by_type import serde_for
     from statelib.serdes.json import JsonSerde
@@ -117,7 +117,7 @@ _HOMES = {
     "statelib.join_windows": ("JoinWindows",),
     "statelib.job.kafka_topic": ("KafkaTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
-    "statelib.operators.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
+    "statelib.operators.aggregation.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),
     "statelib.operators.mappers.mapping": ("per_record",),
     "statelib.operators.processors.definition": (
         "Cancellable", "FixedKeyProcessor", "FixedKeyRecord", "Processor", "ProcessorContext", "ProcessorSupplier",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from statelib.calls import KafkasNames
-from statelib.operators.aggregations import Reduce, several, single
-from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.definition import Reduce, several, single
+from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from statelib.dsl.options import Materialized, Named
     from statelib.dsl.repartitioning import Grouping
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
+    from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.operators.mappers.mapping import MapperLike
-    from statelib.operators.sql_functions import Aggregation
 
 Aggregated = TypeVar("Aggregated")
 """The table of the results."""

@@ -19,7 +19,7 @@ from statelib.dsl.table import AnyTable, Table, WindowedTable
 from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
 from statelib.dsl.table_node import aggregated_node, table_node_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregations import Aggregate
+from statelib.operators.aggregation.definition import Aggregate
 from statelib.operators.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.dsl.options import Grouped
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.mappers.mapping import MapperLike
     from statelib.windows import AlignedWindows, AnyWindows
 

@@ -8,10 +8,10 @@ from statelib.calls import KafkasNames
 from statelib.dsl.options import Materialized
 from statelib.dsl.repartitioning import Grouping, table_names
 from statelib.dsl.table_node import TableNode, aggregated_node
-from statelib.operators.aggregations import several
-from statelib.operators.sql_functions import count, mean_, sum_
-from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
-from statelib.operators.table_select import TableSelect
+from statelib.operators.aggregation.definition import several
+from statelib.operators.aggregation.sql_functions import count, mean_, sum_
+from statelib.operators.aggregation.table_definition import TableAggregate, TableAggregations, TableReduce
+from statelib.operators.aggregation.table_select import TableSelect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from statelib.dsl.options import Grouped, Named
     from statelib.dsl.table import AnyTable
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
+    from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.operators.mappers.mapping import Mapper, MapperLike
-    from statelib.operators.sql_functions import Aggregation
 
 Aggregated = TypeVar("Aggregated")
 """The table of the results."""

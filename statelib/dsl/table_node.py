@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from statelib.dsl.options import Materialized
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.view import JoinedView, TableView
 from statelib.operators.tables.writer import VersionedStore
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.view import AnyView, JoinedValues
     from statelib.operators.tables.writer import PlainStore, TableStore

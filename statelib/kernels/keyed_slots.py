@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
 from statelib.kernels.slot_lists import link_stored, unlink
+from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
 from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, helper, i64, records_of, several
 from statelib.kernels.slot_lists import Sessions, link
+from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

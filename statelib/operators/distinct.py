@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.operators.aggregations import single
+from statelib.operators.aggregation.definition import single
+from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
-from statelib.operators.sql_functions import count
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.windows import SessionWindows
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from statelib.columns.growing import grown
 from statelib.kernels.foreign_key_join import not_overtaken
+from statelib.operators.aggregation.key_slots import KeySlots
 from statelib.operators.key_codes import key_codes
-from statelib.operators.key_slots import KeySlots
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.tables.stored_latest import Found, StoredPlain
 from statelib.stores.spec import StoreSpec

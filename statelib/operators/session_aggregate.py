@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels.aggregations import NO_UPDATE
 from statelib.kernels.session_slots import SessionSlots, is_stored
 from statelib.kernels.sessions import EMISSION
 from statelib.kernels.slot_lists import SESSION
-from statelib.operators.aggregations import Aggregate, fields_of_aggregator
+from statelib.operators.aggregation.definition import Aggregate, fields_of_aggregator
+from statelib.operators.aggregation.kernel import NO_UPDATE
 from statelib.operators.changelog import session_keys, states
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.kernels.session_slots import Assigned
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
     from statelib.operators.mappers.fields import Fields

@@ -27,10 +27,10 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.times import end_of_windows
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels.aggregations import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.kernels.sliding_slots import SlidingSlots
 from statelib.kernels.sliding_windows import UPDATE
-from statelib.operators.aggregations import fields_of_aggregator
+from statelib.operators.aggregation.definition import fields_of_aggregator
+from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
 from statelib.records.batch import NO_TIMESTAMP, Batch
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.kernels.sliding_slots import Slid
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake

@@ -24,12 +24,12 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors.kinds import ConfigurationError
 from statelib.kernels.windows import accept, accept_one
-from statelib.operators.aggregations import fields_of_aggregator
+from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
+from statelib.operators.aggregation.definition import fields_of_aggregator
+from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
-from statelib.operators.columnar_aggregator import ColumnarAggregator
 from statelib.operators.key_codes import key_codes
-from statelib.operators.prior_results import prior_results
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.windows_in_memory import WindowsInMemory
 from statelib.operators.windows_in_store import WindowsInStore
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.growing import grown, shrunk
-from statelib.kernels.aggregations import latest_timestamp, touch
 from statelib.kernels.window_slots import WindowSlots
-from statelib.operators.latest_headers import LatestHeaders
+from statelib.operators.aggregation.kernel import latest_timestamp, touch
+from statelib.operators.aggregation.latest_headers import LatestHeaders
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.columns.window_grids import WindowGrid
-    from statelib.operators.aggregator import Aggregator
+    from statelib.operators.aggregation.aggregator import Aggregator
     from statelib.records.batch import Batch
 
 _NOBODY_ASKS = np.empty(0, dtype=np.int64)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.columns.window_grids import WindowGrid
-    from statelib.operators.columnar_aggregator import ColumnarAggregator
+    from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
     from statelib.stores.window import WindowStore
 
     Choice: TypeAlias = Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from statelib.columns.window_grids import grid_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregations import Aggregations
-from statelib.operators.sql_functions import Aggregation
-from statelib.operators.table_aggregations import TableAggregations
+from statelib.operators.aggregation.definition import Aggregations
+from statelib.operators.aggregation.sql_functions import Aggregation
+from statelib.operators.aggregation.table_definition import TableAggregations
 from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.serdes.uuids import UuidSerde

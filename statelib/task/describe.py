@@ -9,13 +9,13 @@ import pyarrow as pa
 from statelib.columns.schema_text import encode_schema
 from statelib.columns.windowed_type import WindowedType, archived_type
 from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
+from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.buffered_columns import stored_schema
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
 from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.join_buffer import JoinBuffer, row_schema
-from statelib.operators.key_aggregate import KeyAggregate
 from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.operator import Process
 from statelib.operators.session_aggregate import SessionAggregate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from statelib.operators.aggregation.table_select import TableSelect
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
 from statelib.operators.foreign_key_join import ForeignKeyJoin
@@ -14,7 +15,6 @@ from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.stateless.flat_map import FlatMap
 from statelib.operators.stateless.operator import MapKeyValue, SelectKey
 from statelib.operators.suppress import Suppress
-from statelib.operators.table_select import TableSelect
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.topology.nodes import Processor, Sink, Source, senders
 

@@ -22,7 +22,7 @@ from statelib import (
     count,
     mean_,
 )
-from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.stream_latest_join import StreamLatestJoin
 from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.tables.derived import DerivedTable

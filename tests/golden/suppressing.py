@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregations import Aggregate, Reduce, single
+from statelib.operators.aggregation.definition import Aggregate, Reduce, single
+from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.sql_functions import count
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
     from tests.operators.chain import Chain, Record, Row

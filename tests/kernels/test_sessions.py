@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from statelib.kernels.aggregations import NO_SLOT, NO_UPDATE
 from statelib.kernels.session_slots import Assigned, SessionSlots, is_stored
 from statelib.kernels.sessions import NOT_STORED
+from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
 
 
 def slots_for(gap: int = 5, grace: int = 20, retention: int = 100) -> SessionSlots:

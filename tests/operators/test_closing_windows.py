@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.operators import window_aggregate
-from statelib.operators.aggregations import several, single
-from statelib.operators.sql_functions import count, max_, sum_
+from statelib.operators.aggregation.definition import several, single
+from statelib.operators.aggregation.sql_functions import count, max_, sum_
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.stores.backend import WriteBatch

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import BufferConfig, DayWindows, Suppressed
-from statelib.operators.aggregations import Reduce, several, single
+from statelib.operators.aggregation.definition import Reduce, several, single
+from statelib.operators.aggregation.sql_functions import count, sum_
 from statelib.operators.distinct import Distinct
-from statelib.operators.sql_functions import count, sum_
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from tests.effort import examples

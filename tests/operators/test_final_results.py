@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from statelib.day_windows import DayWindows
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregations import Aggregate, Reduce, single
+from statelib.operators.aggregation.definition import Aggregate, Reduce, single
+from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.sql_functions import count
 from statelib.operators.suppress import RunningSuppress, Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.suppressed import BufferConfig, Suppressed

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators import session_aggregate
-from statelib.operators.aggregations import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
-from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.stateless.operator import Filter
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionStore

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregations import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.suppress import Suppress
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import SlidingWindows

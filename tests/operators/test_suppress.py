@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import Mean
-from statelib.operators.aggregations import Reduce, single
-from statelib.operators.sql_functions import count
+from statelib.operators.aggregation.definition import Reduce, single
+from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.suppress import Suppress
 from statelib.operators.window_aggregate import WindowAggregate
 from statelib.stores.rocksdb import RocksDbBackend

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from statelib.columns.window_grids import FAR_FUTURE_MS
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.operators.aggregations import Aggregate, Reduce, several, single
-from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
 from statelib.windows import TimeWindows, UnlimitedWindows

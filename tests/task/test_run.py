@@ -14,7 +14,7 @@ from statelib.commits.plan import NothingToDo
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators import deduplicate
-from statelib.operators.sql_functions import count, mean_, sum_
+from statelib.operators.aggregation.sql_functions import count, mean_, sum_
 from statelib.suppressed import BufferConfig, Suppressed
 from statelib.windows import TimeWindows
 from tests.task.pipeline import Pipeline

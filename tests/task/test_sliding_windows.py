@@ -17,7 +17,7 @@ from statelib import (
     count,
     max_,
 )
-from statelib.operators.aggregations import single
+from statelib.operators.aggregation.definition import single
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.settings.settings import load_settings
 from tests.reference.sliding_aggregate import SlidingWindowed

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from statelib.operators.aggregations import Reduce, fields_of_aggregator, several, single
+from statelib.operators.aggregation.definition import Reduce, fields_of_aggregator, several, single
+from statelib.operators.aggregation.sql_functions import count, sum_
 from statelib.operators.mappers.fields import ALL, NONE, both, fields_of_mapper, narrowed, pruned
 from statelib.operators.mappers.mapping import Struct, mapper, per_record
-from statelib.operators.sql_functions import count, sum_
 from tests.operators.stateless.test_flat_map import batch_of
 
 

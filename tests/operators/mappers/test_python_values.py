@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from statelib import ConfigurationError, InputError
-from statelib.operators.aggregations import Aggregate, Reduce
-from statelib.operators.key_aggregate import KeyAggregate
+from statelib.operators.aggregation.definition import Aggregate, Reduce
+from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.mappers.python_values import column_of
 from statelib.operators.mappers.user_functions import calling
 from statelib.operators.tables.writer import PlainStore

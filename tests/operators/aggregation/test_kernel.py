@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.aggregations import latest_timestamp, touch
+from statelib.operators.aggregation.kernel import latest_timestamp, touch
 from statelib.records.batch import NO_TIMESTAMP
 
 UPDATES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=40)

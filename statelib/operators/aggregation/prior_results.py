@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.aggregations import NO_UPDATE, previous_update
+from statelib.operators.aggregation.kernel import NO_UPDATE, previous_update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregator import Aggregator
+    from statelib.operators.aggregation.aggregator import Aggregator
 
 
 def prior_results(

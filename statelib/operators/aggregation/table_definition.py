@@ -1,6 +1,6 @@
 """What can be aggregated of a table: every change takes its old value back and adds its new one (``KGroupedTable``).
 
-`count`, `sum_` and `mean_` of `statelib.operators.sql_functions` are columnar here, too. A minimum or maximum cannot
+`count`, `sum_` and `mean_` of `statelib.operators.aggregation.sql_functions` are columnar here, too. A minimum or maximum cannot
 take a value back and is refused. Any Python functions, an adder and a subtractor, are called for each change.
 
 ======== ============= ================================ ===============================================
@@ -25,14 +25,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.table_aggregators import (
+    ColumnarTableAggregator,
+    PerChangeAggregator,
+    shown,
+    stored_fields,
+)
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.table_aggregators import ColumnarTableAggregator, PerChangeAggregator, shown, stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from statelib.operators.aggregator import Aggregator
-    from statelib.operators.sql_functions import Aggregation
+    from statelib.operators.aggregation.aggregator import Aggregator
+    from statelib.operators.aggregation.sql_functions import Aggregation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Running aggregations of tables' changes, by slot; made by `statelib.operators.table_aggregations`.
+"""Running aggregations of tables' changes, by slot; made by `statelib.operators.aggregation.table_definition`.
 
 A change takes its old value back from the aggregate, if there is one, and adds its new value.
 """
@@ -16,24 +16,24 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import ConfigurationError, InputError, InternalError
-from statelib.kernels.table_aggregations import (
+from statelib.operators.aggregation.accumulators import NO_SLOTS, numbers_of
+from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator, own
+from statelib.operators.aggregation.table_kernel import (
     NO_CHANGE,
     existence,
     running_count_change,
     running_float_change,
     running_int_change,
 )
-from statelib.operators.accumulators import NO_SLOTS, numbers_of
 from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.mappers.python_values import items_of, python_keys
-from statelib.operators.per_record_aggregator import PerRecordAggregator, own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.sql_functions import Aggregation
+    from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.records.batch import Batch
 
 

@@ -28,9 +28,9 @@ from statelib import (
     min_,
     sum_,
 )
+from statelib.operators.aggregation.table_definition import TableAggregate, TableAggregations, TableReduce
+from statelib.operators.aggregation.table_select import TableSelect
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.table_aggregations import TableAggregate, TableAggregations, TableReduce
-from statelib.operators.table_select import TableSelect
 from tests.operators.flow import Fed, Flow
 from tests.operators.tables.examples import CUTS, HOW, changes_of, updates
 from tests.reference.key_aggregate import Aggregates

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.accumulators import NO_SLOTS, accumulator
-from statelib.operators.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.accumulators import NO_SLOTS, accumulator
+from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.sql_functions import parts_of, shown
 from statelib.operators.mappers.fields import columns_for
 from statelib.operators.mappers.mapping import evaluate
-from statelib.operators.sql_functions import parts_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.operators.accumulators import Accumulator
-    from statelib.operators.sql_functions import Aggregation
+    from statelib.operators.aggregation.accumulators import Accumulator
+    from statelib.operators.aggregation.sql_functions import Aggregation
     from statelib.records.batch import Batch
 
 

@@ -1,6 +1,6 @@
 """Accumulators: the state of one SQL function for all windows of a working set, as numpy arrays indexed by slot.
 
-An accumulator is grown with `reserve`, walked over updates by a compiled kernel (`statelib.kernels.aggregations`), and
+An accumulator is grown with `reserve`, walked over updates by a compiled kernel (`statelib.operators.aggregation.kernel`), and
 read and set as Arrow columns, which is how it is stored and shown.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown, shrunk
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.kernels.aggregations import (
+from statelib.operators.aggregation.kernel import (
     NO_UPDATE,
     running_count,
     running_extreme,
@@ -162,7 +162,7 @@ class NumberAccumulator:
 
     Args:
         type_: The Arrow type of the state.
-        kernel: From `statelib.kernels.aggregations`; may give the first update that overflows.
+        kernel: From `statelib.operators.aggregation.kernel`; may give the first update that overflows.
     """
 
     initial = None

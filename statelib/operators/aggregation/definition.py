@@ -1,6 +1,6 @@
 """What can be aggregated, and how: functions of SQL, one or several by name, or any Python function.
 
-Functions of SQL (`statelib.operators.sql_functions`) are columnar. `Reduce` and `Aggregate` call a Python function
+Functions of SQL (`statelib.operators.aggregation.sql_functions`) are columnar. `Reduce` and `Aggregate` call a Python function
 for each record: the slow way, a microsecond or more a record.
 """
 
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.columnar_aggregator import ColumnarAggregator
+from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
+from statelib.operators.aggregation.per_record_aggregator import PerRecordAggregator
+from statelib.operators.aggregation.sql_functions import Aggregation, parts_of, shown
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.per_record_aggregator import PerRecordAggregator
-from statelib.operators.sql_functions import Aggregation, parts_of, shown
 from statelib.stores.stored_rows import StoredStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from statelib.operators.aggregator import Aggregator
+    from statelib.operators.aggregation.aggregator import Aggregator
     from statelib.operators.mappers.fields import Fields
 
 

@@ -23,15 +23,15 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
-from statelib.kernels.aggregations import latest_timestamp
-from statelib.operators.aggregate_store import PlainAggregateStore, VersionedAggregateStore
-from statelib.operators.aggregations import fields_of_aggregator
+from statelib.operators.aggregation.definition import fields_of_aggregator
+from statelib.operators.aggregation.kernel import latest_timestamp
+from statelib.operators.aggregation.key_slots import KeySlots
+from statelib.operators.aggregation.prior_results import prior_results
+from statelib.operators.aggregation.store import PlainAggregateStore, VersionedAggregateStore
+from statelib.operators.aggregation.table_select import unpacked
 from statelib.operators.changelog import states
 from statelib.operators.key_codes import key_codes
-from statelib.operators.key_slots import KeySlots
 from statelib.operators.mappers.fields import ALL
-from statelib.operators.prior_results import prior_results
-from statelib.operators.table_select import unpacked
 from statelib.operators.tables.writer import TableStore, VersionedStore
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY, Batch
 from statelib.stores.spec import settings_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
@@ -59,7 +59,7 @@ class KeyAggregate:
     Attributes:
         store: Where the aggregates are kept.
         aggregator: What to compute.
-        of_table: Whether the input is a table's changes (`statelib.operators.table_select`), which the aggregator takes
+        of_table: Whether the input is a table's changes (`statelib.operators.aggregation.table_select`), which the aggregator takes
             back and adds.
         needs_prior: Whether updates carry the value that they replace. Before a key's first update that is null; the
             shipped library (``semantics="kafka-4.3"``) gives the initializer's value, if it aggregates a stream.

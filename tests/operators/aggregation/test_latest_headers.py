@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.operators.latest_headers import LatestHeaders
+from statelib.operators.aggregation.latest_headers import LatestHeaders
 from statelib.task.records import HEADERS_TYPE
 
 RECORDS = st.lists(

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import InternalError
-from statelib.kernels.aggregations import NO_ROW, NO_SLOT
-from statelib.operators.accumulators import NO_SLOTS
-from statelib.operators.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.accumulators import NO_SLOTS
+from statelib.operators.aggregation.aggregator import NONE_REMOVED
+from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
 from statelib.operators.mappers.python_values import column_of, items_of, python_keys
 from statelib.operators.mappers.user_functions import calling
 

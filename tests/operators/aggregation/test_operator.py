@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.operators.aggregations import Aggregate, Reduce, several, single
-from statelib.operators.key_aggregate import KeyAggregate
-from statelib.operators.sql_functions import count, max_, mean_, min_, sum_
+from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
+from statelib.operators.aggregation.operator import KeyAggregate
+from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.tables.writer import PlainStore, VersionedStore
 from statelib.operators.versioned.store import VersionedKeyValueStore
@@ -28,7 +28,7 @@ from tests.reference.table import Change, HistoryTable, PlainTable
 from tests.reference.window_aggregate import sql
 
 if TYPE_CHECKING:
-    from statelib.operators.aggregations import AggregatorSpec
+    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorSpec
     from statelib.settings.semantics import Semantics
 
