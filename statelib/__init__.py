@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from statelib.changelog import StoreFormat, export_changelog
-    from statelib.day_windows import DayWindows
     from statelib.dsl import (
         Branched,
         BranchedKStream,
@@ -59,6 +58,8 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.operators.windows.day_windows import DayWindows
+    from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
     from statelib.serdes.avro.serde import AvroSerde
     from statelib.serdes.by_type import serde_for
     from statelib.serdes.json import JsonSerde
@@ -99,11 +100,10 @@ if TYPE_CHECKING:
         describe,
     )
     from statelib.topology_test_driver import TestRecord, TopologyTestDriver
-    from statelib.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 _HOMES = {
     "statelib.changelog": ("StoreFormat", "export_changelog"),
-    "statelib.day_windows": ("DayWindows",),
+    "statelib.operators.windows.day_windows": ("DayWindows",),
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
         "KGroupedTable", "KStream", "KTable", "Materialized", "Named", "Produced", "Repartitioned",
@@ -144,7 +144,7 @@ _HOMES = {
         "UsePartitionTimeOnInvalidTimestamp", "describe",
     ),
     "statelib.topology_test_driver": ("TestRecord", "TopologyTestDriver"),
-    "statelib.windows": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
+    "statelib.operators.windows.definition": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
+    from statelib.operators.windows.definition import AnyWindows
     from statelib.settings.semantics import Semantics
-    from statelib.windows import AnyWindows
 
 Clock = Literal["first", "record", "last"]
 """What a time limit counts from: ``first``, the timestamp at which the key was first buffered (as shipped: updates do

@@ -21,12 +21,12 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.join_buffer_changelog import HEAD as BUFFER_HEAD
 from statelib.operators.join_buffer_changelog import TAIL as BUFFER_TAIL
+from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.snapshots.views import Described
 from statelib.stores.buffer_value_codec import VERSION_HEADER, decode, encode
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail
-from statelib.windows import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

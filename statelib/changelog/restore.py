@@ -25,6 +25,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.tables.store import KeyValueRows, KeyValueStore
 from statelib.operators.tables.writer import VersionedStore
+from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import KeyColumn
 from statelib.records.key_table import KeyTable
@@ -35,7 +36,6 @@ from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import decode_values
 from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.stored_rows import stored_rows, stored_type
-from statelib.stores.window import WindowChanges, WindowStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,12 +11,12 @@ from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
+from statelib.operators.windows.definition import SessionWindows, windows_of
 from statelib.serdes import serde_for, serialized
 from statelib.stores.buffer_value_codec import decode
 from statelib.stores.byte_columns import split_tail
 from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
 from statelib.stores.suppression_codec import BufferedRows, encode_keys
-from statelib.windows import SessionWindows, windows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

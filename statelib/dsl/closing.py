@@ -13,15 +13,15 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.definition import UnlimitedWindows
+from statelib.operators.windows.operator import WindowAggregate
 from statelib.topology.nodes import Processor, Sink, Source, senders
-from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statelib.operators.windows.definition import AnyWindows
     from statelib.topology.nodes import Node
-    from statelib.windows import AnyWindows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, overload
 
 from statelib.calls import arguments_checked
-from statelib.day_windows import DayWindows
 from statelib.dsl.branched import BranchedKStream
 from statelib.dsl.options import Materialized, Named
 from statelib.dsl.repartitioning import Grouping
@@ -25,8 +24,9 @@ from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.tables.derived import ToStream
-from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.day_windows import DayWindows
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from statelib.dsl.options import Grouped
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.mappers.mapping import MapperLike
-    from statelib.windows import AlignedWindows, AnyWindows
+    from statelib.operators.windows.definition import AlignedWindows, AnyWindows
 
 
 @arguments_checked

@@ -16,7 +16,7 @@ from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep
 from statelib.operators.tables.view import JoinedValues
 from statelib.operators.tables.writer import VersionedStore
-from statelib.windows import UnlimitedWindows
+from statelib.operators.windows.definition import UnlimitedWindows
 
 if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from statelib.operators.mappers.mapping import MapperLike
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.writer import TableStore
+    from statelib.operators.windows.definition import AnyWindows
     from statelib.suppressed import Suppressed
-    from statelib.windows import AnyWindows
 
 
 class AnyTable(KafkasNames):

@@ -26,7 +26,7 @@ from statelib.kernels.occupancy import follow
 from statelib.kernels.suppression_layout import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.departures import Departures, in_departure_order
 from statelib.operators.sizes import serialized_bytes
-from statelib.operators.windows_in_store import WindowResults
+from statelib.operators.windows.in_store import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for, serialized
 from statelib.stores.byte_columns import joined, spans_of_rows
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.windows_in_memory import WindowsInMemory
-    from statelib.operators.windows_in_store import Choice, WindowsInStore
+    from statelib.operators.windows.in_memory import WindowsInMemory
+    from statelib.operators.windows.in_store import Choice, WindowsInStore
     from statelib.records.batch import Passage
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column

@@ -21,20 +21,20 @@ import pyarrow.compute as pc
 from statelib.operators.aggregation.definition import single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
-from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import SessionWindows
+from statelib.operators.windows.definition import SessionWindows
+from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from statelib.day_windows import DayWindows
     from statelib.operators.base import OperatorContext
     from statelib.operators.session_aggregate import RunningSessionAggregate
-    from statelib.operators.window_aggregate import RunningWindowAggregate
+    from statelib.operators.windows.day_windows import DayWindows
+    from statelib.operators.windows.operator import RunningWindowAggregate
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
-from statelib.windows import TimeWindows
+from statelib.operators.windows.definition import TimeWindows
 
 _ONE = pa.scalar(1, pa.int64())
 

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
     from statelib.operators.mappers.fields import Fields
+    from statelib.operators.windows.definition import SessionWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import SessionWindows
 
 _COMPACT_FROM_SLOTS = 1 << 14
 _SLOW_RECORDS = 1 << 8

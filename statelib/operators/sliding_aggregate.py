@@ -33,12 +33,12 @@ from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
+from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import WindowedKeys, Windows
 from statelib.serdes import serde_for, serialized
 from statelib.settings.semantics import Semantics
 from statelib.stores.spec import StoreSpec, settings_of
-from statelib.stores.window import WindowChanges, WindowStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
+    from statelib.operators.windows.definition import SlidingWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import SlidingWindows
 
 _COMPACT_FROM_SLOTS = 1 << 14
 _SLOW_RECORDS = 1 << 8

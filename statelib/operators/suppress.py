@@ -40,12 +40,12 @@ from statelib.operators.key_codes import codes_without_windows, key_codes
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress_changelog import SuppressChangelog
 from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.stores.spec import StoreSpec, settings_of
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.suppressed import StrictBufferConfig, Suppressed, wait_ms
-from statelib.windows import SessionWindows, SlidingWindows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.operators.departures import Departures
-    from statelib.operators.windows_in_memory import WindowsInMemory
-    from statelib.operators.windows_in_store import WindowsInStore
+    from statelib.operators.windows.definition import AnyWindows
+    from statelib.operators.windows.in_memory import WindowsInMemory
+    from statelib.operators.windows.in_store import WindowsInStore
     from statelib.records.batch import Passage, Uptake
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import AnyWindows
 
 _CLOCKS = {"first": FROM_FIRST, "record": FROM_RECORD, "last": FROM_LAST}
 BUFFER_TIME_BYTES = 8

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import InputError
 from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
+from statelib.operators.windows import store as engine
+from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
 from statelib.state.timestamps import with_timestamp
-from statelib.stores import window as engine
 from statelib.stores.backend import WriteBatch
 from statelib.stores.single_values import from_bytes, to_bytes
-from statelib.stores.store_clock import StoreClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.windows.store import WindowRow
     from statelib.serdes import Serde
     from statelib.settings.semantics import Semantics
     from statelib.state.suppliers import WindowBytesStoreSupplier
     from statelib.state.time import Time
     from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
-    from statelib.stores.window import WindowRow
 
 _END_OF_TIME = (1 << 63) - 2
 _SUFFIX = struct.Struct(">qi")  # of a key in the changelog: window start, 0

@@ -22,7 +22,7 @@ from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress, rows_of
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.stored_rows import stored_type
 from statelib.task.types import forwarded_of_nothing, types_of
 

@@ -18,8 +18,8 @@ from statelib.operators.base import (
     SpillingOperator,
     WindowedOperator,
 )
-from statelib.operators.condensing import CondensingOperator, FinalResultsReader
 from statelib.operators.mappers.fields import ALL
+from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import NO_OFFSET, Batch, Uptake, concat_in_order
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch

@@ -15,7 +15,7 @@ from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.stateless.flat_map import FlatMap
 from statelib.operators.stateless.operator import MapKeyValue, SelectKey
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.operator import WindowAggregate
 from statelib.topology.nodes import Processor, Sink, Source, senders
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from statelib import ConfigurationError, DayWindows, TimeWindows
 from statelib.columns.window_grids import FAR_FUTURE_MS, LONGEST_DAY_MS, DayGrid, RegularGrid, WindowGrid
-from statelib.windows import windows_of
+from statelib.operators.windows.definition import windows_of
 
 HOUR_MS = 3_600_000
 CHANGES = [

@@ -33,7 +33,7 @@ from statelib import (
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.operator import WindowAggregate
 
 DAY = timedelta(days=1)
 

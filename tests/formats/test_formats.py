@@ -76,7 +76,7 @@ FORMATS = {
     "statelib.stores.session_codec": Format(
         (1,), f"{_STORES}/test_session_store.py::test_an_unknown_format_is_refused"
     ),
-    "statelib.stores.store_clock": Format(
+    "statelib.operators.windows.store_clock": Format(
         (1,), f"{_STORES}/test_store_clock.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
     "statelib.stores.stream_join_codec": Format(
@@ -93,7 +93,7 @@ FORMATS = {
     "statelib.operators.versioned.codec": Format(
         (1,), f"{_STORES}/test_versioned_codec.py::test_another_format_is_refused"
     ),
-    "statelib.stores.window_codec": Format(
+    "statelib.operators.windows.codec": Format(
         (1, 2),
         f"{_STORES}/test_window_store.py::test_an_unknown_format_is_refused",
         f"{_STORES}/test_window_store.py::test_a_store_stays_in_its_format",

@@ -13,8 +13,8 @@ from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
-from statelib.operators.window_aggregate import WindowAggregate
-from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

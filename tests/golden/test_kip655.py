@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from statelib.operators.windows.definition import SessionWindows, TimeWindows
 from statelib.records.batch import NO_OFFSET
-from statelib.windows import SessionWindows, TimeWindows
 from tests.golden.scenarios.deduplicate import KINDS, forwarded
 from tests.golden.scenarios.distinct import windows_opened
 from tests.operators.task import Record

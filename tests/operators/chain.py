@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext, SpillingOperator
-from statelib.operators.condensing import CondensingOperator, FinalResultsReader
+from statelib.operators.windows.condensing import CondensingOperator, FinalResultsReader
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_table import KeyTable
 from statelib.stores.backend import WriteBatch

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from statelib.windows import SessionWindows
+from statelib.operators.windows.definition import SessionWindows
 from tests.operators.chain import Record
 
 WINDOWS = st.builds(SessionWindows, st.integers(0, 12), st.integers(0, 15))

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.operators import window_aggregate
 from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.sql_functions import count, max_, sum_
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows import operator as window_aggregate
+from statelib.operators.windows.definition import TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
+from statelib.operators.windows.store import WindowStore
 from statelib.stores.backend import WriteBatch
-from statelib.stores.window import WindowStore
 from statelib.suppressed import BufferConfig, Suppressed
-from statelib.windows import TimeWindows
 from tests.operators.chain import Chain, Record, rows_of
 
 KEYS = st.sampled_from([None, "", "a", "a\x00", "a\x00\x00b", "ab", "abcdefghi", "abcdefghj"])

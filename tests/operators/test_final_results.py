@@ -12,16 +12,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from statelib.day_windows import DayWindows
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import RunningSuppress, Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.day_windows import DayWindows
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
 from statelib.suppressed import BufferConfig, Suppressed
-from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.effort import examples
 from tests.operators.chain import Chain, Record, Row, rows_of
 from tests.operators.sessions import WINDOWS, session_records
@@ -30,8 +30,8 @@ from tests.reference.suppress import Buffer
 
 if TYPE_CHECKING:
     from statelib.operators.base import OperatorSpec
+    from statelib.operators.windows.definition import AnyWindows
     from statelib.settings.semantics import Semantics
-    from statelib.windows import AnyWindows
 
 RECORDS = session_records(st.none() | st.integers(0, 9))
 HALF_HOUR_MS = 1_800_000

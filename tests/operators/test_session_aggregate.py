@@ -17,9 +17,9 @@ from statelib.operators.aggregation.sql_functions import count, max_, mean_, min
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.stateless.operator import Filter
+from statelib.operators.windows.definition import SessionWindows
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionStore
-from statelib.windows import SessionWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.operators.sessions import WINDOWS, session_records
 from tests.reference.session_aggregate import Sessions, all_values

@@ -14,8 +14,8 @@ from statelib.operators.aggregation.definition import Aggregate, Reduce, several
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
+from statelib.operators.windows.definition import SlidingWindows
 from statelib.suppressed import BufferConfig, Suppressed
-from statelib.windows import SlidingWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.sliding_aggregate import SlidingWindowed
 from tests.reference.suppress import Buffer

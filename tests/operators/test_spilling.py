@@ -16,12 +16,12 @@ from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.session_aggregate import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.suppressed import BufferConfig, StrictBufferConfig, Suppressed
-from statelib.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.chain import Chain, Record, Row, rows_of
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from statelib.metrics.node_metrics import Mean
 from statelib.operators.aggregation.definition import Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.suppress import Suppress
-from statelib.operators.window_aggregate import WindowAggregate
+from statelib.operators.windows.definition import TimeWindows
+from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
-from statelib.windows import TimeWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.suppress import Buffer, FullError
 from tests.reference.window_aggregate import TimeWindowed

@@ -11,7 +11,7 @@ from tests.reference.session_aggregate import Sessions, all_values
 from tests.reference.window_aggregate import TimeWindowed
 
 if TYPE_CHECKING:
-    from statelib.windows import SessionWindows, TimeWindows
+    from statelib.operators.windows.definition import SessionWindows, TimeWindows
 
 
 class DistinctInTime:

@@ -18,6 +18,7 @@ from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.versioned.store import VersionedKeyValueStore
+from statelib.operators.windows.store import WindowStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
@@ -29,7 +30,6 @@ from statelib.stores.stream_join_codec import decode_key
 from statelib.stores.subscription_codec import decode_key as decode_subscription
 from statelib.stores.subscription_codec import decode_value
 from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.stores.window import WindowStore
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import CommittedTask

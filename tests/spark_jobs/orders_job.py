@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from statelib.dsl import Deduplicated, Grouped, Materialized, Named, StreamsBuilder
 from statelib.job.job import Job, expect
 from statelib.operators.aggregation.sql_functions import count, sum_
+from statelib.operators.windows.definition import TimeWindows
 from statelib.suppressed import BufferConfig, Suppressed
-from statelib.windows import TimeWindows
 
 SINK = "orders-by-country"
 

@@ -15,6 +15,7 @@ from statelib.operators.tables.codec import decode_values
 from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
 from statelib.operators.versioned.store import VersionedKeyValueStore
+from statelib.operators.windows.store import WindowStore
 from statelib.stores import backend as backend_module
 from statelib.stores import rocksdb, rocksdb_scan
 from statelib.stores.backend import WriteBatch
@@ -25,7 +26,6 @@ from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.session import SessionRow, SessionStore
 from statelib.stores.stream_join_codec import decode_held_keys, encode_held_key
 from statelib.stores.subscription_codec import decode_keys, encode_key
-from statelib.stores.window import WindowStore
 
 if TYPE_CHECKING:
     from pathlib import Path

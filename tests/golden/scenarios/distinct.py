@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.operators.distinct import Distinct
-from statelib.windows import SessionWindows, TimeWindows
+from statelib.operators.windows.definition import SessionWindows, TimeWindows
 from tests.operators.task import Record, Task
 
 if TYPE_CHECKING:

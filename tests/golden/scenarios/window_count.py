@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.windows.store import WindowStore
 from statelib.serdes import serde_for
 from statelib.stores.session import SessionRow, SessionStore
-from statelib.stores.window import WindowStore
 from tests.golden.scenario import UnsupportedCase
 from tests.golden.suppressing import window_aggregate
 from tests.operators.chain import Chain, Record
 
 if TYPE_CHECKING:
     from statelib.operators.sliding_aggregate import SlidingAggregate
-    from statelib.operators.window_aggregate import WindowAggregate
+    from statelib.operators.windows.operator import WindowAggregate
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
 

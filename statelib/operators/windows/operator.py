@@ -23,7 +23,6 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels.windows import accept, accept_one
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
 from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.prior_results import prior_results
@@ -31,14 +30,15 @@ from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
-from statelib.operators.windows_in_memory import WindowsInMemory
-from statelib.operators.windows_in_store import WindowsInStore
+from statelib.operators.windows.definition import UnlimitedWindows
+from statelib.operators.windows.in_memory import WindowsInMemory
+from statelib.operators.windows.in_store import WindowsInStore
+from statelib.operators.windows.kernel import accept, accept_one
+from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch, Passage
 from statelib.records.key_column import WindowedKeys, Windows
 from statelib.serdes import serde_for, serialized
 from statelib.stores.spec import StoreSpec, settings_of
-from statelib.stores.window import WindowChanges, WindowStore
-from statelib.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
     from statelib.operators.mappers.fields import Fields
+    from statelib.operators.windows.definition import AlignedWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
-    from statelib.windows import AlignedWindows
 
 _COMPACT_FROM_SLOTS = 1 << 14
 

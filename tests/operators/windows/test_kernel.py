@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.columns.stream_time import keyed_stream_time
-from statelib.kernels.windows import accept
+from statelib.operators.windows.kernel import accept
 
 
 def test_accept() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.stores import window_codec
+from statelib.operators.windows import codec as window_codec
+from statelib.operators.windows.store import WindowChanges, WindowRow, WindowStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, decode_header, encode_header
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.window import WindowChanges, WindowRow, WindowStore
 
 SCHEMA = pa.schema([("value", pa.int64())])
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.columns.window_grids import FAR_FUTURE_MS, RegularGrid
 from statelib.columns.windowed_type import SESSIONS, KeyWindows
-from statelib.day_windows import DayWindows
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.windows.day_windows import DayWindows
 from statelib.settings.durations import milliseconds
 
 if TYPE_CHECKING:

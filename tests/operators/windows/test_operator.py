@@ -14,9 +14,9 @@ from statelib.columns.window_grids import FAR_FUTURE_MS
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
-from statelib.operators.window_aggregate import RunningWindowAggregate, WindowAggregate
+from statelib.operators.windows.definition import TimeWindows, UnlimitedWindows
+from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
 from statelib.stores.header import HEADER_KEY
-from statelib.windows import TimeWindows, UnlimitedWindows
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.window_aggregate import TimeWindowed, sql
 
@@ -218,7 +218,7 @@ def test_late_and_null_keyed_records_are_counted() -> None:
 
 
 def test_expired_windows_leave_memory_and_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statelib.operators.window_aggregate._COMPACT_FROM_SLOTS", 4)
+    monkeypatch.setattr("statelib.operators.windows.operator._COMPACT_FROM_SLOTS", 4)
     spec = WindowAggregate("w", TimeWindows(10, 10, 5), single(count()))
     records = [Record(f"k{i % 3}", i, i) for i in range(200)]
     chain = Chain([spec], pa.int64())

@@ -1,4 +1,4 @@
-"""Windows that are the days of a time zone: see `statelib.windows` for all others."""
+"""Windows that are the days of a time zone: see `statelib.operators.windows.definition` for all others."""
 
 from __future__ import annotations
 

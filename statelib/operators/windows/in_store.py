@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from statelib.columns.window_grids import WindowGrid
     from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
-    from statelib.stores.window import WindowStore
+    from statelib.operators.windows.store import WindowStore
 
     Choice: TypeAlias = Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
     """Given serialised keys and starts (int64, ms): which of the windows are wanted."""

@@ -2,7 +2,7 @@
 
 Rows are bytes here; the operator that owns the store serialises them. The store has a clock of its own, the largest
 window start written, and a window is there while ``start > clock - retention``. Where the rows lie is the matter of
-`statelib.stores.window_layouts`.
+`statelib.operators.windows.layouts`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.header import Header
-from statelib.stores.window_codec import (
+from statelib.operators.windows.codec import (
     BY_KEY,
     BY_START,
     decode_value,
@@ -25,8 +23,10 @@ from statelib.stores.window_codec import (
     encode_value,
     encode_values,
 )
-from statelib.stores.window_filter import WindowFilter
-from statelib.stores.window_layouts import RowsByKey, RowsByStart
+from statelib.operators.windows.filter import WindowFilter
+from statelib.operators.windows.layouts import RowsByKey, RowsByStart
+from statelib.records.batch import NO_TIMESTAMP
+from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
+    from statelib.operators.windows.layouts import WindowLayout
     from statelib.stores.backend import Backend, ColumnOf, WriteBatch
     from statelib.stores.byte_columns import Column
-    from statelib.stores.window_layouts import WindowLayout
 
 _ADDED_AT_ONCE = 1 << 14
 _END_OF_TIME = (1 << 63) - 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.key_filter import KeyFilter, hashes_of
-from statelib.stores.window_codec import encode_start_keys
+from statelib.operators.windows.codec import encode_start_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,6 @@
 """Where the rows of a window store lie: by key, beside an index by start, or in order of the start (formats 1 and 2).
 
-See `statelib.stores.window_codec` for the bytes. Windows on a grid, as those of a time-windowed aggregation, have few
+See `statelib.operators.windows.codec` for the bytes. Windows on a grid, as those of a time-windowed aggregation, have few
 different starts: their rows lie in order of the start, so that what expires is one range, and a key's windows are found
 by going from start to start. Sliding windows and those of custom processors may start at any time: their rows lie by
 key.
@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from statelib.stores.backend import Rows
-from statelib.stores.byte_columns import empty_values
-from statelib.stores.column_scan import look_up, scan_columns
-from statelib.stores.window_codec import (
+from statelib.operators.windows.codec import (
     SUFFIX_BYTES,
     decode_key,
     decode_keys,
@@ -28,6 +25,9 @@ from statelib.stores.window_codec import (
     encode_start_key,
     encode_start_keys,
 )
+from statelib.stores.backend import Rows
+from statelib.stores.byte_columns import empty_values
+from statelib.stores.column_scan import look_up, scan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels import window_slots
-from statelib.kernels.window_slots import WindowSlots
+from statelib.operators.windows import slots_kernel as window_slots
+from statelib.operators.windows.slots_kernel import WindowSlots
 
 
 @given(

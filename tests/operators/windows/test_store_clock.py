@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
+from statelib.operators.windows.store_clock import StoreClock, decode_clock, encode_clock
 from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.store_clock import StoreClock, decode_clock, encode_clock
 
 
 def test_golden_bytes() -> None:
