@@ -23,6 +23,7 @@ from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
+from statelib.operators.sessions.store import SessionBounds, SessionStore
 from statelib.operators.tables.store import KeyValueRows, KeyValueStore
 from statelib.operators.tables.writer import VersionedStore
 from statelib.operators.windows.store import WindowChanges, WindowStore
@@ -34,7 +35,6 @@ from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import cut, unpacked
 from statelib.stores.deduplication import Changes, DeduplicationStore
 from statelib.stores.deduplication_codec import decode_values
-from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.stored_rows import stored_rows, stored_type
 
 if TYPE_CHECKING:

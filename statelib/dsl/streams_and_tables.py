@@ -21,7 +21,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate
 from statelib.operators.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.windows.day_windows import DayWindows

@@ -41,7 +41,7 @@ SHARED = (
     "statelib/columns/bytes_order.py",
     "statelib/columns/hashing.py",
     "statelib/columns/ordered_set.py",
-    "statelib/kernels/slot_lists.py",
+    "statelib/operators/sessions/slot_lists_kernel.py",
     "statelib/columns/spans.py",
     "statelib/kernels/suppression_heap.py",
 )

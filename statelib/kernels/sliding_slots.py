@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.keyed_slots import KeyedSlots
 from statelib.kernels.sliding_windows import POLICY, PROGRESS, UPDATE, slide
-from statelib.kernels.slot_lists import SLIDING_WINDOW
+from statelib.operators.sessions.keyed_slots_kernel import KeyedSlots
+from statelib.operators.sessions.slot_lists_kernel import SLIDING_WINDOW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from statelib.operators.aggregation.definition import single
 from statelib.operators.aggregation.sql_functions import count
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.windows.definition import SessionWindows
 from statelib.operators.windows.operator import WindowAggregate
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.session_aggregate import RunningSessionAggregate
+    from statelib.operators.sessions.operator import RunningSessionAggregate
     from statelib.operators.windows.day_windows import DayWindows
     from statelib.operators.windows.operator import RunningWindowAggregate
     from statelib.records.batch import Batch, Uptake

@@ -8,13 +8,13 @@ import numpy as np
 
 from statelib.columns.times import LAST_TIME_MS, end_of_windows
 from statelib.errors.kinds import InternalError
+from statelib.operators.sessions.store import SessionStore
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, windows_of
 from statelib.operators.windows.store import WindowStore
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.snapshots.stored_values import stored_aggregates
 from statelib.snapshots.views import Column, View, filtered, key_column, time_column, times_or_null
-from statelib.stores.session import SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import InputError
+from statelib.operators.sessions import store as engine
+from statelib.operators.sessions.store import SessionRow
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
-from statelib.stores import session as engine
 from statelib.stores.backend import WriteBatch
-from statelib.stores.session import SessionRow
 from statelib.stores.single_values import from_bytes, to_bytes
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from statelib.operators.foreign_key_resolve import ForeignKeyResolve
 from statelib.operators.join_buffer import JoinBuffer, row_schema
 from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.operator import Process
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress, rows_of

@@ -30,7 +30,7 @@ from statelib import (
     UnlimitedWindows,
     count,
 )
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.windows.operator import WindowAggregate

@@ -73,7 +73,7 @@ FORMATS = {
     "statelib.operators.processors.codec": Format(
         (1,), "tests/operators/processors/test_punctuation.py::test_golden_bytes"
     ),
-    "statelib.stores.session_codec": Format(
+    "statelib.operators.sessions.codec": Format(
         (1,), f"{_STORES}/test_session_store.py::test_an_unknown_format_is_refused"
     ),
     "statelib.operators.windows.store_clock": Format(

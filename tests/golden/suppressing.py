@@ -11,7 +11,7 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
 from statelib.operators.windows.operator import WindowAggregate

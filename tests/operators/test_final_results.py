@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import RunningSuppress, Suppress
 from statelib.operators.windows.day_windows import DayWindows
@@ -24,7 +24,7 @@ from statelib.operators.windows.operator import WindowAggregate
 from statelib.suppressed import BufferConfig, Suppressed
 from tests.effort import examples
 from tests.operators.chain import Chain, Record, Row, rows_of
-from tests.operators.sessions import WINDOWS, session_records
+from tests.operators.sessions.examples import WINDOWS, session_records
 from tests.reference.session_aggregate import all_values
 from tests.reference.suppress import Buffer
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from statelib.operators.aggregation.definition import Reduce, single
 from statelib.operators.aggregation.sql_functions import count
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows

@@ -13,7 +13,8 @@ from statelib.operators.distinct import Distinct
 from statelib.operators.join_buffer import JoinBuffer
 from statelib.operators.processors.codec import KEY, decode_calls
 from statelib.operators.processors.operator import Process
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sessions.store import SessionStore
 from statelib.operators.sliding_aggregate import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.tables.store import KeyValueStore
@@ -23,7 +24,6 @@ from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
 from statelib.stores.join_buffer import JoinBufferStore
-from statelib.stores.session import SessionStore
 from statelib.stores.stored_rows import stored_type as of_columns
 from statelib.stores.stream_join import HeldStore, JoinWindowStore
 from statelib.stores.stream_join_codec import decode_key

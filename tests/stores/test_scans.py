@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.sessions.store import SessionRow, SessionStore
 from statelib.operators.tables.codec import decode_values
 from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
@@ -23,7 +24,6 @@ from statelib.stores.column_scan import look_up, scan_columns
 from statelib.stores.join_buffer import WaitingRow, decode_columns, encode_place, encode_value
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.session import SessionRow, SessionStore
 from statelib.stores.stream_join_codec import decode_held_keys, encode_held_key
 from statelib.stores.subscription_codec import decode_keys, encode_key
 

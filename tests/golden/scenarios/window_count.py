@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sessions.store import SessionRow, SessionStore
 from statelib.operators.windows.store import WindowStore
 from statelib.serdes import serde_for
-from statelib.stores.session import SessionRow, SessionStore
 from tests.golden.scenario import UnsupportedCase
 from tests.golden.suppressing import window_aggregate
 from tests.operators.chain import Chain, Record

@@ -23,19 +23,19 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels.session_slots import SessionSlots, is_stored
-from statelib.kernels.sessions import EMISSION
-from statelib.kernels.slot_lists import SESSION
 from statelib.operators.aggregation.definition import Aggregate, fields_of_aggregator
 from statelib.operators.aggregation.kernel import NO_UPDATE
 from statelib.operators.changelog import session_keys, states
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
+from statelib.operators.sessions.kernel import EMISSION
+from statelib.operators.sessions.slot_lists_kernel import SESSION
+from statelib.operators.sessions.slots_kernel import SessionSlots, is_stored
+from statelib.operators.sessions.store import SessionBounds, SessionStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import WindowedKeys, Windows
 from statelib.serdes import serde_for
 from statelib.settings.semantics import Semantics
-from statelib.stores.session import SessionBounds, SessionStore
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.kernels.session_slots import Assigned
     from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
     from statelib.operators.mappers.fields import Fields
+    from statelib.operators.sessions.slots_kernel import Assigned
     from statelib.operators.windows.definition import SessionWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch

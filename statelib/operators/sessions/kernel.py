@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.compiled import BoolsOut, Int64s, Int64sOut, compiled, helper, i64, records_of, several
-from statelib.kernels.slot_lists import Sessions, link
 from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
+from statelib.operators.sessions.slot_lists_kernel import Sessions, link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from statelib.kernels.session_slots import Assigned, SessionSlots, is_stored
-from statelib.kernels.sessions import NOT_STORED
 from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
+from statelib.operators.sessions.kernel import NOT_STORED
+from statelib.operators.sessions.slots_kernel import Assigned, SessionSlots, is_stored
 
 
 def slots_for(gap: int = 5, grace: int = 20, retention: int = 100) -> SessionSlots:

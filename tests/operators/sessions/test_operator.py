@@ -11,17 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.operators import session_aggregate
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.session_aggregate import SessionAggregate
+from statelib.operators.sessions import operator as session_aggregate
+from statelib.operators.sessions.operator import SessionAggregate
+from statelib.operators.sessions.store import SessionStore
 from statelib.operators.stateless.operator import Filter
 from statelib.operators.windows.definition import SessionWindows
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.session import SessionStore
 from tests.operators.chain import Chain, Record, Row
-from tests.operators.sessions import WINDOWS, session_records
+from tests.operators.sessions.examples import WINDOWS, session_records
 from tests.reference.session_aggregate import Sessions, all_values
 from tests.reference.window_aggregate import sql
 

@@ -1,4 +1,4 @@
-"""The sessions of a working set: the arrays that the kernel of `statelib.kernels.sessions` works on."""
+"""The sessions of a working set: the arrays that the kernel of `statelib.operators.sessions.kernel` works on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.keyed_slots import KeyedSlots
-from statelib.kernels.sessions import EMISSION, NOT_STORED, assign
-from statelib.kernels.slot_lists import SESSION
+from statelib.operators.sessions.kernel import EMISSION, NOT_STORED, assign
+from statelib.operators.sessions.keyed_slots_kernel import KeyedSlots
+from statelib.operators.sessions.slot_lists_kernel import SESSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

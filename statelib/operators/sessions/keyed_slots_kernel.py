@@ -1,4 +1,4 @@
-"""The arrays of a working set whose keys have lists of windows: see `statelib.kernels.slot_lists`."""
+"""The arrays of a working set whose keys have lists of windows: see `statelib.operators.sessions.slot_lists_kernel`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.slot_lists import link_stored, unlink
 from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
+from statelib.operators.sessions.slot_lists_kernel import link_stored, unlink
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

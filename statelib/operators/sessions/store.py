@@ -13,10 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.column_scan import scan_columns
-from statelib.stores.header import Header
-from statelib.stores.session_codec import (
+from statelib.operators.sessions.codec import (
     BOUNDS_BYTES,
     FORMAT_VERSION,
     decode_end_key,
@@ -25,6 +22,9 @@ from statelib.stores.session_codec import (
     encode_end_key,
     encode_key,
 )
+from statelib.records.batch import NO_TIMESTAMP
+from statelib.stores.column_scan import scan_columns
+from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.stores import session_codec
+from statelib.operators.sessions import codec as session_codec
+from statelib.operators.sessions.store import SessionBounds, SessionRow, SessionStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.session import SessionBounds, SessionRow, SessionStore
 
 SCHEMA = pa.schema([("value", pa.int64())])
 

@@ -1,0 +1,4 @@
+"""Aggregation by sessions (Kafka's ``KStreamSessionWindowAggregate``), and the session store.
+
+Begin with `operator`.
+"""
