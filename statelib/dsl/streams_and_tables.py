@@ -22,7 +22,7 @@ from statelib.operators.aggregation.definition import Aggregate
 from statelib.operators.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.tables.derived import ToStream
 from statelib.operators.windows.day_windows import DayWindows
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows

@@ -19,7 +19,7 @@ from statelib.operators.join_buffer import JoinBuffer, row_schema
 from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress, rows_of
 from statelib.operators.windows.operator import WindowAggregate

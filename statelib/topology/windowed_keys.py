@@ -11,7 +11,7 @@ from statelib.operators.foreign_key_join import ForeignKeyJoin
 from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.stateless.flat_map import FlatMap
 from statelib.operators.stateless.operator import MapKeyValue, SelectKey
 from statelib.operators.suppress import Suppress

@@ -31,7 +31,7 @@ from statelib import (
     count,
 )
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.windows.operator import WindowAggregate
 

@@ -12,7 +12,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
 

@@ -16,7 +16,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress import RunningSuppress, Suppress
 from statelib.operators.windows.day_windows import DayWindows
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows

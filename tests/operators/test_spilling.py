@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statelib.operators.aggregation.definition import Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.sessions.operator import SessionAggregate
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
 from statelib.operators.windows.operator import WindowAggregate

@@ -15,7 +15,7 @@ from statelib.operators.processors.codec import KEY, decode_calls
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sessions.store import SessionStore
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.versioned.store import VersionedKeyValueStore

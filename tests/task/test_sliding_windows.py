@@ -18,7 +18,7 @@ from statelib import (
     max_,
 )
 from statelib.operators.aggregation.definition import single
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.settings.settings import load_settings
 from tests.reference.sliding_aggregate import SlidingWindowed
 from tests.task.pipeline import Pipeline

@@ -15,7 +15,7 @@ from tests.golden.suppressing import window_aggregate
 from tests.operators.chain import Chain, Record
 
 if TYPE_CHECKING:
-    from statelib.operators.sliding_aggregate import SlidingAggregate
+    from statelib.operators.sliding.operator import SlidingAggregate
     from statelib.operators.windows.operator import WindowAggregate
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case

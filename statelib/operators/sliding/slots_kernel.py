@@ -1,4 +1,4 @@
-"""The sliding windows of a working set: the arrays that the kernel of `statelib.kernels.sliding_windows` works on."""
+"""The sliding windows of a working set: the arrays that the kernel of `statelib.operators.sliding.kernel` works on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statelib.kernels.sliding_windows import POLICY, PROGRESS, UPDATE, slide
 from statelib.operators.sessions.keyed_slots_kernel import KeyedSlots
 from statelib.operators.sessions.slot_lists_kernel import SLIDING_WINDOW
+from statelib.operators.sliding.kernel import POLICY, PROGRESS, UPDATE, slide
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
-from statelib.operators.sliding_aggregate import SlidingAggregate
+from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.suppress import Suppress
 from statelib.operators.windows.definition import SlidingWindows
 from statelib.suppressed import BufferConfig, Suppressed
