@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from statelib.job.handover import Handover
     from statelib.job.job import Expectation, Job, expect, load_job
     from statelib.job.kafka_topic import KafkaTopic
-    from statelib.join_windows import JoinWindows
     from statelib.operators.aggregation.sql_functions import Aggregation, count, max_, mean_, min_, sum_
+    from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.mappers.mapping import per_record
     from statelib.operators.processors.definition import (
         Cancellable,
@@ -114,7 +114,7 @@ _HOMES = {
         "RetryableError",
     ),
     "statelib.job.handover": ("Handover",),
-    "statelib.join_windows": ("JoinWindows",),
+    "statelib.operators.joins.stream_stream.definition": ("JoinWindows",),
     "statelib.job.kafka_topic": ("KafkaTopic",),
     "statelib.job.job": ("Expectation", "Job", "expect", "load_job"),
     "statelib.operators.aggregation.sql_functions": ("Aggregation", "count", "max_", "mean_", "min_", "sum_"),

@@ -13,7 +13,7 @@ versioned            version within the history retention, and latest value: key
 window               window within retention: key, start i64, 0 i32; value; timestamp
 session              session within retention: key, end i64, start i64; value; its end as the timestamp
 suppression-buffer   update that is held back: `statelib.stores.buffer_value_codec`; no timestamp; header ``v``
-join-buffer          record that waits: `statelib.operators.join_buffer_changelog`; no timestamp
+join-buffer          record that waits: `statelib.operators.joins.stream_table.changelog`; no timestamp
 join-window          record of a side: key, timestamp i64, sequence i32; value; timestamp
 held-records         key, side and time of what waits for a match: `statelib.changelog.held_lists`; that time
 subscriptions        referring row: `statelib.changelog.subscription_wrapper`

@@ -15,23 +15,23 @@ from statelib.changelog.export_records import Records
 from statelib.changelog.formats import LiveKeys, LiveValues, StoreFormat
 from statelib.changelog.subscription_wrapper import encode
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.foreign_key_subscribe import Instruction
-from statelib.operators.stream_join_changelog import window_keys
+from statelib.operators.joins.foreign_key.codec import decode_keys as decode_subscriptions
+from statelib.operators.joins.foreign_key.codec import decode_values
+from statelib.operators.joins.foreign_key.store import SubscriptionStore
+from statelib.operators.joins.foreign_key.subscribe import Instruction
+from statelib.operators.joins.stream_stream.changelog import window_keys
+from statelib.operators.joins.stream_stream.codec import decode_keys
+from statelib.operators.joins.stream_stream.store import HeldStore, JoinWindowStore
 from statelib.stores.byte_columns import joined, packed
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.stream_join import HeldStore, JoinWindowStore
-from statelib.stores.stream_join_codec import decode_keys
-from statelib.stores.subscription_codec import decode_keys as decode_subscriptions
-from statelib.stores.subscription_codec import decode_values
-from statelib.stores.subscriptions import SubscriptionStore
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.changelog.export_records import Share
+    from statelib.operators.joins.stream_stream.store import JoinRow
     from statelib.snapshots.views import Described
-    from statelib.stores.stream_join import JoinRow
 
 _LISTS_AT_ONCE = 1 << 12
 

@@ -19,8 +19,8 @@ from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.changelog.restore import restore
 from statelib.columns.arrow_buffers import valid_of
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.operators.join_buffer_changelog import HEAD as BUFFER_HEAD
-from statelib.operators.join_buffer_changelog import TAIL as BUFFER_TAIL
+from statelib.operators.joins.stream_table.changelog import HEAD as BUFFER_HEAD
+from statelib.operators.joins.stream_table.changelog import TAIL as BUFFER_TAIL
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
-from statelib.operators.join_buffer_changelog import split_keys
+from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow
+from statelib.operators.joins.stream_table.changelog import split_keys
 from statelib.serdes import serde_for, serialized
 from statelib.stores.buffer_value_codec import decode
-from statelib.stores.join_buffer import JoinBufferStore, WaitingRow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Puts what a stream-stream join has logged (`statelib.operators.stream_join_changelog`) back into its stores."""
+"""Puts what a stream-stream join has logged (`statelib.operators.joins.stream_stream.changelog`) back into its stores."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.changelog.last_of_each import last_of_each
-from statelib.join_windows import retention_of
-from statelib.operators.stream_join_changelog import split_held_keys, split_window_keys
+from statelib.operators.joins.stream_stream.changelog import split_held_keys, split_window_keys
+from statelib.operators.joins.stream_stream.definition import retention_of
+from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.stream_join import HeldRow, HeldStore, JoinRow, JoinWindowStore
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,8 +10,8 @@ import pyarrow as pa
 from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
-from statelib.stores.subscription_codec import decode_keys, decode_values
-from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore
+from statelib.operators.joins.foreign_key.codec import decode_keys, decode_values
+from statelib.operators.joins.foreign_key.store import StoredSubscriptions, SubscriptionStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

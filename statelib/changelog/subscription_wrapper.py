@@ -23,7 +23,7 @@ from statelib.stores.byte_columns import joined, packed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.operators.foreign_key_subscribe import Instruction
+    from statelib.operators.joins.foreign_key.subscribe import Instruction
     from statelib.stores.byte_columns import Column
 
 _VERSION = 1

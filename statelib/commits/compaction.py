@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.commits.layout import Runs, changelog_topic
-from statelib.join_windows import retention_of
+from statelib.operators.joins.stream_stream.definition import retention_of
 from statelib.operators.versioned.segment_interval import deduplication_segment_ms, default_segment_interval_ms
 from statelib.topics.cleaning import Cleaning, Expiry
 

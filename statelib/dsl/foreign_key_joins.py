@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from statelib.dsl.table_joins import names_of, request_latest
 from statelib.dsl.table_node import table_node_of
-from statelib.operators.foreign_key_join import ForeignKeyJoin
-from statelib.operators.foreign_key_resolve import ForeignKeyResolve
-from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
+from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
+from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
+from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
 from statelib.topology import Sink, Source
 from statelib.topology.nodes import Described
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.table import Table
-    from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorSpec
     from statelib.operators.deduplication_ids import Kind
+    from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.processors.definition import ProcessorSupplierLike
 
 
@@ -210,7 +210,7 @@ class Stream(KafkasNames):
         that arrived last. Records without one, or without a key, are dropped and counted.
 
         With a stream: records of one key meet that are near each other in time (``KStreamKStreamJoin``); see
-        `statelib.operators.stream_stream_join`. ::
+        `statelib.operators.joins.stream_stream.operator`. ::
 
             found = searches.join(
                 clicks,

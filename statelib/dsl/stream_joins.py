@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statelib.calls import KafkasNames, arguments_checked
 from statelib.calls.names import check_optional_name
-from statelib.operators.stream_stream_join import StreamJoinSide, StreamStreamJoin
+from statelib.operators.joins.stream_stream.operator import StreamJoinSide, StreamStreamJoin
 from statelib.settings.durations import milliseconds
 from statelib.topology import Processor
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from statelib.dsl.internal_builder import InternalStreamsBuilder
-    from statelib.join_windows import JoinWindows
+    from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.mappers.mapping import Mapper
 
 

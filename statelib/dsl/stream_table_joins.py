@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.join_buffer import JoinBuffer
+from statelib.operators.joins.stream_table.buffer import JoinBuffer
+from statelib.operators.joins.stream_table.latest import StreamLatestJoin
+from statelib.operators.joins.stream_table.operator import StreamTableJoin
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.stream_latest_join import StreamLatestJoin
-from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.tables.view import TableView
 from statelib.operators.tables.writer import VersionedStore
 

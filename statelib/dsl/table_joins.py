@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from statelib.dsl.table_node import JoinedTableNode, TableNode
-from statelib.operators.table_join import TableJoin, TableJoinMerge
+from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
 from statelib.operators.tables.writer import VersionedStore
 from statelib.topology import Processor
 

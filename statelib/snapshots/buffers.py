@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, decode_columns, encode_place
 from statelib.operators.processors.codec import KEY, decode_calls
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.snapshots.views import View, key_column, plain_column, time_column
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.join_buffer import JoinBufferStore, decode_columns, encode_place
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 from statelib.suppressed import wait_ms
 

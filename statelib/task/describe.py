@@ -13,14 +13,14 @@ from statelib.operators.aggregation.operator import KeyAggregate
 from statelib.operators.buffered_columns import stored_schema
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
-from statelib.operators.foreign_key_join import ForeignKeyJoin
-from statelib.operators.foreign_key_resolve import ForeignKeyResolve
-from statelib.operators.join_buffer import JoinBuffer, row_schema
+from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
+from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
+from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
+from statelib.operators.joins.stream_table.buffer import JoinBuffer, row_schema
 from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.stream_stream_join import StreamStreamJoin
 from statelib.operators.suppress import Suppress, rows_of
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.stored_rows import stored_type

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from statelib.operators.aggregation.table_select import TableSelect
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
-from statelib.operators.foreign_key_join import ForeignKeyJoin
-from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
+from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
+from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate

@@ -20,8 +20,8 @@ from statelib import (
     TopologyTestDriver,
     per_record,
 )
-from statelib.operators.stream_latest_join import StreamLatestJoin
-from statelib.operators.stream_table_join import StreamTableJoin
+from statelib.operators.joins.stream_table.latest import StreamLatestJoin
+from statelib.operators.joins.stream_table.operator import StreamTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

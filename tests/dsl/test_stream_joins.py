@@ -17,7 +17,7 @@ from statelib import (
     Topology,
     TopologyTestDriver,
 )
-from statelib.operators.stream_stream_join import StreamStreamJoin
+from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from statelib import (
     mean_,
 )
 from statelib.operators.aggregation.operator import KeyAggregate
-from statelib.operators.stream_latest_join import StreamLatestJoin
-from statelib.operators.stream_table_join import StreamTableJoin
+from statelib.operators.joins.stream_table.latest import StreamLatestJoin
+from statelib.operators.joins.stream_table.operator import StreamTableJoin
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.writer import PlainStore, VersionedStore

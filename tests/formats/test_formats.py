@@ -64,8 +64,8 @@ FORMATS = {
         f"{_STORES}/test_deduplication.py::test_other_bytes_are_refused",
         f"{_STORES}/test_deduplication_format_1.py::test_it_becomes_what_today_writes",
     ),
-    "statelib.stores.join_buffer": Format(
-        (1,), "tests/operators/test_join_buffer.py::test_an_unknown_format_is_refused"
+    "statelib.operators.joins.stream_table.buffer_store": Format(
+        (1,), "tests/operators/joins/stream_table/test_buffer.py::test_an_unknown_format_is_refused"
     ),
     "statelib.operators.tables.codec": Format(
         (1,), f"{_STORES}/test_key_value_store.py::test_damaged_bytes_and_other_formats_are_refused"
@@ -79,10 +79,10 @@ FORMATS = {
     "statelib.operators.windows.store_clock": Format(
         (1,), f"{_STORES}/test_store_clock.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
-    "statelib.stores.stream_join_codec": Format(
+    "statelib.operators.joins.stream_stream.codec": Format(
         (1,), f"{_STORES}/test_stream_join.py::test_an_unknown_format_is_refused"
     ),
-    "statelib.stores.subscription_codec": Format(
+    "statelib.operators.joins.foreign_key.codec": Format(
         (1,), f"{_STORES}/test_subscriptions.py::test_another_format_or_type_is_refused"
     ),
     "statelib.stores.suppression_codec": Format(

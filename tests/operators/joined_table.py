@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.operators.join_buffer import JoinBuffer
-from statelib.operators.stream_latest_join import StreamLatestJoin
-from statelib.operators.stream_table_join import StreamTableJoin
+from statelib.operators.joins.stream_table.buffer import JoinBuffer
+from statelib.operators.joins.stream_table.latest import StreamLatestJoin
+from statelib.operators.joins.stream_table.operator import StreamTableJoin
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.view import TableView
 from statelib.operators.tables.writer import PlainStore
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statelib.operators.base import Operator, OperatorContext
-    from statelib.operators.join_buffer import RunningJoinBuffer
+    from statelib.operators.joins.stream_table.buffer import RunningJoinBuffer
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.tables.steps import TableStep
     from statelib.records.batch import Batch, Uptake

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statelib.operators.joins.stream_stream.operator import StreamStreamJoin
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.stream_stream_join import StreamStreamJoin
 from tests.operators.task import Record, Task
 from tests.reference.stream_stream_join import Kind, Result, Side
 from tests.reference.stream_stream_join import StreamStreamJoin as Model
 
 if TYPE_CHECKING:
-    from statelib.join_windows import JoinWindows
+    from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.records.batch import Batch
     from statelib.settings.semantics import Semantics
 

@@ -10,7 +10,12 @@ import pyarrow as pa
 from statelib.columns.windowed_type import WindowedType
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
-from statelib.operators.join_buffer import JoinBuffer
+from statelib.operators.joins.foreign_key.codec import decode_key as decode_subscription
+from statelib.operators.joins.foreign_key.codec import decode_value
+from statelib.operators.joins.stream_stream.codec import decode_key
+from statelib.operators.joins.stream_stream.store import HeldStore, JoinWindowStore
+from statelib.operators.joins.stream_table.buffer import JoinBuffer
+from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore
 from statelib.operators.processors.codec import KEY, decode_calls
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
@@ -23,12 +28,7 @@ from statelib.operators.windows.store import WindowStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
-from statelib.stores.join_buffer import JoinBufferStore
 from statelib.stores.stored_rows import stored_type as of_columns
-from statelib.stores.stream_join import HeldStore, JoinWindowStore
-from statelib.stores.stream_join_codec import decode_key
-from statelib.stores.subscription_codec import decode_key as decode_subscription
-from statelib.stores.subscription_codec import decode_value
 from statelib.stores.suppression_buffer import SuppressionBufferStore
 
 if TYPE_CHECKING:

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.joins.foreign_key.codec import decode_keys, encode_key
+from statelib.operators.joins.stream_stream.codec import decode_held_keys, encode_held_key
+from statelib.operators.joins.stream_table.buffer_store import WaitingRow, decode_columns, encode_place, encode_value
 from statelib.operators.sessions.store import SessionRow, SessionStore
 from statelib.operators.tables.codec import decode_values
 from statelib.operators.versioned.families import VersionedFamilies
@@ -21,11 +24,8 @@ from statelib.stores import backend as backend_module
 from statelib.stores import rocksdb, rocksdb_scan
 from statelib.stores.backend import WriteBatch
 from statelib.stores.column_scan import look_up, scan_columns
-from statelib.stores.join_buffer import WaitingRow, decode_columns, encode_place, encode_value
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.stream_join_codec import decode_held_keys, encode_held_key
-from statelib.stores.subscription_codec import decode_keys, encode_key
 
 if TYPE_CHECKING:
     from pathlib import Path

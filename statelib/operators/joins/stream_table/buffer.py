@@ -22,14 +22,14 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.key_ranks import key_ranks
 from statelib.columns.stream_time import running_stream_time
-from statelib.operators.join_buffer_changelog import log_keys, log_values
+from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow
+from statelib.operators.joins.stream_table.changelog import log_keys, log_values
 from statelib.operators.key_codes import key_codes
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import KeyColumn
 from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import empty_values
-from statelib.stores.join_buffer import JoinBufferStore, WaitingRow
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.stores import stream_join_codec as codec
+from statelib.operators.joins.stream_stream import codec
+from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.stream_join import HeldRow, HeldStore, JoinRow, JoinWindowStore
 
 VALUE = pa.schema([("value", pa.string())])
 VALUES = pa.schema([("left", pa.string()), ("right", pa.int64())])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.stream_join import LEFT, NO_ROW, RIGHT
-from statelib.operators.join_rows import SIDES, JoinRows
+from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT
+from statelib.operators.joins.stream_stream.rows import SIDES, JoinRows
+from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
 from statelib.serdes import serde_for
-from statelib.stores.stream_join import HeldRow, HeldStore, JoinRow, JoinWindowStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ The table is a plain one, or a join of two tables without a store (Kafka's ``KSt
 order in which records and updates arrive, not their timestamps. A join with a global table is the same under a key that
 is made of the record. The result has the record's key, timestamp and headers.
 
-What becomes of nulls, and the ledger: `statelib.operators.stream_side`.
+What becomes of nulls, and the ledger: `statelib.operators.joins.stream_table.stream_side`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.joins.stream_table.stream_side import StreamSide
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
-from statelib.operators.stream_side import StreamSide
 from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.growing import grown
-from statelib.kernels.foreign_key_join import NO_ROW, fan_out
+from statelib.operators.joins.foreign_key.codec import decode_key, encode_values
+from statelib.operators.joins.foreign_key.kernel import NO_ROW, fan_out
+from statelib.operators.joins.foreign_key.store import StoredSubscriptions, SubscriptionStore
 from statelib.records.key_table import KeyTable
 from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
-from statelib.stores.subscription_codec import decode_key, encode_values
-from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ answered as their `Instruction` says. Where the foreign key changes the old subs
 Their values are ``struct<primary_key, left, instruction, number>``. Kafka sends a hash of the left row, joins where the
 answer comes back, and drops it if the row has another hash by then. Here the row itself travels and is joined where the
 right row is, since a stage cannot come back to the one before; and each change of the task has a *number*, so that an
-answer that was overtaken by a younger one is told by that (`statelib.operators.foreign_key_resolve`).
+answer that was overtaken by a younger one is told by that (`statelib.operators.joins.foreign_key.resolve`).
 
 Late updates of a versioned table are dropped and counted (KIP-914). An inner join drops and counts a row without a
 foreign key, and takes back what was joined before; a left join answers it with null.

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from statelib import ConfigurationError, Materialized, Named, Stores, StreamsBuilder, Topology
 from statelib.metrics.node_metrics import NodeMetrics
-from statelib.operators.foreign_key_join import ForeignKeyJoin
-from statelib.operators.foreign_key_resolve import ForeignKeyResolve
-from statelib.operators.foreign_key_subscribe import ForeignKeySubscribe
+from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
+from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
+from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
 from statelib.operators.mappers.mapping import mapper, per_record
 from statelib.operators.tables.view import JoinedValues, TableView
 from statelib.operators.tables.writer import PlainStore

@@ -4,7 +4,7 @@ Each stream record meets the version of its key that is valid at the record's ti
 before the record. The result has the stream record's key, timestamp and headers.
 
 A join with a versioned global table is the same under a key that is made of the record. What becomes of nulls, and the
-ledger: `statelib.operators.stream_side`.
+ledger: `statelib.operators.joins.stream_table.stream_side`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.joins.stream_table.stream_side import StreamSide
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
-from statelib.operators.stream_side import StreamSide
 from statelib.operators.tables.steps import through
 from statelib.operators.tables.writer import VersionedStore
 

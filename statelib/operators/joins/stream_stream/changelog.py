@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.stream_join import HELD, JOINED, LEFT, NO_ROW
-from statelib.operators.join_buffer_changelog import arrivals_of, sequences_of
-from statelib.operators.join_rows import SIDES
+from statelib.operators.joins.stream_stream.kernel import HELD, JOINED, LEFT, NO_ROW
+from statelib.operators.joins.stream_stream.rows import SIDES
+from statelib.operators.joins.stream_table.changelog import arrivals_of, sequences_of
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.changelog import Changelog
-    from statelib.operators.join_rows import JoinRows
+    from statelib.operators.joins.stream_stream.rows import JoinRows
     from statelib.records.key_table import KeyTable
     from statelib.stores.byte_columns import Column
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.operators.joins.stream_table.operator import StreamTableJoin
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.tables.source import TableSource
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.serdes import serde_for

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.stream_join import (
+from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
+from statelib.operators.joins.stream_stream.kernel import (
     ARRIVAL,
     CLOCKS,
     EXPIRED,
@@ -54,25 +55,24 @@ from statelib.kernels.stream_join import (
     WITHOUT_VALUE,
     join,
 )
-from statelib.operators.join_rows import SIDES
+from statelib.operators.joins.stream_stream.rows import SIDES
+from statelib.operators.joins.stream_stream.state import StreamJoinState, StreamJoinStores
+from statelib.operators.joins.stream_stream.store import JoinWindowStore
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.stateless.merge import RunningMerge
-from statelib.operators.stream_join_changelog import StreamJoinChangelog
-from statelib.operators.stream_join_state import StreamJoinState, StreamJoinStores
 from statelib.records.batch import NULL_KEY, Batch, concat_in_order
 from statelib.records.key_column import KeyColumn, window_columns
 from statelib.stores.spec import StoreSpec, settings_of
-from statelib.stores.stream_join import JoinWindowStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.join_windows import JoinWindows
     from statelib.operators.base import OperatorContext
+    from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.records.batch import Uptake
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch

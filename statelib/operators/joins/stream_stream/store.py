@@ -1,7 +1,7 @@
 """What a stream-stream join keeps: the records of each side that others may meet, and those that have met nobody yet.
 
 Kafka has a window store with duplicates a side, and a list-value store for both. Values are bytes here; the operator
-that owns the stores serialises them. See `statelib.stores.stream_join_codec` for the layout.
+that owns the stores serialises them. See `statelib.operators.joins.stream_stream.codec` for the layout.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.stores.header import Header
-from statelib.stores.stream_join_codec import (
+from statelib.operators.joins.stream_stream.codec import (
     FIRST_HELD_KEY,
     FORMAT_VERSION,
     PLACE_BYTES,
@@ -21,6 +20,7 @@ from statelib.stores.stream_join_codec import (
     encode_key,
     encode_time_key,
 )
+from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

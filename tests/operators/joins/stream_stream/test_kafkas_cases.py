@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pytest
 
-from statelib.join_windows import JoinWindows
+from statelib.operators.joins.stream_stream.definition import JoinWindows
 from tests.operators.stream_joins import LEFT, RIGHT, Case, records_of, shown
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from statelib.operators.joins.stream_table.latest import StreamLatestJoin
+from statelib.operators.joins.stream_table.operator import StreamTableJoin
 from statelib.operators.mappers.mapping import mapper, per_record
-from statelib.operators.stream_latest_join import StreamLatestJoin
-from statelib.operators.stream_table_join import StreamTableJoin
 from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep
 from statelib.operators.tables.view import TableView
 from statelib.operators.tables.writer import PlainStore

@@ -3,7 +3,7 @@
 (Kafka's ``ResponseJoinProcessorSupplier``.) When the foreign key of a row changes, the row is answered from another
 place than before. An answer that is still on its way from the old place must not overwrite the one from the new place:
 it is *stale*. Kafka tells by the hash of the row; here each answer has the number of the row's change that it is to
-(`statelib.operators.foreign_key_subscribe`), and one that comes after an answer to a younger change is stale.
+(`statelib.operators.joins.foreign_key.subscribe`), and one that comes after an answer to a younger change is stale.
 
 Accounts: ``forwarded``, ``stale``.
 """
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.growing import grown
-from statelib.kernels.foreign_key_join import not_overtaken
 from statelib.operators.aggregation.key_slots import KeySlots
+from statelib.operators.joins.foreign_key.kernel import not_overtaken
 from statelib.operators.key_codes import key_codes
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.tables.stored_latest import Found, StoredPlain

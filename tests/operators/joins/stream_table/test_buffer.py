@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 from statelib import Joined, Materialized, Stores, StreamsBuilder, TopologyTestDriver
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.operators.join_buffer import JoinBuffer
+from statelib.operators.joins.stream_table.buffer import JoinBuffer
+from statelib.operators.joins.stream_table.buffer_store import (
+    JoinBufferStore,
+    WaitingRow,
+    decode,
+    encode_place,
+    encode_value,
+)
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn
 from statelib.stores.backend import WriteBatch
-from statelib.stores.join_buffer import JoinBufferStore, WaitingRow, decode, encode_place, encode_value
 from statelib.stores.memory import MemoryBackend
 from tests.operators.chain import Chain, Record
 

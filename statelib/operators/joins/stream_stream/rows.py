@@ -1,6 +1,6 @@
 """The working set of a stream-stream join: the records that it works with, by row number.
 
-A row is a `statelib.kernels.stream_join.ROW`; its value is in the pool of its side. Held records come here at the first
+A row is a `statelib.operators.joins.stream_stream.kernel.ROW`; its value is in the pool of its side. Held records come here at the first
 batch after a flush, all of them; of those that may be met the ones of the keys that are asked for.
 """
 
@@ -15,7 +15,7 @@ from statelib.columns.growing import grown
 from statelib.columns.key_ranks import key_ranks
 from statelib.columns.ordered_set import ordered_set
 from statelib.columns.scatter import scatter
-from statelib.kernels.stream_join import LEFT, NO_ROW, RIGHT, ROW, link
+from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT, ROW, link
 from statelib.records.row_pool import RowPool
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from statelib import ConfigurationError
 from statelib.columns.windowed_type import SESSIONS
-from statelib.join_windows import JoinWindows
-from statelib.operators import join_rows
+from statelib.operators.joins.stream_stream import rows as join_rows
+from statelib.operators.joins.stream_stream.definition import JoinWindows
+from statelib.operators.joins.stream_stream.operator import RunningStreamStreamJoin
 from statelib.operators.late import LateRecords
-from statelib.operators.stream_stream_join import RunningStreamStreamJoin
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from tests.effort import examples
 from tests.operators.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown

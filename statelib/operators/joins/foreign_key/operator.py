@@ -1,7 +1,7 @@
 """The right side of a foreign-key join: where the rows of the left table meet the row that they refer to (KIP-213).
 
 (Kafka's ``SubscriptionReceiveProcessorSupplier``, ``SubscriptionJoinProcessorSupplier`` and
-``ForeignTableJoinProcessorSupplier``.) It remembers all subscriptions (`statelib.operators.foreign_key_subscribe`). A
+``ForeignTableJoinProcessorSupplier``.) It remembers all subscriptions (`statelib.operators.joins.foreign_key.subscribe`). A
 subscription is answered, as its instruction says, with what the right table has now, at the later timestamp of both. A
 change of the right table is told to all subscriptions of its key, in the order of the bytes of their primary keys, at
 the change's own timestamp.
@@ -23,17 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.operators.foreign_key_subscribe import Instruction
+from statelib.operators.joins.foreign_key.store import SubscriptionStore
+from statelib.operators.joins.foreign_key.subscribe import Instruction
+from statelib.operators.joins.foreign_key.subscriptions import Subscribes, Subscriptions
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
-from statelib.operators.subscriptions import Subscribes, Subscriptions
 from statelib.operators.tables.change import merged_changes, only_latest
 from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn
 from statelib.stores.spec import StoreSpec
-from statelib.stores.subscriptions import SubscriptionStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

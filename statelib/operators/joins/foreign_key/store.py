@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.joins.foreign_key.codec import FORMAT_VERSION, decode_value, encode_prefix, encode_value
 from statelib.stores.backend import end_of_prefix
 from statelib.stores.header import Header
-from statelib.stores.subscription_codec import FORMAT_VERSION, decode_value, encode_prefix, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.stores import subscription_codec as codec
+from statelib.operators.joins.foreign_key import codec
+from statelib.operators.joins.foreign_key.store import StoredSubscriptions, SubscriptionStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.subscriptions import StoredSubscriptions, SubscriptionStore
 
 SCHEMA = pa.schema([("value", pa.string())])
 

@@ -1,0 +1,4 @@
+"""Joins of two tables by key (Kafka's ``KTableKTableJoin``).
+
+Begin with `operator`.
+"""
