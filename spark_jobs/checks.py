@@ -16,7 +16,7 @@ from spark_jobs.parameters import CONDITION_PARSER, typed
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA
 from statelib.operators.stateless.operator import Filter, MapValues, Peek
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable, ToStream
 from statelib.storage.transfers import look_ahead
 from statelib.topics.schema import HEADERS_COLUMN

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Record,
         RecordMetadata,
     )
+    from statelib.operators.suppress.definition import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.operators.windows.day_windows import DayWindows
     from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
     from statelib.serdes.avro.serde import AvroSerde
@@ -89,7 +90,6 @@ if TYPE_CHECKING:
         Windowed,
         WindowStore,
     )
-    from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
     from statelib.topology import (
         Consumed,
         FailOnInvalidTimestamp,
@@ -138,7 +138,7 @@ _HOMES = {
         "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord", "WindowBytesStoreSupplier",
         "WindowStore", "Windowed",
     ),
-    "statelib.suppressed": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
+    "statelib.operators.suppress.definition": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
     "statelib.topology": (
         "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
         "UsePartitionTimeOnInvalidTimestamp", "describe",

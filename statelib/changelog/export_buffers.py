@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from statelib.changelog.export_records import Records, topic_of
 from statelib.changelog.formats import LiveKeys, LiveValues
-from statelib.kernels.suppression_layout import buffer_keys
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, decode_columns, encode_place
 from statelib.operators.joins.stream_table.changelog import log_keys
+from statelib.operators.suppress.definition import wait_ms
+from statelib.operators.suppress.layout_kernel import buffer_keys
+from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, encode
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.suppressed import wait_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Puts what suppress has logged of its buffer (`statelib.operators.suppress_changelog`) back into a store."""
+"""Puts what suppress has logged of its buffer (`statelib.operators.suppress.changelog`) back into a store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.sizes import serialized_bytes
-from statelib.operators.suppress import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
+from statelib.operators.suppress.codec import BufferedRows, encode_keys
+from statelib.operators.suppress.operator import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
+from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.operators.windows.definition import SessionWindows, windows_of
 from statelib.serdes import serde_for, serialized
 from statelib.stores.buffer_value_codec import decode
 from statelib.stores.byte_columns import split_tail
-from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRows, encode_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class RestoringSuppression:
         return plain, start, self._windows.end_of(start)
 
     def _rows(self, buffered: BufferValues) -> pa.RecordBatch:
-        """As `statelib.operators.buffered_columns.to_store` gives them."""
+        """As `statelib.operators.suppress.buffered_columns.to_store` gives them."""
         columns: dict[str, Any] = {
             "timestamp": pa.array(buffered.timestamp),
             "value": self._values(buffered.new),
@@ -107,7 +107,7 @@ class RestoringSuppression:
         return serde_for(self._schema.field("value").type).deserialize(raws)
 
     def _counted(self, raw_keys: Column, buffered: BufferValues) -> NDArray[np.int64]:
-        """What each key counts, as `statelib.operators.suppress` has it."""
+        """What each key counts, as `statelib.operators.suppress.operator` has it."""
         lengths = serialized_bytes(raw_keys) + serialized_bytes(self._values(buffered.new))
         if not self._as_shipped:
             return lengths

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.topology.nodes import Processor, Sink, Source, senders

@@ -11,7 +11,7 @@ from statelib.dsl.options import Named
 from statelib.dsl.state_stores import StateStores
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.operators.joins.table_table.operator import TableJoin, TableJoinMerge
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.source import PlainTableSource
 from statelib.topology import Consumed, Processor, Sink, Source, Topology

@@ -11,7 +11,7 @@ from statelib.dsl.table_joins import joined_table
 from statelib.dsl.table_node import TableNode
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import mapper
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.tables.derived import DerivedTable
 from statelib.operators.tables.steps import FilterStep, MapStep, TransformStep
 from statelib.operators.tables.view import JoinedValues
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.options import Materialized, Named
     from statelib.operators.mappers.mapping import MapperLike
+    from statelib.operators.suppress.definition import Suppressed
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.writer import TableStore
     from statelib.operators.windows.definition import AnyWindows
-    from statelib.suppressed import Suppressed
 
 
 class AnyTable(KafkasNames):

@@ -43,7 +43,7 @@ SHARED = (
     "statelib/columns/ordered_set.py",
     "statelib/operators/sessions/slot_lists_kernel.py",
     "statelib/columns/spans.py",
-    "statelib/kernels/suppression_heap.py",
+    "statelib/operators/suppress/heap_kernel.py",
 )
 """Modules whose helpers are compiled into kernels of other modules."""
 

@@ -11,7 +11,7 @@ logs the key, the value alone, and the value's timestamp (KIP-889: the form is t
               | key bytes | end i64, ms      | start i64, ms |
               +-----------+------------------+---------------+
 
-What waits in buffers is in `statelib.operators.suppress_changelog` and `statelib.operators.joins.stream_table.changelog`.
+What waits in buffers is in `statelib.operators.suppress.changelog` and `statelib.operators.joins.stream_table.changelog`.
 
 Subscriptions of a foreign-key join have Kafka's keys and timestamps, and deletions where Kafka has them. Their values
 are ours, since the row itself travels here (`statelib.operators.joins.foreign_key.subscribe`)::

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, decode_columns, encode_place
 from statelib.operators.processors.codec import KEY, decode_calls
+from statelib.operators.suppress.definition import wait_ms
+from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.snapshots.views import View, key_column, plain_column, time_column
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.suppressed import wait_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,6 @@ from statelib.columns.schema_text import encode_schema
 from statelib.columns.windowed_type import WindowedType, archived_type
 from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
 from statelib.operators.aggregation.operator import KeyAggregate
-from statelib.operators.buffered_columns import stored_schema
 from statelib.operators.deduplicate import DeduplicateSpec
 from statelib.operators.distinct import Distinct
 from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
@@ -21,7 +20,8 @@ from statelib.operators.mappers.mapping import evaluate
 from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import Suppress, rows_of
+from statelib.operators.suppress.buffered_columns import stored_schema
+from statelib.operators.suppress.operator import Suppress, rows_of
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.stored_rows import stored_type
 from statelib.task.types import forwarded_of_nothing, types_of

@@ -14,7 +14,7 @@ from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
 from statelib.operators.stateless.flat_map import FlatMap
 from statelib.operators.stateless.operator import MapKeyValue, SelectKey
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.topology.nodes import Processor, Sink, Source, senders
 

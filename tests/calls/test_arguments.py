@@ -12,8 +12,8 @@ import statelib
 from statelib import ConfigurationError, StreamsBuilder
 from statelib.calls.kinds import _KINDS, Kind, kinds_of
 from statelib.calls.ways import NAME_OF
+from statelib.operators.suppress.definition import Clock
 from statelib.settings.semantics import Semantics
-from statelib.suppressed import Clock
 from tests.calls.samples import ARGUMENTS, OBJECTS, STREAMS, UNCHECKED, an, checked_classes, function_of
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from statelib import (
 )
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.operator import WindowAggregate
 
 DAY = timedelta(days=1)

@@ -85,7 +85,7 @@ FORMATS = {
     "statelib.operators.joins.foreign_key.codec": Format(
         (1,), f"{_STORES}/test_subscriptions.py::test_another_format_or_type_is_refused"
     ),
-    "statelib.stores.suppression_codec": Format(
+    "statelib.operators.suppress.codec": Format(
         (2, 3),
         f"{_STORES}/test_suppression_buffer.py::test_another_format_is_refused",
         f"{_STORES}/test_suppression_buffer.py::test_a_store_stays_in_its_format",

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
+from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.serdes import serde_for
-from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.suppressed import BufferConfig, Suppressed
 from tests.operators.chain import Chain, Record
 
 CASES = json.loads((Path(__file__).parent / "data" / "kip328-suppress.json").read_text())["cases"]

@@ -15,13 +15,13 @@ from statelib.operators.aggregation.definition import Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.definition import BufferConfig, StrictBufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.records.batch import Batch
 from statelib.records.key_column import KeyColumn
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.suppressed import BufferConfig, StrictBufferConfig, Suppressed
 from tests.operators.chain import Chain, Record, Row, rows_of
 
 if TYPE_CHECKING:

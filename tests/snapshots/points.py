@@ -21,7 +21,8 @@ from statelib.operators.processors.operator import Process
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sessions.store import SessionStore
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.operator import Suppress
+from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.operators.windows.store import WindowStore
@@ -29,7 +30,6 @@ from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.deduplication_codec import SEGMENT_BYTES
 from statelib.stores.stored_rows import stored_type as of_columns
-from statelib.stores.suppression_buffer import SuppressionBufferStore
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import CommittedTask

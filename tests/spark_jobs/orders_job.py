@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from statelib.dsl import Deduplicated, Grouped, Materialized, Named, StreamsBuilder
 from statelib.job.job import Job, expect
 from statelib.operators.aggregation.sql_functions import count, sum_
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.windows.definition import TimeWindows
-from statelib.suppressed import BufferConfig, Suppressed
 
 SINK = "orders-by-country"
 

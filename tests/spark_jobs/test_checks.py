@@ -11,9 +11,9 @@ from spark_jobs.frames import flat_columns
 from statelib.documents.manifests import CommittedTask, SinkFile, StateManifest, TaskPosition
 from statelib.dsl import StreamsBuilder
 from statelib.job.job import Job, expect
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.windows.definition import TimeWindows
 from statelib.storage import Storage
-from statelib.suppressed import BufferConfig, Suppressed
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema

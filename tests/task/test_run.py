@@ -15,8 +15,8 @@ from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators import deduplicate
 from statelib.operators.aggregation.sql_functions import count, mean_, sum_
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.windows.definition import TimeWindows
-from statelib.suppressed import BufferConfig, Suppressed
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

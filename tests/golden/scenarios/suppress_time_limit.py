@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.suppress import Suppress
-from statelib.suppressed import BufferConfig, Suppressed
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
 from tests.golden.suppressing import check_chain, ms, window_aggregate
 from tests.operators.chain import Chain, Record
 

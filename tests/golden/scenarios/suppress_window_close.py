@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.operators.suppress import Suppress
-from statelib.suppressed import BufferConfig, Suppressed
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
 from tests.golden.suppressing import check_chain, window_aggregate
 from tests.operators.chain import Chain, Record
 
 if TYPE_CHECKING:
-    from statelib.suppressed import StrictBufferConfig
+    from statelib.operators.suppress.definition import StrictBufferConfig
     from tests.golden.scenario import Compare
     from tests.golden.trace import Case
 

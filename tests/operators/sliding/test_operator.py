@@ -13,9 +13,9 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.definition import SlidingWindows
-from statelib.suppressed import BufferConfig, Suppressed
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.sliding_aggregate import SlidingWindowed
 from tests.reference.suppress import Buffer

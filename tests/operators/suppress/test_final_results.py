@@ -17,11 +17,11 @@ from statelib.operators.aggregation.definition import Aggregate, Reduce, single
 from statelib.operators.aggregation.sql_functions import count
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate
-from statelib.operators.suppress import RunningSuppress, Suppress
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import RunningSuppress, Suppress
 from statelib.operators.windows.day_windows import DayWindows
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
-from statelib.suppressed import BufferConfig, Suppressed
 from tests.effort import examples
 from tests.operators.chain import Chain, Record, Row, rows_of
 from tests.operators.sessions.examples import WINDOWS, session_records

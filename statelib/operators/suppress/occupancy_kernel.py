@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from statelib.kernels.compiled import Bools, Int64s, Int64sOut, compiled, helper, i64, nothing
-from statelib.kernels.suppression_layout import Figures
+from statelib.operators.suppress.layout_kernel import Figures
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.kernels.suppression_layout import buffer_keys
+from statelib.operators.suppress.layout_kernel import buffer_keys
 from statelib.records.key_column import KeyColumn
 from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.changelog import Changelog
-    from statelib.operators.departures import Departures
-    from statelib.operators.time_ordered_buffer import Puts
+    from statelib.operators.suppress.buffer import Puts
+    from statelib.operators.suppress.departures import Departures
     from statelib.records.batch import Batch, Uptake
 
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.occupancy import follow
-from statelib.kernels.suppression_layout import FIGURES
+from statelib.operators.suppress.layout_kernel import FIGURES
+from statelib.operators.suppress.occupancy_kernel import follow
 
 
 @given(

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from statelib.operators.aggregation.definition import several, single
 from statelib.operators.aggregation.sql_functions import count, max_, sum_
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.definition import BufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows import operator as window_aggregate
 from statelib.operators.windows.definition import TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.operators.windows.store import WindowStore
 from statelib.stores.backend import WriteBatch
-from statelib.suppressed import BufferConfig, Suppressed
 from tests.operators.chain import Chain, Record, rows_of
 
 KEYS = st.sampled_from([None, "", "a", "a\x00", "a\x00\x00b", "ab", "abcdefghi", "abcdefghj"])

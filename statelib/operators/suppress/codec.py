@@ -46,7 +46,7 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of
 from statelib.errors.kinds import CorruptedDataError
-from statelib.kernels.suppression_layout import buffer_keys
+from statelib.operators.suppress.layout_kernel import buffer_keys
 from statelib.stores.byte_columns import cut, joined, packed, times, unpacked
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 It answers what waits under a key, and what has to leave next. Between two flushes the store may lag behind memory,
 which counts where it has the key.
 
-The rows lie by key, beside an index by time, or (format 3) in order of time: see `statelib.stores.suppression_codec`.
+The rows lie by key, beside an index by time, or (format 3) in order of time: see `statelib.operators.suppress.codec`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import CorruptedDataError
-from statelib.kernels.suppression_layout import NOT_STORED
-from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.backend import Rows
-from statelib.stores.byte_columns import empty_values
-from statelib.stores.column_scan import look_up
-from statelib.stores.header import Header
-from statelib.stores.suppression_codec import (
+from statelib.operators.suppress.codec import (
     BY_KEY,
     BY_TIME,
     TOTALS_KEY,
@@ -36,6 +30,12 @@ from statelib.stores.suppression_codec import (
     encode_totals,
     encode_values,
 )
+from statelib.operators.suppress.layout_kernel import NOT_STORED
+from statelib.records.batch import NO_TIMESTAMP
+from statelib.stores.backend import Rows
+from statelib.stores.byte_columns import empty_values
+from statelib.stores.column_scan import look_up
+from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from statelib.columns.counting import distinct
 from statelib.columns.key_ranks import bytes_behind_decide, bytes_ranks
-from statelib.kernels.suppression_buffer import departure_order
-from statelib.kernels.suppression_layout import buffer_keys
+from statelib.operators.suppress.buffer_kernel import departure_order
+from statelib.operators.suppress.layout_kernel import buffer_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

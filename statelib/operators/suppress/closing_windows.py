@@ -22,16 +22,16 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of, taken_rows
 from statelib.columns.key_ranks import AllKeys
-from statelib.kernels.occupancy import follow
-from statelib.kernels.suppression_layout import FIGURES, NOT_STORED, buffer_keys
-from statelib.operators.departures import Departures, in_departure_order
 from statelib.operators.sizes import serialized_bytes
+from statelib.operators.suppress.codec import BufferedRows
+from statelib.operators.suppress.departures import Departures, in_departure_order
+from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
+from statelib.operators.suppress.occupancy_kernel import follow
+from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.operators.windows.in_store import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for, serialized
 from statelib.stores.byte_columns import joined, spans_of_rows
-from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,7 +4,7 @@ Three structures share one array of slots (`SLOT`), a record a buffered key:
 
 * a hash table with linear probing finds the slot of a key; its words are those of `statelib.operators.windows.slots_kernel`, and
   a removal moves later words back, so that no graves are left;
-* a heap gives the oldest: `statelib.kernels.suppression_heap`;
+* a heap gives the oldest: `statelib.operators.suppress.heap_kernel`;
 * a stack of free slot numbers.
 
 Values never come here: a slot remembers the number of its row, and what leaves is a list of slots.
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.kernels.compiled import Bytes, Int64s, Int64sOut, compiled, helper, i64, nothing, several
-from statelib.kernels.suppression_heap import key_prefix, sift
-from statelib.kernels.suppression_layout import (
+from statelib.operators.suppress.heap_kernel import key_prefix, sift
+from statelib.operators.suppress.layout_kernel import (
     EMPTY,
     FROM_FIRST,
     FROM_LAST,

@@ -1,6 +1,6 @@
 """What suppress holds back (Kafka's ``TimeOrderedKeyValueBuffer``): part of it in memory, the rest in the store.
 
-A key waits either in memory, where a kernel keeps the order (`statelib.kernels.suppress`) and a `RowPool` the values,
+A key waits either in memory, where a kernel keeps the order (`statelib.operators.suppress.kernel`) and a `RowPool` the values,
 or in the store alone. What memory has is true: the store may still have an older row of it.
 
 **A buffer that lets keys go only when their time has come** needs in memory no more than what a batch touches or makes
@@ -21,19 +21,19 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels.suppression_buffer import SuppressionBuffer
-from statelib.kernels.suppression_layout import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
-from statelib.operators.buffered_columns import from_store, stored_schema, to_store
-from statelib.operators.departures import Departures
 from statelib.operators.sizes import serialized_bytes
+from statelib.operators.suppress.buffer_kernel import SuppressionBuffer
+from statelib.operators.suppress.buffered_columns import from_store, stored_schema, to_store
+from statelib.operators.suppress.codec import BufferedRows
+from statelib.operators.suppress.departures import Departures
+from statelib.operators.suppress.layout_kernel import EMPTY, NOT_STORED, PUT, SLOT, buffer_keys
+from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.records.batch import NO_TIMESTAMP, NULL_KEY
 from statelib.records.key_table import KeyTable
 from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for, serialized
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import named
-from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,7 +75,7 @@ class TimeOrderedBuffer:
     Args:
         context: The operator's.
         name: Of the store.
-        policy: See `statelib.kernels.suppression_buffer.policy`.
+        policy: See `statelib.operators.suppress.buffer_kernel.policy`.
         memory: How much may be in memory; None: the whole buffer has to be.
         time_is_of_key: Whether a key can have one buffer time only, as a window has.
         logs: Whether `put` tells what it has put (`last_puts`).

@@ -1,4 +1,4 @@
-"""The suppression buffer in memory: the arrays that the kernels of `statelib.kernels.suppress` work on."""
+"""The suppression buffer in memory: the arrays that the kernels of `statelib.operators.suppress.kernel` work on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.counting import distinct, sort_pairs
-from statelib.kernels.suppress import find, insert, place_slots, run
-from statelib.kernels.suppression_layout import (
+from statelib.operators.suppress.kernel import find, insert, place_slots, run
+from statelib.operators.suppress.layout_kernel import (
     EMPTY,
     FIGURES,
     FROM_FIRST,

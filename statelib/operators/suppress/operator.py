@@ -14,8 +14,8 @@ come, the oldest first: in order of (buffer time, serialised key), as in Kafka's
 Stream time is the operator's own: the largest timestamp of the records that reach it. While the buffer holds more than
 its bounds allow, the oldest leave early (``emit_early_when_full``), or the run fails (``shut_down_when_full``), or
 those that have gone longest without an update wait on disk (``spill_to_disk_when_full``), which nobody below can tell
-from a buffer without bounds: see `statelib.operators.time_ordered_buffer`. Windows that wait for their final result may
-be left where their aggregation has them: see `statelib.operators.closing_windows`.
+from a buffer without bounds: see `statelib.operators.suppress.buffer`. Windows that wait for their final result may
+be left where their aggregation has them: see `statelib.operators.suppress.closing_windows`.
 
 What leaves has the sequence of the record that made it leave. Its ``prior`` is the value known downstream, the one
 before the key was buffered; the shipped library (``semantics="kafka-4.3"``) gives the one before the last update.
@@ -33,19 +33,19 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.stream_time import running_stream_time
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels.suppression_buffer import policy
-from statelib.kernels.suppression_layout import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
-from statelib.operators.closing_windows import ClosingWindows
 from statelib.operators.key_codes import codes_without_windows, key_codes
 from statelib.operators.sizes import serialized_bytes
-from statelib.operators.suppress_changelog import SuppressChangelog
-from statelib.operators.time_ordered_buffer import MemoryBounds, TimeOrderedBuffer
+from statelib.operators.suppress.buffer import MemoryBounds, TimeOrderedBuffer
+from statelib.operators.suppress.buffer_kernel import policy
+from statelib.operators.suppress.changelog import SuppressChangelog
+from statelib.operators.suppress.closing_windows import ClosingWindows
+from statelib.operators.suppress.definition import StrictBufferConfig, Suppressed, wait_ms
+from statelib.operators.suppress.layout_kernel import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
+from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from statelib.stores.spec import StoreSpec, settings_of
-from statelib.stores.suppression_buffer import SuppressionBufferStore
-from statelib.suppressed import StrictBufferConfig, Suppressed, wait_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.departures import Departures
+    from statelib.operators.suppress.departures import Departures
     from statelib.operators.windows.definition import AnyWindows
     from statelib.operators.windows.in_memory import WindowsInMemory
     from statelib.operators.windows.in_store import WindowsInStore

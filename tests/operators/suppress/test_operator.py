@@ -13,11 +13,11 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import Mean
 from statelib.operators.aggregation.definition import Reduce, single
 from statelib.operators.aggregation.sql_functions import count
-from statelib.operators.suppress import Suppress
+from statelib.operators.suppress.definition import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
+from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.definition import TimeWindows
 from statelib.operators.windows.operator import WindowAggregate
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.suppressed import BufferConfig, EagerBufferConfig, StrictBufferConfig, Suppressed
 from tests.operators.chain import Chain, Record, Row
 from tests.reference.suppress import Buffer, FullError
 from tests.reference.window_aggregate import TimeWindowed
@@ -268,7 +268,7 @@ def test_rows_nobody_waits_for_leave_memory(monkeypatch: pytest.MonkeyPatch) -> 
         specs = [Suppress("s", suppressed)]
         expected = Chain(specs, pa.string(), table=True, semantics=semantics).run(records, 300)  # type: ignore[arg-type]
         with monkeypatch.context() as patch:
-            patch.setattr("statelib.operators.time_ordered_buffer._FEW_ROWS", 4)
+            patch.setattr("statelib.operators.suppress.buffer._FEW_ROWS", 4)
             chain = Chain(specs, pa.string(), table=True, semantics=semantics)  # type: ignore[arg-type]
             assert chain.run(records, 4) == expected
             assert len(chain.operators[0]._buffer._pool) < 30

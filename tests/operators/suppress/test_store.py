@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.kernels.suppression_layout import NOT_STORED
-from statelib.stores import suppression_codec
+from statelib.operators.suppress import codec as suppression_codec
+from statelib.operators.suppress.codec import BufferedRow, BufferedRows
+from statelib.operators.suppress.layout_kernel import NOT_STORED
+from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.stores.backend import WriteBatch
 from statelib.stores.header import HEADER_KEY, encode_header
 from statelib.stores.memory import MemoryBackend
-from statelib.stores.suppression_buffer import BufferChanges, SuppressionBufferStore
-from statelib.stores.suppression_codec import BufferedRow, BufferedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
