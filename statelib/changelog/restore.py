@@ -20,9 +20,11 @@ from statelib.changelog.restore_suppression import RestoringSuppression
 from statelib.changelog.target import Target
 from statelib.columns.arrow_buffers import spans_of, valid_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.kernels.deduplicate import NO_ENTRY
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
+from statelib.operators.deduplication.codec import decode_values
+from statelib.operators.deduplication.kernel import NO_ENTRY
+from statelib.operators.deduplication.store import Changes, DeduplicationStore
 from statelib.operators.sessions.store import SessionBounds, SessionStore
 from statelib.operators.tables.store import KeyValueRows, KeyValueStore
 from statelib.operators.tables.writer import VersionedStore
@@ -33,8 +35,6 @@ from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import cut, unpacked
-from statelib.stores.deduplication import Changes, DeduplicationStore
-from statelib.stores.deduplication_codec import decode_values
 from statelib.stores.stored_rows import stored_rows, stored_type
 
 if TYPE_CHECKING:

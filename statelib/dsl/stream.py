@@ -11,7 +11,7 @@ from statelib.dsl.processing import add_process
 from statelib.dsl.repartitioning import add_repartition, stream_names
 from statelib.dsl.stream_joins import StreamJoined, joined_stream
 from statelib.dsl.stream_table_joins import held_back, stream_join
-from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.mappers.mapping import Mapper, MapperLike, mapper
 from statelib.operators.stateless.flat_map import FlatMap, FlatMapValues
 from statelib.operators.stateless.merge import Merge
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statelib.dsl.internal_builder import InternalStreamsBuilder
     from statelib.dsl.table import Table
     from statelib.operators.base import OperatorSpec
-    from statelib.operators.deduplication_ids import Kind
+    from statelib.operators.deduplication.ids import Kind
     from statelib.operators.joins.stream_stream.definition import JoinWindows
     from statelib.operators.processors.definition import ProcessorSupplierLike
 

@@ -19,7 +19,7 @@ from statelib.dsl.table_aggregations import GroupedRows, grouped_rows
 from statelib.dsl.table_node import aggregated_node, table_node_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.definition import Aggregate
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.mappers.mapping import mapper
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sliding.operator import SlidingAggregate

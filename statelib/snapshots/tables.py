@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.operators.deduplication.codec import decode_ids, decode_keys, encode_ids
+from statelib.operators.deduplication.codec import decode_values as decode_entries
+from statelib.operators.deduplication.store import DeduplicationStore
 from statelib.operators.tables.codec import FORMAT_VERSION, decode_values
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.versioned.families import VersionedFamilies
@@ -15,17 +18,14 @@ from statelib.records.batch import NO_TIMESTAMP
 from statelib.snapshots.stored_values import stored_values
 from statelib.snapshots.views import Column, View, key_column, plain_column, time_column, times_or_null
 from statelib.stores.column_scan import scan_columns
-from statelib.stores.deduplication import DeduplicationStore
-from statelib.stores.deduplication_codec import decode_ids, decode_keys, encode_ids
-from statelib.stores.deduplication_codec import decode_values as decode_entries
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from statelib.operators.deduplication.codec import Entries
     from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
     from statelib.stores.byte_columns import Column as BytesColumn
-    from statelib.stores.deduplication_codec import Entries
 
 
 def key_value_view(described: Described, view: ViewName) -> View | None:

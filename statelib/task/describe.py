@@ -10,8 +10,8 @@ from statelib.columns.schema_text import encode_schema
 from statelib.columns.windowed_type import WindowedType, archived_type
 from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
 from statelib.operators.aggregation.operator import KeyAggregate
-from statelib.operators.deduplicate import DeduplicateSpec
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.distinct import Distinct
+from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.foreign_key.resolve import ForeignKeyResolve
 from statelib.operators.joins.stream_stream.operator import StreamStreamJoin

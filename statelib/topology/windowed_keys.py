@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from statelib.operators.aggregation.table_select import TableSelect
-from statelib.operators.deduplicate import DeduplicateSpec
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.distinct import Distinct
+from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.joins.foreign_key.operator import ForeignKeyJoin
 from statelib.operators.joins.foreign_key.subscribe import ForeignKeySubscribe
 from statelib.operators.processors.operator import Process

@@ -35,7 +35,7 @@ from statelib.commits import (
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import changelog_topic
 from statelib.documents.manifests import Audit, Plan
-from statelib.operators import deduplicate
+from statelib.operators.deduplication import operator as deduplicate
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.task.pipeline import Pipeline

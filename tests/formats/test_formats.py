@@ -59,7 +59,7 @@ FORMATS = {
         "tests/topics/test_footer.py::test_files_without_a_seal_are_read",
     ),
     "statelib.columns.row_format": Format((1,), "tests/columns/test_row_format.py::test_another_format_is_refused"),
-    "statelib.stores.deduplication_codec": Format(
+    "statelib.operators.deduplication.codec": Format(
         (1, 2),
         f"{_STORES}/test_deduplication.py::test_other_bytes_are_refused",
         f"{_STORES}/test_deduplication_format_1.py::test_it_becomes_what_today_writes",

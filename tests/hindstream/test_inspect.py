@@ -13,7 +13,7 @@ import pytest
 
 from hindstream.inspect import print_rows, print_stores
 from statelib import ConfigurationError, Materialized, StreamsBuilder, TimeWindows
-from statelib.operators.deduplicate import DeduplicateSpec
+from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.settings.settings import Settings
 from tests.surface.records import PARTITIONS, TYPES, surface_records
 from tests.surface.topology import surface

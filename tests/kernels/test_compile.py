@@ -13,7 +13,7 @@ from statelib.kernels.compile import compile_all
 ROOT = Path(__file__).parents[2]
 USE = """
 import numpy as np
-from statelib.kernels.deduplicate import NO_ENTRY, deduplicate
+from statelib.operators.deduplication.kernel import NO_ENTRY, deduplicate
 one = np.zeros(1, np.int64)
 entries = [np.full(1, NO_ENTRY), one.copy(), one.copy()]
 forwarded, set_entry = np.empty(1, np.bool_), np.empty(0, np.bool_)

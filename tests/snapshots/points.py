@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.windowed_type import WindowedType
-from statelib.operators.deduplicate import DeduplicateSpec
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.codec import SEGMENT_BYTES
+from statelib.operators.deduplication.distinct import Distinct
+from statelib.operators.deduplication.operator import DeduplicateSpec
 from statelib.operators.joins.foreign_key.codec import decode_key as decode_subscription
 from statelib.operators.joins.foreign_key.codec import decode_value
 from statelib.operators.joins.stream_stream.codec import decode_key
@@ -28,7 +29,6 @@ from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.operators.windows.store import WindowStore
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.stores.deduplication_codec import SEGMENT_BYTES
 from statelib.stores.stored_rows import stored_type as of_columns
 
 if TYPE_CHECKING:

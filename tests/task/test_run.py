@@ -13,8 +13,8 @@ from statelib import Consumed, JsonSerde, per_record
 from statelib.commits.plan import NothingToDo
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.operators import deduplicate
 from statelib.operators.aggregation.sql_functions import count, mean_, sum_
+from statelib.operators.deduplication import operator as deduplicate
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.windows.definition import TimeWindows
 from tests.task.pipeline import Pipeline

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.operators.deduplicate import DeduplicateSpec, Kind
+from statelib.operators.deduplication.operator import DeduplicateSpec, Kind
 from statelib.operators.mappers.mapping import mapper
 from statelib.records.batch import NO_OFFSET
 from tests.operators.task import Record, Task

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.windows.definition import SessionWindows, TimeWindows
 from tests.operators.task import Record, Task
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statelib import BufferConfig, DayWindows, Suppressed
 from statelib.operators.aggregation.definition import Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, sum_
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.suppress.operator import Suppress
 from statelib.operators.windows.operator import RunningWindowAggregate, WindowAggregate
 from tests.effort import examples

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from statelib.columns.windowed_type import archived
+from statelib.operators.deduplication.codec import parts_of_ids
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mappers.fields import columns_for
 from statelib.operators.mappers.mapping import evaluate
 from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined
-from statelib.stores.deduplication_codec import parts_of_ids
 
 if TYPE_CHECKING:
     import numpy as np

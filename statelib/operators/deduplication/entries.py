@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels.deduplicate import NO_ENTRY, first_seen
-from statelib.stores.deduplication_codec import Entries
+from statelib.operators.deduplication.codec import Entries
+from statelib.operators.deduplication.kernel import NO_ENTRY, first_seen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.operators.deduplication_ids import DeduplicationIds
-    from statelib.operators.deduplication_spill import DeduplicationSpill
-    from statelib.stores.deduplication import DeduplicationStore
+    from statelib.operators.deduplication.ids import DeduplicationIds
+    from statelib.operators.deduplication.spill import DeduplicationSpill
+    from statelib.operators.deduplication.store import DeduplicationStore
 
 
 class WorkingSet:

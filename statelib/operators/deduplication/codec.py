@@ -26,7 +26,7 @@ Family ``<store>.segments``, the segments that have entries, and how many::
 
     key    segment i64        value  count i64
 
-This is format 2; `statelib.stores.deduplication_format_1` has the one before.
+This is format 2; `statelib.operators.deduplication.format_1` has the one before.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Entries:
 
     @classmethod
     def of_places(cls, timestamp: NDArray[np.int64], place: NDArray[np.int64], offset: NDArray[np.int64]) -> Self:
-        """Entries as the kernel has them: see `statelib.kernels.deduplicate.deduplicate` for what a place is."""
+        """Entries as the kernel has them: see `statelib.operators.deduplication.kernel.deduplicate` for what a place is."""
         return cls(timestamp, offset, place >> 32, place & 0xFFFFFFFF)
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.kernels.deduplicate import first_seen
+from statelib.operators.deduplication.kernel import first_seen
 from statelib.records.batch import NULL_KEY
 
 

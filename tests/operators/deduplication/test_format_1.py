@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.stores import deduplication_format_1
+from statelib.operators.deduplication import format_1 as deduplication_format_1
+from statelib.operators.deduplication.format_1 import upgrade
+from statelib.operators.deduplication.store import DeduplicationStore
 from statelib.stores.backend import WriteBatch
-from statelib.stores.deduplication import DeduplicationStore
-from statelib.stores.deduplication_format_1 import upgrade
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from tests.stores.test_deduplication import TEN_MINUTES, content, put, rows
+from tests.operators.deduplication.test_store import TEN_MINUTES, content, put, rows
 
 if TYPE_CHECKING:
     from pathlib import Path

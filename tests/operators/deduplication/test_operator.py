@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from statelib.columns.windowed_type import KeyWindows
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators import deduplicate
-from statelib.operators.deduplicate import DeduplicateSpec, Kind
+from statelib.operators.deduplication import operator as deduplicate
+from statelib.operators.deduplication.operator import DeduplicateSpec, Kind
 from statelib.operators.mappers.mapping import mapper
 from statelib.records.batch import NO_OFFSET
 from statelib.records.key_column import WindowedKeys, Windows

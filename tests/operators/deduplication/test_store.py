@@ -12,12 +12,8 @@ from hypothesis import strategies as st
 
 from statelib.columns.arrow_buffers import spans_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.kernels.deduplicate import NO_ENTRY
-from statelib.operators.versioned.segment_interval import deduplication_segment_ms
-from statelib.stores import deduplication
-from statelib.stores.backend import WriteBatch
-from statelib.stores.deduplication import Changes, DeduplicationStore
-from statelib.stores.deduplication_codec import (
+from statelib.operators.deduplication import store as deduplication
+from statelib.operators.deduplication.codec import (
     Entries,
     decode_count,
     decode_segment,
@@ -25,6 +21,10 @@ from statelib.stores.deduplication_codec import (
     encode_ids,
     encode_segment,
 )
+from statelib.operators.deduplication.kernel import NO_ENTRY
+from statelib.operators.deduplication.store import Changes, DeduplicationStore
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms
+from statelib.stores.backend import WriteBatch
 from statelib.stores.memory import MemoryBackend
 
 if TYPE_CHECKING:

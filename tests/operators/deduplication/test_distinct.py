@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib import ConfigurationError, Materialized, StreamsBuilder, TopologyTestDriver
-from statelib.operators.distinct import Distinct
+from statelib.operators.deduplication.distinct import Distinct
 from statelib.operators.windows.definition import SessionWindows, TimeWindows
 from tests.golden.scenarios.distinct import windows_opened
 from tests.operators.task import Record, Task

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors.kinds import CorruptedDataError
-from statelib.operators.versioned.segment_interval import deduplication_segment_ms
-from statelib.stores.backend import WriteBatch
-from statelib.stores.byte_columns import raw_column, split_head
-from statelib.stores.deduplication_codec import (
+from statelib.operators.deduplication.codec import (
     decode_values,
     encode_count,
     encode_keys,
     encode_segment,
     encode_values,
 )
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms
+from statelib.stores.backend import WriteBatch
+from statelib.stores.byte_columns import raw_column, split_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

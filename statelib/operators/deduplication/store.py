@@ -23,11 +23,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import spans_of
 from statelib.columns.key_filter import KeyFilter, hashes_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.versioned.segment_interval import deduplication_segment_ms
-from statelib.records.key_table import KeyTable
-from statelib.stores.backend import Rows
-from statelib.stores.byte_columns import in_order, joined
-from statelib.stores.deduplication_codec import (
+from statelib.operators.deduplication.codec import (
     SEGMENT_BYTES,
     Entries,
     decode_count,
@@ -38,7 +34,11 @@ from statelib.stores.deduplication_codec import (
     encode_segment,
     encode_values,
 )
-from statelib.stores.deduplication_format_1 import is_format_1
+from statelib.operators.deduplication.format_1 import is_format_1
+from statelib.operators.versioned.segment_interval import deduplication_segment_ms
+from statelib.records.key_table import KeyTable
+from statelib.stores.backend import Rows
+from statelib.stores.byte_columns import in_order, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +91,7 @@ class DeduplicationStore:
         interval_ms: The deduplication interval.
 
     Raises:
-        ConfigurationError: The store has format 1 (`statelib.stores.deduplication_format_1`).
+        ConfigurationError: The store has format 1 (`statelib.operators.deduplication.format_1`).
         CorruptedDataError: Its segments cannot be read.
     """
 

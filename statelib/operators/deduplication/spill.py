@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.key_filter import hashes_of
+from statelib.operators.deduplication.codec import Entries
+from statelib.operators.deduplication.store import Changes
 from statelib.stores.byte_columns import joined
-from statelib.stores.deduplication import Changes
-from statelib.stores.deduplication_codec import Entries
 from statelib.stores.spilled_table import SpilledTable
 
 if TYPE_CHECKING:
