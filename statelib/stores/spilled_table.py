@@ -28,7 +28,8 @@ import numpy as np
 from statelib.columns.arrow_buffers import spans_of
 from statelib.columns.counting import sort_by
 from statelib.columns.key_filter import KeyFilter, hashes_of
-from statelib.kernels.spilled_table import (
+from statelib.stores.rows_in_order import rows_a_piece, rows_of_pieces
+from statelib.stores.spilled_rows import (
     WORD_BYTES,
     find_buckets,
     find_keys,
@@ -37,7 +38,6 @@ from statelib.kernels.spilled_table import (
     take_out,
     write_rows,
 )
-from statelib.stores.rows_in_order import rows_a_piece, rows_of_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

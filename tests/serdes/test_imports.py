@@ -16,7 +16,7 @@ import pytest
             {"fastavro", "google.protobuf", "confluent_kafka"},
         ),
         ("statelib.AvroSerde('long').arrow_type", {"fastavro", "google.protobuf", "confluent_kafka"}),
-        ("statelib.ProtobufSerde", {"fastavro", "confluent_kafka", "statelib.kernels.avro"}),
+        ("statelib.ProtobufSerde", {"fastavro", "confluent_kafka", "statelib.serdes.avro.kernel"}),
     ],
 )
 def test_libraries_are_imported_where_they_are_used(used: str, unused: set[str]) -> None:

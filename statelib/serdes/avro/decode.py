@@ -1,6 +1,6 @@
 """Avro's bytes to Arrow: by the schema that they were written with, to the one that they are read with.
 
-A batch is read twice. `statelib.kernels.avro` goes through the bytes by the writer's schema and leaves events; then,
+A batch is read twice. `statelib.serdes.avro.kernel` goes through the bytes by the writer's schema and leaves events; then,
 for each place of the schema, all its events become a column of the reader's type at once. Avro's rules of schema
 resolution are applied on the way (fields by name and alias, defaults, promotions, members of unions, symbols). Two
 logical types that differ do not match: a number of milliseconds never becomes one of microseconds.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.kernels import avro as kernel
+from statelib.serdes.avro import kernel
 from statelib.serdes.avro.leaves import decimals, texts, uuids
 from statelib.serdes.avro.program import compiled
 from statelib.serdes.avro.schema import (

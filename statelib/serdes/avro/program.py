@@ -1,4 +1,4 @@
-"""An Avro schema as a program for `statelib.kernels.avro`."""
+"""An Avro schema as a program for `statelib.serdes.avro.kernel`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.kernels import avro as kernel
+from statelib.serdes.avro import kernel
 from statelib.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Union, describe
 
 if TYPE_CHECKING:
