@@ -4,10 +4,10 @@
 
     jobs/<job>/reports/history.json   {"checksum": "...", "format_version": 2, "through": <n>, ...}
 
-A `History` as JSON, with the checksum of a run's documents (`statelib.documents.document.json_checksum`); format 1 had none. It
-is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest. If it is
-lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from the
-documents of all runs.
+A `History` as JSON, with the checksum of a run's documents (`statelib.documents.document.json_checksum`); format 1 had
+none. It is made of the runs' own documents, each taken up once, and holds their sums and a line for each of the newest.
+If it is lost, damaged, of another version or ahead of the commits, or when there was a rollback, it is made again from
+the documents of all runs.
 """
 
 from __future__ import annotations

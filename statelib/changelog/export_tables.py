@@ -69,8 +69,8 @@ class VersionedExporter:
     that a late record then undoes. In order of time nothing is late: what is restored is what was exported.
 
     As shipped (``semantics="kafka-4.3"``) a latest value may have an interval behind it that ends where it begins, so
-    that its deletion leaves a trace (`statelib.operators.versioned.store`, rule 4). Where no value before it makes one, a
-    deletion of the same timestamp comes before it.
+    that its deletion leaves a trace (`statelib.operators.versioned.store`, rule 4). Where no value before it makes one,
+    a deletion of the same timestamp comes before it.
     """
 
     def __init__(self, described: Described, declared: StoreFormat) -> None:

@@ -1,4 +1,4 @@
-"""Puts what a stream-stream join has logged (`statelib.operators.joins.stream_stream.changelog`) back into its stores."""
+"""Puts back what a join of two streams has logged (`statelib.operators.joins.stream_stream.changelog`)."""
 
 from __future__ import annotations
 

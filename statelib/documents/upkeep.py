@@ -1,4 +1,4 @@
-"""Documents beside those of runs (`statelib.documents.manifests`): of maintenance, rollbacks, rewritten files and holds."""
+"""Documents beside those of runs (`statelib.documents.manifests`): of maintenance, rollbacks, rewrites and holds."""
 
 from __future__ import annotations
 

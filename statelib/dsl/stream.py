@@ -120,7 +120,8 @@ class Stream(KafkasNames):
         """Runs a `Processor` over each record: the slow way, for what the DSL cannot say (``KStreamProcess``).
 
         Args:
-            processor_supplier: The processor's class, or what gives a new one; see `statelib.operators.processors.definition`.
+            processor_supplier: The processor's class, or what gives a new one; see
+                `statelib.operators.processors.definition`.
             store_names: Stores that `StreamsBuilder.add_state_store` has added; each has one processor.
             key_type: Arrow type of the keys that it forwards; None: that of this stream. What needs the key next
                 repartitions.

@@ -11,8 +11,7 @@ import pkgutil
 from importlib.util import find_spec
 from pathlib import Path
 
-import statelib
-
+_ENGINE = str(Path(__file__).parents[1])
 _COMPILES = "from statelib.kernels.compiled import"
 
 
@@ -22,7 +21,7 @@ def compile_all() -> list[str]:
     Returns:
         The names of the modules that have some, in order.
     """
-    names = [module.name for module in pkgutil.walk_packages(statelib.__path__, "statelib.") if _compiles(module.name)]
+    names = [module.name for module in pkgutil.walk_packages([_ENGINE], "statelib.") if _compiles(module.name)]
     for name in names:
         module = importlib.import_module(name)
         getattr(module, "warm_up", lambda: None)()

@@ -11,7 +11,8 @@ logs the key, the value alone, and the value's timestamp (KIP-889: the form is t
               | key bytes | end i64, ms      | start i64, ms |
               +-----------+------------------+---------------+
 
-What waits in buffers is in `statelib.operators.suppress.changelog` and `statelib.operators.joins.stream_table.changelog`.
+What waits in buffers is in `statelib.operators.suppress.changelog` and
+`statelib.operators.joins.stream_table.changelog`.
 
 Subscriptions of a foreign-key join have Kafka's keys and timestamps, and deletions where Kafka has them. Their values
 are ours, since the row itself travels here (`statelib.operators.joins.foreign_key.subscribe`)::
@@ -20,7 +21,8 @@ are ours, since the row itself travels here (`statelib.operators.joins.foreign_k
     value  as it has it too: number, row; Kafka's ``SubscriptionWrapper`` has a hash of the row
     time   of the left row's change
 
-The numbers of the answers (`statelib.operators.joins.foreign_key.resolve`), which Kafka has no store for, are logged as any
+The numbers of the answers (`statelib.operators.joins.foreign_key.resolve`), which Kafka has no store for, are logged as
+any
 table: the primary key, the number i64, the answer's timestamp.
 
 A deduplication, which Kafka Streams never had, logs each entry that it sets: the id's bytes, the entry as the store has

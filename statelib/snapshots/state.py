@@ -1,7 +1,8 @@
 """The state of a job as of a commit: which stores there are, and each of them as data.
 
 All that it takes is in the warehouse: the commit, the description of the topology that made it
-(`statelib.documents.manifests.TopologyDescription`), and the tasks' checkpoints, of which those are fetched that are looked into.
+(`statelib.documents.manifests.TopologyDescription`), and the tasks' checkpoints, of which those are fetched that are
+looked into.
 """
 
 from __future__ import annotations

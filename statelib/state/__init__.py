@@ -8,8 +8,8 @@ A supplier says what kind of store it is and where, a builder adds the serdes, a
         rates.put("EUR", 1.08, 1_000)
         rates.get("EUR", as_of=1_500)  # -> VersionedRecord(1.08, 1000)
 
-In a custom processor (`statelib.operators.processors.definition`) the store is there already, over the task's state. Operators use the same
-bytes through `statelib.stores`, many keys at a time; this is the slow way.
+In a custom processor (`statelib.operators.processors.definition`) the store is there already, over the task's state.
+Operators use the same bytes through `statelib.stores`, many keys at a time; this is the slow way.
 """
 
 from statelib.columns.windowed import Windowed

@@ -4,9 +4,9 @@ A thin layer over obstore. A path is relative to the root, with ``/`` between it
 directory. What an object store guarantees holds everywhere: a reader sees a whole object or none, and of several
 writers that create the same path one wins. On local disk, what a call has written is on the disk when it returns.
 
-The options are those of `statelib.settings.storage_options`, for example ``aws_endpoint_url``, ``aws_region``, ``allow_http``;
-one mapping serves a topic's files and its Delta log. What is not given there comes from the environment, as usual
-(``AWS_ACCESS_KEY_ID``, ...). No error quotes an option's value, or a credential.
+The options are those of `statelib.settings.storage_options`, for example ``aws_endpoint_url``, ``aws_region``,
+``allow_http``; one mapping serves a topic's files and its Delta log. What is not given there comes from the
+environment, as usual (``AWS_ACCESS_KEY_ID``, ...). No error quotes an option's value, or a credential.
 """
 
 from __future__ import annotations

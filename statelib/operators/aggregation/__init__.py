@@ -1,4 +1,6 @@
-"""Aggregations: of a stream's records by key, and of a table's changes (Kafka's ``KStreamAggregate``, ``KTableAggregate``).
+"""Aggregations by key: of a stream's records and of a table's changes.
+
+Kafka's ``KStreamAggregate`` and ``KTableAggregate``.
 
 Begin with `definition`, then `operator`.
 """

@@ -1,7 +1,7 @@
 """Accumulators: the state of one SQL function for all windows of a working set, as numpy arrays indexed by slot.
 
-An accumulator is grown with `reserve`, walked over updates by a compiled kernel (`statelib.operators.aggregation.kernel`), and
-read and set as Arrow columns, which is how it is stored and shown.
+An accumulator is grown with `reserve`, walked over updates by a compiled kernel
+(`statelib.operators.aggregation.kernel`), and read and set as Arrow columns, which is how it is stored and shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What can be aggregated, and how: functions of SQL, one or several by name, or any Python function.
 
-Functions of SQL (`statelib.operators.aggregation.sql_functions`) are columnar. `Reduce` and `Aggregate` call a Python function
-for each record: the slow way, a microsecond or more a record.
+Functions of SQL (`statelib.operators.aggregation.sql_functions`) are columnar. `Reduce` and `Aggregate` call a Python
+function for each record: the slow way, a microsecond or more a record.
 """
 
 from __future__ import annotations

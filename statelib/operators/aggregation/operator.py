@@ -59,8 +59,8 @@ class KeyAggregate:
     Attributes:
         store: Where the aggregates are kept.
         aggregator: What to compute.
-        of_table: Whether the input is a table's changes (`statelib.operators.aggregation.table_select`), which the aggregator takes
-            back and adds.
+        of_table: Whether the input is a table's changes (`statelib.operators.aggregation.table_select`), which the
+            aggregator takes back and adds.
         needs_prior: Whether updates carry the value that they replace. Before a key's first update that is null; the
             shipped library (``semantics="kafka-4.3"``) gives the initializer's value, if it aggregates a stream.
     """

@@ -1,8 +1,8 @@
 """Functions of SQL that aggregate: `count`, `sum_`, `min_`, `max_`, `mean_`.
 
 They are columnar: a compiled kernel walks the updates. Each is taken over a mapper of the records
-(`statelib.operators.mappers.mapping`) and, as in SQL, ignores nulls; over nothing but nulls it is null, and a count is 0.
-``count()`` without a mapper counts records, null values included, as Kafka Streams does.
+(`statelib.operators.mappers.mapping`) and, as in SQL, ignores nulls; over nothing but nulls it is null, and a count is
+0. ``count()`` without a mapper counts records, null values included, as Kafka Streams does.
 
 ======== ============================ ============================================ ==========================
 function of                           gives                                        stored

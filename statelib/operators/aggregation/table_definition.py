@@ -1,7 +1,8 @@
 """What can be aggregated of a table: every change takes its old value back and adds its new one (``KGroupedTable``).
 
-`count`, `sum_` and `mean_` of `statelib.operators.aggregation.sql_functions` are columnar here, too. A minimum or maximum cannot
-take a value back and is refused. Any Python functions, an adder and a subtractor, are called for each change.
+`count`, `sum_` and `mean_` of `statelib.operators.aggregation.sql_functions` are columnar here, too. A minimum or
+maximum cannot take a value back and is refused. Any Python functions, an adder and a subtractor, are called for each
+change.
 
 ======== ============= ================================ ===============================================
 function of            gives                            stored

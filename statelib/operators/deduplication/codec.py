@@ -70,7 +70,7 @@ class Entries:
 
     @classmethod
     def of_places(cls, timestamp: NDArray[np.int64], place: NDArray[np.int64], offset: NDArray[np.int64]) -> Self:
-        """Entries as the kernel has them: see `statelib.operators.deduplication.kernel.deduplicate` for what a place is."""
+        """Entries as `statelib.operators.deduplication.kernel.deduplicate` has them, which says what a place is."""
         return cls(timestamp, offset, place >> 32, place & 0xFFFFFFFF)
 
     @property

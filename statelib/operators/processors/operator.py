@@ -1,4 +1,4 @@
-"""Runs a custom processor over each record (KIP-820; Kafka's ``KStreamProcess``): see `statelib.operators.processors.definition`.
+"""Runs a custom processor (`statelib.operators.processors.definition`) over each record: Kafka's ``KStreamProcess``.
 
 A call that is scheduled comes behind the source record that moved the task's stream time, whether that record reached
 the processor or not, and behind all that it caused here; what it forwards carries that record's sequence. Stores are

@@ -1,7 +1,7 @@
 """What suppress holds back (Kafka's ``TimeOrderedKeyValueBuffer``): part of it in memory, the rest in the store.
 
-A key waits either in memory, where a kernel keeps the order (`statelib.operators.suppress.kernel`) and a `RowPool` the values,
-or in the store alone. What memory has is true: the store may still have an older row of it.
+A key waits either in memory, where a kernel keeps the order (`statelib.operators.suppress.kernel`) and a `RowPool` the
+values, or in the store alone. What memory has is true: the store may still have an older row of it.
 
 **A buffer that lets keys go only when their time has come** needs in memory no more than what a batch touches or makes
 due. So the stored keys of a batch are looked up once, the due ones are read from the index by time, and all others stay

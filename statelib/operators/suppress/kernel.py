@@ -2,8 +2,8 @@
 
 Three structures share one array of slots (`SLOT`), a record a buffered key:
 
-* a hash table with linear probing finds the slot of a key; its words are those of `statelib.operators.windows.slots_kernel`, and
-  a removal moves later words back, so that no graves are left;
+* a hash table with linear probing finds the slot of a key; its words are those of
+  `statelib.operators.windows.slots_kernel`, and a removal moves later words back, so that no graves are left;
 * a heap gives the oldest: `statelib.operators.suppress.heap_kernel`;
 * a stack of free slot numbers.
 

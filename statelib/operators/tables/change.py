@@ -20,8 +20,8 @@ the latest. A versioned table takes a late update into its history without chang
 What works on the latest values alone must not see it: table-table joins, foreign-key joins and aggregations of tables
 call `only_latest` first. Behind a plain store everything is the latest again.
 
-A join of two tables (`statelib.operators.joins.table_table.operator`) joins both values of each change of one side with what the other
-side has now.
+A join of two tables (`statelib.operators.joins.table_table.operator`) joins both values of each change of one side with
+what the other side has now.
 """
 
 from __future__ import annotations

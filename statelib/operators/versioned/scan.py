@@ -40,7 +40,8 @@ class Versions:
         valid_to: int64, ms; `NO_END`: it is the latest version.
         is_tombstone: bool.
         values: Serialised values; null where it is a tombstone.
-        remembered: bool: it is its key's latest version, and `statelib.operators.versioned.store`, rule 4, is true of it.
+        remembered: bool: it is its key's latest version, and `statelib.operators.versioned.store`, rule 4, is true of
+            it.
     """
 
     keys: pa.Array

@@ -31,7 +31,11 @@ class Timeline:
         return self.values[-1] if self.values else None
 
     def put(self, value: bytes | None, timestamp: int, *, kip: bool) -> int:
-        """Rules 2 to 4 of `statelib.operators.versioned.store`; returns the next version's timestamp or `VALID_TO_UNDEFINED`."""
+        """Rules 2 to 4 of `statelib.operators.versioned.store`.
+
+        Returns:
+            The next version's timestamp, or `VALID_TO_UNDEFINED`.
+        """
         at = bisect_left(self.valid_from, timestamp)
         after = len(self.valid_from) - at
         if after and self.valid_from[at] == timestamp:

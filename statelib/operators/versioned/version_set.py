@@ -22,8 +22,8 @@ class VersionSet:
             ``valid_from``; the last one without end.
         is_tombstone: bool[m].
         values: binary[m]; null exactly where ``is_tombstone``.
-        remembered: bool[n]: see `statelib.operators.versioned.store`, rule 4. Without meaning for a key that has no versions, or
-            whose last one is a tombstone.
+        remembered: bool[n]: see `statelib.operators.versioned.store`, rule 4. Without meaning for a key that has no
+            versions, or whose last one is a tombstone.
     """
 
     offsets: NDArray[np.int64]

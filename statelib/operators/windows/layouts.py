@@ -1,9 +1,9 @@
 """Where the rows of a window store lie: by key, beside an index by start, or in order of the start (formats 1 and 2).
 
-See `statelib.operators.windows.codec` for the bytes. Windows on a grid, as those of a time-windowed aggregation, have few
-different starts: their rows lie in order of the start, so that what expires is one range, and a key's windows are found
-by going from start to start. Sliding windows and those of custom processors may start at any time: their rows lie by
-key.
+See `statelib.operators.windows.codec` for the bytes. Windows on a grid, as those of a time-windowed aggregation, have
+few different starts: their rows lie in order of the start, so that what expires is one range, and a key's windows are
+found by going from start to start. Sliding windows and those of custom processors may start at any time: their rows lie
+by key.
 """
 
 from __future__ import annotations

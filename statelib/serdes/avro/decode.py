@@ -1,7 +1,7 @@
 """Avro's bytes to Arrow: by the schema that they were written with, to the one that they are read with.
 
-A batch is read twice. `statelib.serdes.avro.kernel` goes through the bytes by the writer's schema and leaves events; then,
-for each place of the schema, all its events become a column of the reader's type at once. Avro's rules of schema
+A batch is read twice. `statelib.serdes.avro.kernel` goes through the bytes by the writer's schema and leaves events;
+then, for each place of the schema, all its events become a column of the reader's type at once. Avro's rules of schema
 resolution are applied on the way (fields by name and alias, defaults, promotions, members of unions, symbols). Two
 logical types that differ do not match: a number of milliseconds never becomes one of microseconds.
 """

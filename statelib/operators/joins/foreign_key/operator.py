@@ -1,10 +1,10 @@
 """The right side of a foreign-key join: where the rows of the left table meet the row that they refer to (KIP-213).
 
 (Kafka's ``SubscriptionReceiveProcessorSupplier``, ``SubscriptionJoinProcessorSupplier`` and
-``ForeignTableJoinProcessorSupplier``.) It remembers all subscriptions (`statelib.operators.joins.foreign_key.subscribe`). A
-subscription is answered, as its instruction says, with what the right table has now, at the later timestamp of both. A
-change of the right table is told to all subscriptions of its key, in the order of the bytes of their primary keys, at
-the change's own timestamp.
+``ForeignTableJoinProcessorSupplier``.) It remembers all subscriptions
+(`statelib.operators.joins.foreign_key.subscribe`). A subscription is answered, as its instruction says, with what the
+right table has now, at the later timestamp of both. A change of the right table is told to all subscriptions of its
+key, in the order of the bytes of their primary keys, at the change's own timestamp.
 
 Answers go back under the primary key, as values ``struct<value, number>``: the joined value, null for a deletion, and
 the number of the left row's change. Late updates of a versioned right table are dropped and counted (KIP-914).

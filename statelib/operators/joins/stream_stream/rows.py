@@ -1,7 +1,7 @@
 """The working set of a stream-stream join: the records that it works with, by row number.
 
-A row is a `statelib.operators.joins.stream_stream.kernel.ROW`; its value is in the pool of its side. Held records come here at the first
-batch after a flush, all of them; of those that may be met the ones of the keys that are asked for.
+A row is a `statelib.operators.joins.stream_stream.kernel.ROW`; its value is in the pool of its side. Held records come
+here at the first batch after a flush, all of them; of those that may be met the ones of the keys that are asked for.
 """
 
 from __future__ import annotations
