@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         Windowed,
         WindowStore,
     )
+    from statelib.testing.driver import TestRecord, TopologyTestDriver
     from statelib.topology import (
         Consumed,
         FailOnInvalidTimestamp,
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
         UsePartitionTimeOnInvalidTimestamp,
         describe,
     )
-    from statelib.topology_test_driver import TestRecord, TopologyTestDriver
 
 _HOMES = {
     "statelib.changelog": ("StoreFormat", "export_changelog"),
@@ -143,7 +143,7 @@ _HOMES = {
         "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
         "UsePartitionTimeOnInvalidTimestamp", "describe",
     ),
-    "statelib.topology_test_driver": ("TestRecord", "TopologyTestDriver"),
+    "statelib.testing.driver": ("TestRecord", "TopologyTestDriver"),
     "statelib.operators.windows.definition": ("SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
