@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of, taken_rows
-from statelib.columns.key_ranks import AllKeys
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows
 from statelib.operators.suppress.departures import Departures, in_departure_order
@@ -30,6 +29,7 @@ from statelib.operators.suppress.occupancy_kernel import follow
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
 from statelib.operators.windows.in_store import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.records.key_ranks import AllKeys
 from statelib.serdes import serde_for, serialized
 from statelib.stores.byte_columns import joined, spans_of_rows
 

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.counting import distinct
-from statelib.columns.key_ranks import bytes_behind_decide, bytes_ranks
 from statelib.operators.suppress.buffer_kernel import departure_order
 from statelib.operators.suppress.layout_kernel import buffer_keys
+from statelib.records.key_ranks import bytes_behind_decide, bytes_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.columns.key_ranks import AllKeys
+    from statelib.records.key_ranks import AllKeys
     from statelib.records.key_table import KeyTable
 
 _FIRST_BYTE = 1 << 56

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.growing import grown
-from statelib.columns.key_ranks import key_ranks
 from statelib.columns.ordered_set import ordered_set
 from statelib.columns.scatter import scatter
 from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT, ROW, link
+from statelib.records.key_ranks import key_ranks
 from statelib.records.row_pool import RowPool
 
 if TYPE_CHECKING:

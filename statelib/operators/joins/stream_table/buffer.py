@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.columns.key_ranks import key_ranks
 from statelib.columns.stream_time import running_stream_time
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow
 from statelib.operators.joins.stream_table.changelog import log_keys, log_values
 from statelib.operators.key_codes import key_codes
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import KeyColumn
+from statelib.records.key_ranks import key_ranks
 from statelib.records.row_pool import RowPool
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import empty_values

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.columns.key_ranks import AllKeys, bytes_behind_decide, bytes_ranks, key_ranks
+from statelib.records.key_ranks import AllKeys, bytes_behind_decide, bytes_ranks, key_ranks
 from statelib.records.key_table import KeyTable
 
 
