@@ -28,6 +28,7 @@ table: the primary key, the number i64, the answer's timestamp.
 A deduplication, which Kafka Streams never had, logs each entry that it sets: the id's bytes, the entry as the store has
 it (`statelib.operators.deduplication.codec`), the forwarded record's timestamp. What expires is not logged, as in
 windows.
+
 The layouts of windows and sessions are Kafka's (``WindowKeySchema``, ``SessionKeySchema``) and have no version of their
 own: others read them. The bytes of keys and values are those of the stores (`statelib.serdes`).
 """

@@ -1,4 +1,4 @@
-"""The records of Kafka's own tests of joins of two streams, in both modes: `kafka_stream_joins.txt` has its layout."""
+"""The records of Kafka's own tests of joins of two streams, in both modes: `kafkas_cases.txt` has its layout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.operators.stream_joins import LEFT, RIGHT, Case, records_of, shown
 if TYPE_CHECKING:
     from tests.reference.stream_stream_join import Kind
 
-TEXT = Path(__file__).with_name("kafka_stream_joins.txt").read_text()
+TEXT = Path(__file__).with_name("kafkas_cases.txt").read_text()
 
 
 class KafkaTest(NamedTuple):
