@@ -31,7 +31,7 @@ class Format(NamedTuple):
     former: str | None = None
 
 
-_STORES = "tests/stores"
+_FAMILIES = "tests/operators"
 FORMATS = {
     "statelib.documents.document": Format(
         (1, 2, 3, 4, 5, 6, 7),
@@ -61,42 +61,42 @@ FORMATS = {
     "statelib.columns.row_format": Format((1,), "tests/columns/test_row_format.py::test_another_format_is_refused"),
     "statelib.operators.deduplication.codec": Format(
         (1, 2),
-        f"{_STORES}/test_deduplication.py::test_other_bytes_are_refused",
-        f"{_STORES}/test_deduplication_format_1.py::test_it_becomes_what_today_writes",
+        f"{_FAMILIES}/deduplication/test_store.py::test_other_bytes_are_refused",
+        f"{_FAMILIES}/deduplication/test_format_1.py::test_it_becomes_what_today_writes",
     ),
     "statelib.operators.joins.stream_table.buffer_store": Format(
-        (1,), "tests/operators/joins/stream_table/test_buffer.py::test_an_unknown_format_is_refused"
+        (1,), f"{_FAMILIES}/joins/stream_table/test_buffer.py::test_an_unknown_format_is_refused"
     ),
     "statelib.operators.tables.codec": Format(
-        (1,), f"{_STORES}/test_key_value_store.py::test_damaged_bytes_and_other_formats_are_refused"
+        (1,), f"{_FAMILIES}/tables/test_store.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
     "statelib.operators.processors.codec": Format(
-        (1,), "tests/operators/processors/test_punctuation.py::test_golden_bytes"
+        (1,), f"{_FAMILIES}/processors/test_punctuation.py::test_golden_bytes"
     ),
     "statelib.operators.sessions.codec": Format(
-        (1,), f"{_STORES}/test_session_store.py::test_an_unknown_format_is_refused"
+        (1,), f"{_FAMILIES}/sessions/test_store.py::test_an_unknown_format_is_refused"
     ),
     "statelib.operators.windows.store_clock": Format(
-        (1,), f"{_STORES}/test_store_clock.py::test_damaged_bytes_and_other_formats_are_refused"
+        (1,), f"{_FAMILIES}/windows/test_store_clock.py::test_damaged_bytes_and_other_formats_are_refused"
     ),
     "statelib.operators.joins.stream_stream.codec": Format(
-        (1,), f"{_STORES}/test_stream_join.py::test_an_unknown_format_is_refused"
+        (1,), f"{_FAMILIES}/joins/stream_stream/test_store.py::test_an_unknown_format_is_refused"
     ),
     "statelib.operators.joins.foreign_key.codec": Format(
-        (1,), f"{_STORES}/test_subscriptions.py::test_another_format_or_type_is_refused"
+        (1,), f"{_FAMILIES}/joins/foreign_key/test_store.py::test_another_format_or_type_is_refused"
     ),
     "statelib.operators.suppress.codec": Format(
         (2, 3),
-        f"{_STORES}/test_suppression_buffer.py::test_another_format_is_refused",
-        f"{_STORES}/test_suppression_buffer.py::test_a_store_stays_in_its_format",
+        f"{_FAMILIES}/suppress/test_store.py::test_another_format_is_refused",
+        f"{_FAMILIES}/suppress/test_store.py::test_a_store_stays_in_its_format",
     ),
     "statelib.operators.versioned.codec": Format(
-        (1,), f"{_STORES}/test_versioned_codec.py::test_another_format_is_refused"
+        (1,), f"{_FAMILIES}/versioned/test_codec.py::test_another_format_is_refused"
     ),
     "statelib.operators.windows.codec": Format(
         (1, 2),
-        f"{_STORES}/test_window_store.py::test_an_unknown_format_is_refused",
-        f"{_STORES}/test_window_store.py::test_a_store_stays_in_its_format",
+        f"{_FAMILIES}/windows/test_store.py::test_an_unknown_format_is_refused",
+        f"{_FAMILIES}/windows/test_store.py::test_a_store_stays_in_its_format",
     ),
     "statelib.placement.process": Format((1,), "tests/placement/test_process.py::test_a_newer_format_is_refused"),
     "statelib.placement.holdings": Format(
