@@ -1,0 +1,4 @@
+"""Topic archives: Kafka's topics at rest as Delta tables, read in slices and appended to exactly once.
+
+Begin with `statelib.topics.archive`.
+"""
