@@ -1,4 +1,4 @@
-"""Puts what the buffer of a stream-table join has logged back into a store: see `join_buffer_changelog`."""
+"""Puts back what the buffer of a stream-table join has logged (`statelib.operators.joins.stream_table.changelog`)."""
 
 from __future__ import annotations
 

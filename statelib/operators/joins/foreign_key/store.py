@@ -1,4 +1,4 @@
-"""The subscription store of a foreign-key join: the rows that refer to each key (bytes: `subscription_codec`).
+"""The subscription store of a foreign-key join: the rows that refer to each key (bytes: `codec`, beside it).
 
 Written blindly, without looking at what is there; read by foreign key, in the order of the bytes of primary keys.
 """
