@@ -1,7 +1,7 @@
-"""Hindstream's engine: describe a topology as for Kafka Streams, replay archived topics through it.
+"""Hindstream's engine: describe a topology as in Kafka Streams, and replay archived topics through it.
 
-This is the whole public API. Jobs are made of it (`StreamsBuilder`, `Job`), stores are looked into with it, and
-everything else in the package may change.
+This is the whole public API: it builds jobs (`StreamsBuilder`, `Job`) and reads their stores (`open_state`). Everything
+else in the package may change.
 """
 
 from __future__ import annotations

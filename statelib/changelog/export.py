@@ -1,9 +1,9 @@
-"""The changelog that a live Kafka Streams application would restore a store from: of any commit, whole and compacted.
+"""The complete, compacted changelog from which a live Kafka Streams application would restore a store at any commit.
 
-What is written is, byte for byte, the last record of each key that the application itself would have sent (Kafka
-Streams 4.3, ``docs/decisions/0020-exported-changelogs.md`` has the exceptions): keys and values in the application's
-bytes (`StoreFormat`), timestamps, headers. A task's share of the store makes the partition of the same number. Nothing
-but the commit's state is needed; whether the store keeps a changelog of its own does not matter.
+It holds, byte for byte, the last record of each key that the application itself would have sent (Kafka Streams 4.3;
+exceptions: ``docs/decisions/0020-exported-changelogs.md``): keys and values in the application's bytes
+(`StoreFormat`), timestamps, headers. Each task's part of the store becomes the partition of the same number. Only the
+commit's state is needed, whether or not the store itself writes a changelog.
 
 ===================  ===================================================================================================
 kind of store        records, one for each
@@ -19,7 +19,7 @@ held-records         key, side and time of what waits for a match: `statelib.cha
 subscriptions        referring row: `statelib.changelog.subscription_wrapper`
 ===================  ===================================================================================================
 
-Kafka Streams has no form for the other kinds, which are refused.
+Kafka Streams has no equivalent of the other kinds, which are refused.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _NO_FORM = {
 
 
 def export_changelog(store: StoreSnapshot, partition: int, form: StoreFormat = AS_KAFKA) -> Iterator[pa.RecordBatch]:
-    """The records from which a live application restores a task's share of a store.
+    """The records from which a live application restores one partition of a store.
 
     ::
 
@@ -83,19 +83,18 @@ def export_changelog(store: StoreSnapshot, partition: int, form: StoreFormat = A
                     ...  # Arrow: key, value, timestamp, headers; produced to <application.id>-delays-changelog
 
     Args:
-        store: Of a commit (`statelib.open_state`).
-        partition: One of `StoreSnapshot.partitions`, and the one of the changelog that the records belong to.
+        store: A store at a commit (`statelib.open_state`).
+        partition: One of `StoreSnapshot.partitions`; also the partition of the changelog topic.
         form: How the application writes keys and values.
 
     Returns:
-        Batches with the columns of `RECORDS`, some thousand records each, never the whole store: to be produced in
-        this order. The same commit gives the same records in the same order, whatever slices, batches and memory it was
-        made with.
+        Batches with the columns of `RECORDS`, some thousand records each, to be produced in this order. The same commit
+        gives the same records in the same order, whatever slices, batches and memory it was made with.
 
     Raises:
-        ConfigurationError: Kafka Streams has no form for this kind of store; or keys or values have no bytes of
-            Kafka's own, and none are declared. While the records are read: a key would lie in another partition.
-        InputError: While the records are read: something cannot be written by the declared serde.
+        ConfigurationError: Kafka Streams has no equivalent of this kind of store; or Kafka has no serde for keys or
+            values, and none is declared. While the records are read: a key belongs to another partition.
+        InputError: While the records are read: the declared serde cannot write a value.
         CorruptedDataError: While the records are read: a file of the state is missing or damaged.
     """
     described = store.described

@@ -1,8 +1,8 @@
-"""How a live application writes the keys and values of a store, where that is not as the store has them.
+"""How a live application writes the keys and values of a store, if that differs from the store's own bytes.
 
-A store has its keys and values in the bytes of `statelib.serdes.serde_for` their type, and aggregates as the states
-that are aggregated: of a mean the sum and the count. A Kafka Streams application has its own serdes and its own
-aggregates. `StoreFormat` says which; `LiveKeys` and `LiveValues` translate.
+A store holds keys and values in the bytes of `statelib.serdes.serde_for` their type. Of an aggregation it holds the
+states, such as the sum and the count of a mean. A Kafka Streams application has its own serdes and its own aggregates.
+`StoreFormat` declares them; `LiveKeys` and `LiveValues` translate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoreFormat:
-    """How a live application writes a store's keys and values: for its changelog, in either direction.
+    """How a live application writes a store's keys and values in its changelog, for both directions.
 
     ::
 
@@ -45,16 +45,19 @@ class StoreFormat:
     Immutable, and picklable if its functions are.
 
     Attributes:
-        key: Of keys; None: they are plain, in the bytes of Kafka's own serde. Of windowed keys: of the key alone.
-        value: The same of values.
-        to_live: Makes values for ``value`` of what the store has, an Arrow array of as many: of an aggregation its
-            states, a struct of one column a function under the function's name (``NAME.sum`` and ``NAME.count`` of a
-            mean; a single function's column alone); else the values. None: they are written as results, as readers of
-            the store see them.
-        from_live: The inverse. None: the values are results; this is refused where results do not tell the states.
-        right_value: Of the right side's records, where a store has those of both sides of a join; None: they are plain.
+        key: The application's serde of keys; None: Kafka's own for their type. For windowed keys: of the key without
+            its window.
+        value: The application's serde of values; None: Kafka's own for their type.
+        to_live: A function from an Arrow array of what the store holds to an array of the application's values, for the
+            serde ``value``. For an aggregation the store holds states: a struct with one column per function, under the
+            function's name (``NAME.sum`` and ``NAME.count`` for a mean); for a single function only its column. For
+            other stores it holds values. None: results are written, as readers of the store see them.
+        from_live: The inverse function. None: the application's values are results. This is refused if the states
+            cannot be told from results.
+        right_value: The serde of the right side's records, for stores that hold both sides of a join; None: Kafka's
+            own.
         placed_by_key: Whether the application's topics have each key in the partition that Kafka's default partitioner
-            gives it, which is then checked.
+            chooses. If so, this is checked.
     """
 
     key: Serde | None = None

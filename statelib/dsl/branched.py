@@ -26,12 +26,14 @@ Branch_ = TypeVar("Branch_")
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class Branched(KafkasNames, Generic[Branch_]):
-    """Name of a branch, and what is done with it at once (Kafka's ``Branched``).
+    """The name of a branch, and what to do with it (Kafka's ``Branched``).
 
     Attributes:
-        name: Ends the branch's name, which begins with the split's; None: the branch's number from 1, 0 the default.
-        function: Its result stands for the branch in what the split gives; None as the result: nothing does.
-        consumer: Takes the branch, which is then not in what the split gives.
+        name: The second part of the branch's name; the first is the split's name. None: the branch's number, counted
+            from 1; the default branch has 0.
+        function: Called with the branch. Its result replaces the branch in the split's result; if it is None, the
+            branch is left out.
+        consumer: Called with the branch, which is then left out of the split's result.
     """
 
     name: str | None = None
@@ -49,16 +51,16 @@ class Branched(KafkasNames, Generic[Branch_]):
 
     @classmethod
     def with_function(cls, function: Callable[[Branch_], Branch_ | None], name: str | None = None) -> Branched[Branch_]:
-        """What ``function`` makes of the branch."""
+        """A branch that the result of ``function`` replaces."""
         return cls(name, function=function)
 
     @classmethod
     def with_consumer(cls, consumer: Callable[[Branch_], None], name: str | None = None) -> Branched[Branch_]:
-        """A branch that ``consumer`` ends."""
+        """A branch that is passed to ``consumer``."""
         return cls(name, consumer=consumer)
 
     def with_name(self, name: str) -> Branched[Branch_]:
-        """The same under this name."""
+        """A copy with this name."""
         return replace(self, name=name)
 
 
@@ -66,9 +68,9 @@ class Branched(KafkasNames, Generic[Branch_]):
 class BranchedKStream(KafkasNames, Generic[Branch_]):
     """Kafka's ``BranchedKStream`` (KIP-418), made by `KStream.split`.
 
-    Give it branches, then end with `default_branch` or `no_default_branch`.
+    Add branches with `branch`, then finish with `default_branch` or `no_default_branch`.
 
-    Both give the branches by name: the split's name and, behind it, the branch's (see `Branched`).
+    Both return a dict of the branches by name: the split's name followed by the branch's (see `Branched`).
 
     Args:
         builder: Shared by all streams and tables of a topology.
@@ -93,10 +95,10 @@ class BranchedKStream(KafkasNames, Generic[Branch_]):
         self._branches: dict[str, Branch_] = {}
 
     def branch(self, predicate: MapperLike, branched: Branched[Branch_] | None = None) -> BranchedKStream[Branch_]:
-        """The records for which ``predicate`` is true, and none of the branches before took.
+        """Adds a branch: the records for which ``predicate`` is true and which no earlier branch took.
 
         Raises:
-            ConfigurationError: The split has its default branch: there is nothing left.
+            ConfigurationError: The split has its default branch already, so no records are left.
         """
         if self._split.has_default:
             raise ConfigurationError(
@@ -110,13 +112,13 @@ class BranchedKStream(KafkasNames, Generic[Branch_]):
         return self
 
     def default_branch(self, branched: Branched[Branch_] | None = None) -> dict[str, Branch_]:
-        """All branches, with one more for the records that none of the others took."""
+        """Adds a branch for the records that no other branch took, and returns all branches by name."""
         self._split = replace(self._split, has_default=True)
         self._add(len(self._split.predicates), branched or Branched(), "0")
         return self._branches
 
     def no_default_branch(self) -> dict[str, Branch_]:
-        """All branches; records that none of them took are dropped, and counted as ``unmatched``."""
+        """Returns all branches by name. Records that no branch took are dropped, and counted as ``unmatched``."""
         return self._branches
 
     def _add(self, number: int, branched: Branched[Branch_], numeral: str) -> None:

@@ -1,4 +1,4 @@
-"""The beginning and the end of a topology in the DSL: `StreamsBuilder`."""
+"""The entry point of the DSL: `StreamsBuilder`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @constructor_checked
 @arguments_checked
 class StreamsBuilder(KafkasNames):
-    """Builds a topology, as Kafka Streams' class of the same name does.
+    """Builds a topology, like Kafka Streams' class of the same name.
 
     Args:
-        application_id: Kafka's application id; repartition topics begin with it. Use the job's name.
+        application_id: Kafka's application id, the prefix of repartition topics. Use the job's name.
     """
 
     def __init__(self, application_id: str) -> None:
@@ -50,14 +50,14 @@ class StreamsBuilder(KafkasNames):
         materialized: Materialized | Consumed | None = None,
         consumed: Consumed | Materialized | None = None,
     ) -> KTable:
-        """A topic as a table: the latest record of a key holds, null deletes it.
+        """Reads a topic as a table: the latest record of a key is its value, and null deletes the key.
 
         Args:
             topic: The topic.
-            materialized: Its store. With a versioned one (``Stores.persistent_versioned_key_value_store``) what holds
-                is the record with the latest timestamp, and older ones are kept; otherwise it is the one that arrived
-                last. Without any, there is a store only if something looks into the table.
-            consumed: How it is read. Kafka's order, ``table(topic, consumed, materialized)``, will do as well.
+            materialized: The table's store. With a versioned store (``Stores.persistent_versioned_key_value_store``)
+                the latest record is the one with the largest timestamp, and older ones are kept. With any other, it is
+                the record that arrived last. None: a store is created only if an operator reads the table.
+            consumed: How the topic is read. Kafka's order, ``table(topic, consumed, materialized)``, works too.
         """
         consumed, materialized = _by_type(topic, materialized, consumed)
         store = self._builder.store_name_of(materialized, topic)
@@ -71,24 +71,26 @@ class StreamsBuilder(KafkasNames):
         materialized: Materialized | Consumed | None = None,
         consumed: Consumed | Materialized | None = None,
     ) -> GlobalKTable:
-        """A topic as a table that every task has whole, so that streams can look up any key in it (``GlobalKTable``).
+        """Reads a topic as a table of which every task has all keys, so that streams can look up any key.
 
-        Without a versioned store it is, as in Kafka, complete before the first record is taken up: each run takes up
-        first what its archive holds when the run is planned, wherever the slice ends. With a versioned store, which
-        Kafka has no global tables with, it is followed as time goes on, and a record meets the version that was valid
-        at its time, however the history is cut: that is the one for history that has changed. See
-        docs/decisions/0009-global-tables.md.
+        *Without a versioned store* it works as in Kafka (``GlobalKTable``): the table is complete before the first
+        record is processed. Each run first loads all that the topic's archive holds when the run is planned, even
+        beyond the end of the slice.
+
+        *With a versioned store*, which Kafka does not offer here, the table is updated as stream time advances, and a
+        record is joined with the version valid at its timestamp, however the history is sliced. Use this for tables
+        that have changed over time. See docs/decisions/0009-global-tables.md.
 
         Args:
-            topic: The topic; nothing else may read it.
-            materialized: Its store.
-            consumed: How it is read; see `table`.
+            topic: The topic. Nothing else may read it.
+            materialized: The table's store.
+            consumed: How the topic is read; see `table`.
         """
         consumed, materialized = _by_type(topic, materialized, consumed)
         return global_table_of(self._builder, topic, materialized, consumed)
 
     def add_state_store(self, builder: StoreBuilder[Any]) -> Self:
-        """Adds a store that a custom processor is connected with by name: see `KStream.process`.
+        """Adds a store, which a custom processor uses by name: see `KStream.process`.
 
         Raises:
             ConfigurationError: Another store has its name.

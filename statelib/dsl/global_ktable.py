@@ -1,4 +1,4 @@
-"""Tables that every task has whole (Kafka's ``GlobalKTable``)."""
+"""Tables of which every task has all keys (Kafka's ``GlobalKTable``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class GlobalKTable(KafkasNames):
     """Kafka's ``GlobalKTable``, made by `StreamsBuilder.global_table`.
 
-    Streams look into it with `KStream.join` and `KStream.left_join`.
+    Streams look up keys in it with `KStream.join` and `KStream.left_join`.
 
     Args:
         builder: Shared by all streams and tables of a topology.

@@ -1,4 +1,4 @@
-"""What can be said beside an operator: names, stores, serdes, numbers of partitions. Immutable; Kafka's own names."""
+"""Options of operators: names, stores, serdes, numbers of partitions. Immutable, and named as in Kafka."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Named(KafkasNames):
         return cls(name)
 
     def with_name(self, name: str) -> Named:
-        """The same, called ``name``."""
+        """A copy called ``name``."""
         return replace(self, name=name)
 
 
@@ -64,7 +64,7 @@ class Grouped(KafkasNames):
         return cls(name)
 
     def with_name(self, name: str) -> Grouped:
-        """The same with a topic of this name."""
+        """A copy whose topic has this name."""
         return replace(self, name=name)
 
 
@@ -86,7 +86,7 @@ class Joined(KafkasNames):
         return cls(name)
 
     def with_name(self, name: str) -> Joined:
-        """The same, in a node called ``name``."""
+        """A copy whose node is called ``name``."""
         return replace(self, name=name)
 
     def with_grace_period(self, grace_period: timedelta) -> Joined:
@@ -120,7 +120,7 @@ class Produced(KafkasNames):
         return cls(partitions)
 
     def with_name(self, name: str) -> Produced:
-        """The same, in a node of this name."""
+        """A copy whose node has this name."""
         return replace(self, name=name)
 
 
@@ -147,11 +147,11 @@ class Repartitioned(KafkasNames):
         return cls(None, partitions)
 
     def with_name(self, name: str) -> Repartitioned:
-        """The same with a topic of this name."""
+        """A copy whose topic has this name."""
         return replace(self, name=name)
 
     def with_number_of_partitions(self, partitions: int) -> Repartitioned:
-        """The same with this many partitions."""
+        """A copy with this many partitions."""
         return replace(self, partitions=partitions)
 
 
@@ -161,11 +161,11 @@ class Materialized(KafkasNames):
     """The store of a table or an aggregation (Kafka's ``Materialized``).
 
     Attributes:
-        store_name: The store's name; None: one is made of the node's.
-        supplier: What kind of store it is, where that is said.
-        retention_ms: How long windows are kept, see `with_retention`.
-        changelog: The settings of the store's changelog topic; None: it has none. A replay writes no changelog, its
-            state is kept in checkpoints either way; the settings are those of the live application.
+        store_name: The store's name; None: generated from the node's name.
+        supplier: The kind of store; None: the default.
+        retention_ms: How long windows are kept; see `with_retention`.
+        changelog: The live application's settings of the store's changelog topic; None: it has no changelog topic. A
+            replay writes no changelog: its state is in checkpoints.
     """
 
     store_name: str | None = None
@@ -186,7 +186,7 @@ class Materialized(KafkasNames):
         | WindowBytesStoreSupplier
         | SessionBytesStoreSupplier,
     ) -> Materialized:
-        """A store of this name, or from this supplier; of a window or session store name and retention are taken."""
+        """A store of this name, or from this supplier (from a window or session supplier: its name and retention)."""
         if not isinstance(store, BytesStoreSupplier):
             check_name(store, "a store")
             return cls(store)
@@ -195,10 +195,10 @@ class Materialized(KafkasNames):
         return cls(store.name, store)
 
     def table_store(self, generated: str) -> TableStore:
-        """The store of a table without windows: plain, unless the supplier is of a versioned one.
+        """The store of a table without windows: versioned if the supplier is, else plain.
 
         Args:
-            generated: Its name if it has been given none.
+            generated: Its name if none was given.
         """
         if isinstance(self.supplier, VersionedBytesStoreSupplier):
             supplier = self.supplier
@@ -206,7 +206,7 @@ class Materialized(KafkasNames):
         return PlainStore(self.store_name or generated)
 
     def with_retention(self, retention: timedelta) -> Materialized:
-        """How long windows stay in the store after their start (KIP-328); at least size and grace."""
+        """How long windows stay in the store after their start (KIP-328): at least window size plus grace period."""
         return replace(self, retention_ms=milliseconds(retention, "retention"))
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> Materialized:
@@ -218,11 +218,11 @@ class Materialized(KafkasNames):
         return replace(self, changelog=None)
 
     def with_caching_disabled(self) -> Materialized:
-        """The same: there is no record cache, every update is forwarded."""
+        """Changes nothing: there is no record cache, and every update is forwarded."""
         return self
 
     def with_caching_enabled(self) -> NoReturn:
-        """Refused: what a record cache lets through depends on its size, the commit interval and the threads.
+        """Refused: which updates a record cache forwards depends on its size, the commit interval and the threads.
 
         Raises:
             ConfigurationError: Always.
@@ -230,7 +230,7 @@ class Materialized(KafkasNames):
         raise ConfigurationError(
             "there is no record cache: with one, which updates are forwarded would depend on when it is flushed",
             store=self.store_name,
-            next_step="leave it out, and suppress(Suppressed.until_time_limit(...)) if there are too many updates",
+            next_step="leave it out; if there are too many updates, use suppress(Suppressed.until_time_limit(...))",
         )
 
 
@@ -239,9 +239,9 @@ class Materialized(KafkasNames):
 class Deduplicated(KafkasNames):
     """Name, store and serdes of a deduplication (KIP-655, ``Deduplicated``).
 
-    Ids are compared and stored in the bytes of the key serde, which by default follows from their Arrow type: two ids
-    are equal if their bytes are. Values are not stored, and repartition topics hold them as Arrow columns, so the value
-    serde is kept for whoever looks at it and encodes nothing.
+    Ids are compared and stored as the bytes of the key serde; by default the serde follows from their Arrow type. Two
+    ids are equal if their bytes are. Values are not stored, and repartition topics hold them as Arrow columns, so the
+    value serde is accepted but not used.
     """
 
     name: str | None = None
@@ -277,13 +277,13 @@ class Deduplicated(KafkasNames):
         return cls(None, store_name, key_serde, value_serde)
 
     def with_name(self, name: str) -> Deduplicated:
-        """The same, in a node called ``name``."""
+        """A copy whose node is called ``name``."""
         return replace(self, name=name)
 
     def with_key_serde(self, serde: Serde) -> Deduplicated:
-        """The same with this serde of ids."""
+        """A copy with this serde for ids."""
         return replace(self, id_serde=serde)
 
     def with_value_serde(self, serde: Serde) -> Deduplicated:
-        """The same with this serde of values."""
+        """A copy with this serde for values."""
         return replace(self, record_serde=serde)

@@ -1,4 +1,4 @@
-"""What a stream gives that is a stream again, and its ends."""
+"""The operators of a stream that return a stream, and those that end it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Stream(KafkasNames):
-    """A stream, of which each method gives a new one.
+    """A stream. Each method returns a new one.
 
     Mappers are paths, expressions or functions: see `statelib.operators.mappers.mapping`.
     """
@@ -53,50 +53,51 @@ class Stream(KafkasNames):
         return self._then("KSTREAM-FILTER", Filter(mapper(predicate)), named)
 
     def filter_not(self, predicate: MapperLike, named: Named | None = None) -> Self:
-        """The records for which ``predicate`` is not true: false, or null, which comparisons with null give."""
+        """The records for which ``predicate`` is false or null; comparisons with null give null."""
         return self._then("KSTREAM-FILTER", Filter(mapper(predicate), negated=True), named)
 
     def map_values(self, value: MapperLike, named: Named | None = None) -> Self:
-        """The same keys with other values."""
+        """Replaces the value and keeps the key."""
         return self._then("KSTREAM-MAPVALUES", MapValues(mapper(value)), named)
 
     def select_key(self, key: MapperLike, named: Named | None = None) -> Self:
-        """The same values under other keys; what needs the key next repartitions the stream."""
+        """Replaces the key. The next operator that needs the key repartitions the stream."""
         return self._then("KSTREAM-KEY-SELECT", SelectKey(mapper(key)), named, key_changed=True)
 
     def map(self, key: MapperLike, value: MapperLike, named: Named | None = None) -> Self:
-        """Other keys and values; what needs the key next repartitions the stream."""
+        """Replaces key and value. The next operator that needs the key repartitions the stream."""
         return self._then("KSTREAM-MAP", MapKeyValue(mapper(key), mapper(value)), named, key_changed=True)
 
     def flat_map(self, records: MapperLike, named: Named | None = None) -> Self:
-        """None, one or many records for each (``KStreamFlatMap``); what needs the key next repartitions the stream.
+        """Zero, one or many records for each record (``KStreamFlatMap``).
 
-        ``records`` gives a column of lists of structs with the fields ``key`` and ``value``: a path to such a field, a
-        function that makes it, or, the slow way, ``per_record(f, pa.list_(pa.struct([("key", ...), ("value", ...)])))``
-        with an ``f`` that gives a list of dicts or pairs. The results of a record come in the order of its list, with
-        the record's timestamp and headers; an empty list, or null, gives none.
+        ``records`` is a mapper that returns a column of lists of structs with the fields ``key`` and ``value``: a path
+        to such a field, or a function. Slower is ``per_record(f, pa.list_(pa.struct([("key", ...), ("value", ...)])))``
+        with an ``f`` that returns a list of dicts or pairs. The results of a record come in the order of its list, with
+        the record's timestamp and headers. An empty list, or null, gives no result. The next operator that needs the
+        key repartitions the stream.
         """
         return self._then("KSTREAM-FLATMAP", FlatMap(mapper(records)), named, key_changed=True)
 
     def flat_map_values(self, values: MapperLike, named: Named | None = None) -> Self:
-        """None, one or many values for each record under its key (``KStreamFlatMapValues``).
+        """Zero, one or many values for each record, under the same key (``KStreamFlatMapValues``).
 
-        ``values`` gives a column of lists: ``flat_map_values("tags")``, or, the slow way,
+        ``values`` is a mapper that returns a column of lists, such as ``flat_map_values("tags")``. Slower is
         ``flat_map_values(per_record(str.split, pa.list_(pa.string()), "text"))``. See `flat_map`.
         """
         return self._then("KSTREAM-FLATMAPVALUES", FlatMapValues(mapper(values)), named)
 
     def peek(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> Self:
-        """Shows each batch to ``action`` and leaves it as it is; as often as `foreach` does."""
+        """Calls ``action`` with each batch and passes the batch on. A retried task calls it again: see `foreach`."""
         return self._then("KSTREAM-PEEK", Peek(action), named)
 
     # --- several streams -----------------------------------------------------------------------------------------
 
     def merge(self, other: Stream, named: Named | None = None) -> Self:
-        """The records of both streams, in the order in which the task takes them up (``KSTREAM-MERGE``).
+        """The records of both streams, in the order in which the task processes them (``KSTREAM-MERGE``).
 
-        Keys and values must be of the same types. Topics may differ in their numbers of partitions; then repartition
-        the merged stream before something needs its keys.
+        Keys and values must have the same types. If the topics differ in their number of partitions, repartition the
+        merged stream before an operator that needs its keys.
         """
         self._builder.check_same(other._builder)
         name = self._builder.name_of(named, "KSTREAM-MERGE")
@@ -117,15 +118,15 @@ class Stream(KafkasNames):
         value_type: pa.DataType | None = None,
         named: Named | None = None,
     ) -> Self:
-        """Runs a `Processor` over each record: the slow way, for what the DSL cannot say (``KStreamProcess``).
+        """Calls a `Processor` for each record, for logic that the DSL cannot express; slow (``KStreamProcess``).
 
         Args:
-            processor_supplier: The processor's class, or what gives a new one; see
+            processor_supplier: The processor's class, or a function or `ProcessorSupplier` that returns a new one; see
                 `statelib.operators.processors.definition`.
-            store_names: Stores that `StreamsBuilder.add_state_store` has added; each has one processor.
-            key_type: Arrow type of the keys that it forwards; None: that of this stream. What needs the key next
-                repartitions.
-            value_type: Arrow type of the values; None: that of this stream.
+            store_names: Stores added with `StreamsBuilder.add_state_store`. A store belongs to one processor.
+            key_type: Arrow type of the forwarded keys; None: as in this stream. The next operator that needs the key
+                repartitions the stream.
+            value_type: Arrow type of the forwarded values; None: as in this stream.
             named: The node's name.
         """
         types = {"key_type": key_type, "value_type": value_type}
@@ -141,7 +142,7 @@ class Stream(KafkasNames):
         value_type: pa.DataType | None = None,
         named: Named | None = None,
     ) -> Self:
-        """As `process`, with a `FixedKeyProcessor`: keys stay, and nothing is repartitioned."""
+        """As `process`, with a `FixedKeyProcessor`: keys stay the same, and nothing is repartitioned."""
         types = {"key_type": None, "value_type": value_type}
         node = add_process(
             self._builder, self.node, processor_supplier, store_names, **types, fixed_key=True, named=named
@@ -151,9 +152,10 @@ class Stream(KafkasNames):
     # --- partitions ----------------------------------------------------------------------------------------------
 
     def repartition(self, repartitioned: Repartitioned | None = None) -> Self:
-        """The same records, partitioned by key anew.
+        """The same records, repartitioned by key.
 
-        Those without a key are dropped and counted, unless a left or outer join is behind (KIP-962).
+        Records without a key are dropped and counted, unless an operator further down uses them: a left or outer join
+        (KIP-962), or a deduplication by key (KIP-655).
         """
         options = repartitioned or Repartitioned()
         name = self._builder.new_name("KSTREAM-REPARTITION") if options.name is None else options.name
@@ -162,7 +164,7 @@ class Stream(KafkasNames):
     # --- deduplication (KIP-655) ---------------------------------------------------------------------------------
 
     def deduplicate_by_key(self, interval: timedelta, deduplicated: Deduplicated | None = None) -> Self:
-        """Drops records whose key was forwarded within ``interval`` of them.
+        """Drops a record if its key was already forwarded within ``interval`` of it.
 
         Records without a key are forwarded. A stream whose keys were changed is repartitioned first, through the topic
         ``<application id>-<name>-repartition``.
@@ -172,7 +174,7 @@ class Stream(KafkasNames):
     def deduplicate_by_key_value(
         self, id_selector: MapperLike, interval: timedelta, deduplicated: Deduplicated | None = None
     ) -> Self:
-        """Drops records whose key and id were forwarded within ``interval`` of them.
+        """Drops a record if its key and id were already forwarded within ``interval`` of it.
 
         Records without a key or an id are forwarded. A stream whose keys were changed is repartitioned first.
         """
@@ -206,12 +208,12 @@ class Stream(KafkasNames):
     def join(self, other: Table | GlobalKTable | Stream, *how: Any, **options: Any) -> Self:
         """Joins each record with a table, or with the records of another stream.
 
-        With a table: each record meets what that has for its key (Kafka's ``KStreamKTableJoinProcessor``). Of a
-        versioned table that is the version that was valid at the record's timestamp (KIP-889), of a plain one the value
-        that arrived last. Records without one, or without a key, are dropped and counted.
+        With a table: each record is joined with the table's value for its key (Kafka's ``KStreamKTableJoinProcessor``).
+        In a versioned table that is the version valid at the record's timestamp (KIP-889), in a plain one the value
+        that arrived last. Records without a match, or without a key, are dropped and counted.
 
-        With a stream: records of one key meet that are near each other in time (``KStreamKStreamJoin``); see
-        `statelib.operators.joins.stream_stream.operator`. ::
+        With a stream: records with the same key are joined if their timestamps are close enough
+        (``KStreamKStreamJoin``); see `statelib.operators.joins.stream_stream.operator`. ::
 
             found = searches.join(
                 clicks,
@@ -219,11 +221,11 @@ class Stream(KafkasNames):
                 JoinWindows.of_time_difference_and_grace(timedelta(minutes=5), timedelta(minutes=1)),
             )
 
-        ``join(table, joiner, joined)``: the table must have as many partitions as the stream; ``joined`` has the node's
-        name, and how long records wait for late updates of the table.
+        ``join(table, joiner, joined)``: the table must have as many partitions as the stream. ``joined`` sets the
+        node's name, and how long records wait for late updates of the table.
 
-        ``join(global_table, key_mapper, joiner, named)``: ``key_mapper`` makes the table's key of a record; where that
-        is null there is no match (``KStreamGlobalKTableJoin``).
+        ``join(global_table, key_mapper, joiner, named)``: ``key_mapper`` computes the table's key from a record. A null
+        key has no match (``KStreamGlobalKTableJoin``).
 
         ``join(stream, joiner, windows, joined)``: the other stream must have as many partitions as this one.
 
@@ -247,23 +249,23 @@ class Stream(KafkasNames):
     def left_join(self, other: Table | GlobalKTable | Stream, *how: Any, **options: Any) -> Self:
         """As `join`, but records without a match are joined with null.
 
-        With a stream: when none can come any more.
+        With a stream, this result is emitted once no match can arrive any more.
         """
         return self._join(other, *how, left=True, **options)
 
     def outer_join(
         self, other: Stream, joiner: MapperLike, windows: JoinWindows, joined: StreamJoined | None = None
     ) -> Self:
-        """As `left_join` with a stream, but records of the other one without a match are joined with null, too."""
+        """As `left_join` with a stream, but unmatched records of the other stream are joined with null, too."""
         return self._join_stream(other, joiner, windows, joined, keeps_left=True, keeps_right=True)
 
     # --- the end -------------------------------------------------------------------------------------------------
 
     def foreach(self, action: Callable[[pa.RecordBatch], object], named: Named | None = None) -> None:
-        """Shows each batch to ``action`` and ends the stream (``KSTREAM-FOREACH``).
+        """Calls ``action`` with each batch and ends the stream (``KSTREAM-FOREACH``).
 
-        What ``action`` does to the world is outside of the run's protocol: it is done before the audit and the commit,
-        and again when a task is tried again. Only what it does not matter to do twice belongs there.
+        Side effects of ``action`` are not covered by the run's commit: they happen before the audit, and again when a
+        task is retried. Use only side effects that are idempotent.
         """
         name = self._builder.name_of(named, "KSTREAM-FOREACH")
         self._builder.add_processor(name, [self.node], ForEach(action))

@@ -23,7 +23,7 @@ Aggregated = TypeVar("Aggregated")
 
 
 class StreamAggregations(KafkasNames, Generic[Aggregated]):
-    """The aggregations of a grouped stream. Every method takes a store's name or retention and a node's name.
+    """The aggregations of a grouped stream. Each method takes a `Materialized` for the store and a `Named`.
 
     Args:
         grouping: Where the records are.
@@ -37,25 +37,25 @@ class StreamAggregations(KafkasNames, Generic[Aggregated]):
         self._counts_for_nothing = counts_for_nothing
 
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """How many records each key has, and window if there are any; without windows none with a null value counts."""
+        """Counts records per key, or per key and window. Without windows, records with a null value do not count."""
         if self._counts_for_nothing and materialized is not None and materialized.store_name is None:
             self._builder.new_store_name("KSTREAM-AGGREGATE")  # as Kafka does, and never uses it
         return self._table("KSTREAM-AGGREGATE", single(count()), materialized, named)
 
     def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """The sum of ``of`` for each key, and window if there are any."""
+        """The sum of ``of`` per key, or per key and window."""
         return self._table("KSTREAM-AGGREGATE", single(sum_(of)), materialized, named)
 
     def min(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """The smallest of ``of`` for each key, and window if there are any."""
+        """The minimum of ``of`` per key, or per key and window."""
         return self._table("KSTREAM-AGGREGATE", single(min_(of)), materialized, named)
 
     def max(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """The largest of ``of`` for each key, and window if there are any."""
+        """The maximum of ``of`` per key, or per key and window."""
         return self._table("KSTREAM-AGGREGATE", single(max_(of)), materialized, named)
 
     def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """The arithmetic mean of ``of`` for each key, and window if there are any."""
+        """The arithmetic mean of ``of`` per key, or per key and window."""
         return self._table("KSTREAM-AGGREGATE", single(mean_(of)), materialized, named)
 
     def aggregate(
@@ -67,9 +67,10 @@ class StreamAggregations(KafkasNames, Generic[Aggregated]):
     def reduce(
         self, reducer: Callable[[Any, Any], Any], materialized: Materialized | None = None, named: Named | None = None
     ) -> Aggregated:
-        """Any Python function of the aggregate and the next value, called for each record: the slow way.
+        """Combines values with a Python function of the aggregate and the next value. Slow: called for each record.
 
-        The first value is the aggregate as it is; None deletes it. So are aggregates of sessions reduced that merge.
+        The first value is the first aggregate. A result of None deletes the aggregate. When sessions merge, their
+        aggregates are combined with the same function.
         """
         return self._table("KSTREAM-REDUCE", Reduce(reducer), materialized, named)
 

@@ -27,8 +27,8 @@ class StreamJoined(KafkasNames):
     Stores keep records for the windows' size and grace period; Kafka refuses any other retention.
 
     Attributes:
-        name: The nodes' names begin with it, and those of the repartition topics that the join may need.
-        store_name: The stores' names begin with it.
+        name: Prefix of the names of the nodes, and of the repartition topics if the join needs any.
+        store_name: Prefix of the stores' names.
         emit_interval_ms: See `with_emit_interval`.
     """
 
@@ -47,20 +47,20 @@ class StreamJoined(KafkasNames):
         return cls(store_name=store_name)
 
     def with_name(self, name: str) -> StreamJoined:
-        """The same with nodes whose names begin with ``name``."""
+        """A copy whose node names begin with ``name``."""
         return replace(self, name=name)
 
     def with_store_name(self, store_name: str) -> StreamJoined:
-        """The same with stores whose names begin with ``store_name``."""
+        """A copy whose store names begin with ``store_name``."""
         return replace(self, store_name=store_name)
 
     def with_emit_interval(self, interval: timedelta) -> StreamJoined:
-        """How long a live application pauses from one look for results without a match to the next.
+        """How long a live application waits between two checks for records that stay without a match.
 
-        That is a second of wall clock there, unless its (internal) setting
-        ``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` says something else. A replay has no wall
-        clock: with ``semantics="kafka-4.3"`` the pause is in the task's stream time, as if the application had run
-        live; by default there is none. With ``"kip"`` nothing is delayed.
+        In a live application that is one second of wall-clock time, unless its internal setting
+        ``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` says otherwise. A replay has no wall clock:
+        with ``semantics="kafka-4.3"`` the interval is in the task's stream time, as if the application had run live,
+        and by default there is none. With ``"kip"`` nothing is delayed.
         """
         return replace(self, emit_interval_ms=milliseconds(interval, "emit_interval"))
 

@@ -1,6 +1,6 @@
-"""Streams, tables and what is grouped: classes of which each gives objects of the others.
+"""Streams, tables and grouped streams and tables, whose methods return each other.
 
-What gives the same kind again is in `statelib.dsl.stream`, `statelib.dsl.table`, and the aggregations in
+Methods that return the same kind are in `statelib.dsl.stream` and `statelib.dsl.table`, aggregations in
 `statelib.dsl.stream_aggregations` and `statelib.dsl.table_aggregations`.
 """
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 @arguments_checked
 class KStream(Stream):
-    """Kafka's ``KStream``, made by `StreamsBuilder.stream` and the methods here, each of which gives a new one.
+    """Kafka's ``KStream``, made by `StreamsBuilder.stream`. Each method returns a new stream or table.
 
     Mappers are paths, expressions or functions: see `statelib.operators.mappers.mapping`.
     """
 
     def split(self, named: Named | None = None) -> BranchedKStream[KStream]:
-        """Splits the stream into branches, each record goes to one at most (KIP-418).
+        """Splits the stream into branches. Each record goes to at most one of them (KIP-418).
 
         For example::
 
@@ -63,7 +63,7 @@ class KStream(Stream):
         return BranchedKStream(self._builder, self.node, named, stream_of=stream_of)
 
     def to_table(self, named: Named | None = None, materialized: Materialized | None = None) -> KTable:
-        """The stream's records as updates of a table: null deletes (KIP-523).
+        """Takes the stream's records as updates of a table. A null value deletes the key (KIP-523).
 
         A stream whose keys were changed is repartitioned first.
         """
@@ -79,16 +79,17 @@ class KStream(Stream):
         return KGroupedStream(Grouping(self._builder, self.node, name, needs_repartition=self._key_changed))
 
     def group_by(self, key: MapperLike, grouped: Grouped | None = None) -> KGroupedStream:
-        """Groups records by another key; repartitions."""
+        """Groups records by another key, which repartitions the stream."""
         return self.select_key(key, Named(grouped.name) if grouped and grouped.name else None).group_by_key(grouped)
 
 
 @arguments_checked
 class KTable(Table):
-    """Made by `StreamsBuilder.table`, `KStream.to_table`, by aggregations and by the methods here.
+    """Kafka's ``KTable``, made by `StreamsBuilder.table`, `KStream.to_table`, aggregations and the methods here.
 
-    A *plain* table is what arrived last. A *versioned* one keeps the history of each key (KIP-889), and so does a table
-    that is made of it and has no store of its own. Mappers see the columns ``key`` and ``value``.
+    A *plain* table holds the value of each key that arrived last. A *versioned* table keeps the history of each key
+    (KIP-889); so does a table derived from it that has no store of its own. Mappers see the columns ``key`` and
+    ``value``.
     """
 
     def to_stream(self, named: Named | None = None) -> KStream:
@@ -96,13 +97,13 @@ class KTable(Table):
         return _to_stream(self, named)
 
     def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
-        """Groups the rows by another key, to be aggregated (``KTableRepartitionMap``); repartitions.
+        """Groups the rows by another key for an aggregation, which repartitions the table (``KTableRepartitionMap``).
 
-        A row that changes is taken back from its group and added to the one that it belongs to from then on.
+        When a row changes, its old value is subtracted from its old group and its new value added to its new group.
 
         Args:
-            key: Makes the group of a row's columns ``key`` and ``value``; a row whose group is null is in none.
-            value: Makes what is aggregated of them; a row without is in no group.
+            key: Mapper from the columns ``key`` and ``value`` to the group. A row whose group is null is in no group.
+            value: Mapper from the same columns to the value to aggregate. A row whose value is null is in no group.
             grouped: The name of the repartition topic, which all aggregations then share.
         """
         return KGroupedTable(grouped_rows(self, mapper(key), mapper(value), grouped))
@@ -122,11 +123,11 @@ class WindowedKTable(WindowedTable):
         return _to_stream(self, named)
 
     def group_by(self, key: MapperLike, value: MapperLike = "value", grouped: Grouped | None = None) -> KGroupedTable:
-        """Groups the windows by another key, which takes the window off: see `KTable.group_by`.
+        """Groups the windows by another key, which has no window: see `KTable.group_by`.
 
         Args:
-            key: Makes the group of a row's columns ``key``, ``value``, ``window_start`` and ``window_end``.
-            value: Makes what is aggregated of them.
+            key: Mapper from the columns ``key``, ``value``, ``window_start`` and ``window_end`` to the group.
+            value: Mapper from the same columns to the value to aggregate.
             grouped: The name of the repartition topic, which all aggregations then share.
         """
         return KGroupedTable(grouped_rows(self, mapper(key), mapper(value), grouped))
@@ -147,7 +148,7 @@ class KGroupedStream(StreamAggregations["KTable"]):
     @overload
     def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream: ...
     def windowed_by(self, windows: AnyWindows) -> TimeWindowedKStream | SessionWindowedKStream:
-        """Groups further, by windows of time (days and one that never ends among them), sliding windows or sessions."""
+        """Groups further by time windows, day windows, one unlimited window, sliding windows or sessions."""
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self._grouping, windows)
         return TimeWindowedKStream(self._grouping, windows)
@@ -160,7 +161,7 @@ class KGroupedStream(StreamAggregations["KTable"]):
         materialized: Materialized | None = None,
         named: Named | None = None,
     ) -> KTable:
-        """Any Python function of key, value and aggregate, called for each record: the slow way."""
+        """Aggregates with a Python function of key, value and aggregate. Slow: it is called for each record."""
         aggregate = Aggregate(initializer, aggregator, arrow_type)
         return self._table("KSTREAM-AGGREGATE", aggregate, materialized, named)
 
@@ -184,7 +185,7 @@ class _WindowedKStream(StreamAggregations["WindowedKTable"]):
     def distinct(self, materialized: Materialized | None = None, named: Named | None = None) -> KStream:
         """The first record of each new window, under the windowed key (KIP-655, initial proposal).
 
-        Any further record that falls into the window, or extends or merges sessions, is a duplicate. What comes too
+        Any further record in the window, or one that extends or merges sessions, is a duplicate. A record that is too
         late for its window is dropped and counted.
 
         Raises:
@@ -236,7 +237,7 @@ class TimeWindowedKStream(_WindowedKStream):
         materialized: Materialized | None = None,
         named: Named | None = None,
     ) -> WindowedKTable:
-        """Any Python function of key, value and aggregate, called for each record: the slow way."""
+        """Aggregates with a Python function of key, value and aggregate. Slow: it is called for each record."""
         return self._table("KSTREAM-AGGREGATE", Aggregate(initializer, aggregator, arrow_type), materialized, named)
 
 
@@ -244,7 +245,7 @@ class TimeWindowedKStream(_WindowedKStream):
 class SessionWindowedKStream(_WindowedKStream):
     """Kafka's ``SessionWindowedKStream``, made by `KGroupedStream.windowed_by`.
 
-    Sessions that merge leave the table with a tombstone each.
+    When sessions merge, each of the old sessions is deleted with a tombstone.
     """
 
     def aggregate_with(
@@ -256,10 +257,10 @@ class SessionWindowedKStream(_WindowedKStream):
         materialized: Materialized | None = None,
         named: Named | None = None,
     ) -> WindowedKTable:
-        """Any Python function of key, value and aggregate, called for each record: the slow way.
+        """Aggregates with a Python function of key, value and aggregate. Slow: it is called for each record.
 
-        ``merger`` makes one aggregate of those of two sessions. As in Kafka it is called for each session that a record
-        belongs to, with the key, the aggregate so far (at first the initial one) and the session's.
+        ``merger`` combines the aggregates of two sessions. As in Kafka, it is called for each session that a record
+        belongs to, with the key, the aggregate so far (initially the initializer's) and the session's aggregate.
         """
         aggregate = Aggregate(initializer, aggregator, arrow_type, merger)
         return self._table("KSTREAM-AGGREGATE", aggregate, materialized, named)
@@ -269,8 +270,8 @@ class SessionWindowedKStream(_WindowedKStream):
 class KGroupedTable(GroupedRows["KTable"]):
     """Kafka's ``KGroupedTable``, made by `KTable.group_by`.
 
-    Every change takes the row's old value back from the aggregate, if there is one, and adds its new one. What is
-    aggregated must be able to take back: counts, sums, means, or any adder with its subtractor.
+    Every change of a row subtracts the row's old value from the aggregate, if there is one, and adds its new value. So
+    an aggregation must be able to subtract: counts, sums, means, or any adder with a subtractor.
     """
 
     def _table(self, kind: str, spec: AggregatorSpec, materialized: Materialized | None, named: Named | None) -> KTable:

@@ -1,4 +1,4 @@
-"""What a table gives that is a table again: filtered, mapped, joined, held back."""
+"""The operators of a table that return a table: filters, mappers, joins, suppression."""
 
 from __future__ import annotations
 
@@ -79,36 +79,36 @@ class Table(AnyTable):
 
     @property
     def store(self) -> TableStore | None:
-        """The table's own; None: it has none."""
+        """The table's own store; None: it has none."""
         return self.of.store
 
     @property
     def versioned(self) -> bool:
-        """Whether late updates are told from the latest ones (KIP-889)."""
+        """Whether the table distinguishes late updates from the latest ones (KIP-889)."""
         return self.of.versioned
 
     def filter(
         self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
     ) -> Self:
-        """The keys for whose value ``predicate`` is true; what does not pass any more is deleted (``KTableFilter``)."""
+        """The keys for which ``predicate`` is true; a key that no longer passes is deleted (``KTableFilter``)."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named, materialized)
 
     def filter_not(
         self, predicate: MapperLike, named: Named | None = None, materialized: Materialized | None = None
     ) -> Self:
-        """The keys for whose value ``predicate`` is not true: false, or null."""
+        """The keys for which ``predicate`` is false or null."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named, materialized)
 
     def map_values(
         self, value: MapperLike, named: Named | None = None, materialized: Materialized | None = None
     ) -> Self:
-        """The same keys with other values (``KTableMapValues``)."""
+        """Replaces the value of each key (``KTableMapValues``)."""
         return self._step("KTABLE-MAPVALUES", MapStep(mapper(value)), named, materialized)
 
     def transform_values(
         self, value: MapperLike, named: Named | None = None, materialized: Materialized | None = None
     ) -> Self:
-        """As `map_values`, but the mapper is asked for null, too (``KTableTransformValues``)."""
+        """As `map_values`, but the mapper is also called for null values (``KTableTransformValues``)."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named, materialized)
 
     def join(
@@ -120,21 +120,22 @@ class Table(AnyTable):
         *,
         foreign_key: MapperLike | None = None,
     ) -> Self:
-        """The keys that both tables have, with values made of both (Kafka's ``KTableKTableInnerJoin``).
+        """The keys that both tables have, with values computed from both (Kafka's ``KTableKTableInnerJoin``).
 
-        Each change of either table makes one of the join, at the later timestamp of both. Late updates of a versioned
-        table are dropped and counted (KIP-914).
+        Each change of either table changes the result, with the later of the two timestamps. Late updates of a
+        versioned table are dropped and counted (KIP-914).
 
-        With a ``foreign_key`` each row of this table is joined with the row of the other that it refers to (KIP-213). A
-        change of either side then makes a result for each row concerned; subscriptions and answers are repartitioned.
+        With a ``foreign_key``, each row of this table is joined with the row of the other table that it refers to
+        (KIP-213). A change on either side then emits a result for each affected row. Subscriptions and responses go
+        through repartition topics.
 
         Args:
-            other: The table on the right; by key it must have as many partitions as this one.
+            other: The table on the right. Without a foreign key, it must have as many partitions as this one.
             joiner: A mapper over the columns ``key``, ``left``, ``right``, ``timestamp``.
-            named: The node's name; with a foreign key the names of nodes and topics begin with it.
-            materialized: The store of the joined table; without a name there is none.
-            foreign_key: Makes the key of the other table of this one's columns ``key`` and ``value``. A row for which
-                it is null is dropped and counted.
+            named: The node's name; with a foreign key, the prefix of the names of nodes and topics.
+            materialized: The store of the joined table; without a name there is no store.
+            foreign_key: Mapper from this table's columns ``key`` and ``value`` to the other table's key. A row for
+                which it is null is dropped and counted.
         """
         joined = JoinedValues(mapper(joiner))
         return self._join(other, joined, named, materialized, foreign_key)
@@ -148,7 +149,7 @@ class Table(AnyTable):
         *,
         foreign_key: MapperLike | None = None,
     ) -> Self:
-        """As `join`, but with all keys of this table; ``right`` is null where the other has nothing."""
+        """As `join`, but with all keys of this table; ``right`` is null where the other table has no value."""
         joined = JoinedValues(mapper(joiner), keeps_left=True)
         return self._join(other, joined, named, materialized, foreign_key)
 
@@ -159,16 +160,16 @@ class Table(AnyTable):
         named: Named | None = None,
         materialized: Materialized | None = None,
     ) -> Self:
-        """As `join`, but with all keys of either table; what is not there is null (``KTableKTableOuterJoin``)."""
+        """As `join`, but with all keys of either table; a missing side is null (``KTableKTableOuterJoin``)."""
         joined = JoinedValues(mapper(joiner), keeps_left=True, keeps_right=True)
         return self._made(joined_table(self._builder, self.of, other.of, joined, named, materialized))
 
     def suppress(self, suppressed: Suppressed) -> Self:
-        """Holds updates back for a time, or until the windows close that the table's keys have (KIP-328).
+        """Holds updates back for a time, or until the windows in the table's keys close (KIP-328).
 
         Raises:
-            ConfigurationError: The table is versioned, as Kafka Streams says: what it tells of the past would be lost
-                in the buffer, which keeps one value a key. Or see `closing_windows`.
+            ConfigurationError: The table is versioned. As in Kafka Streams this is refused: the buffer keeps one value
+                per key, so the history would be lost. Or see `closing_windows`.
         """
         if self.versioned:
             raise ConfigurationError(
@@ -235,19 +236,19 @@ class WindowedTable(AnyTable):
         self._held_ms = held_ms
 
     def filter(self, predicate: MapperLike, named: Named | None = None) -> Self:
-        """The windows for whose value ``predicate`` is true; what does not pass any more is deleted."""
+        """The windows for which ``predicate`` is true; a window that no longer passes is deleted."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate)), named)
 
     def filter_not(self, predicate: MapperLike, named: Named | None = None) -> Self:
-        """The windows for whose value ``predicate`` is not true: false, or null."""
+        """The windows for which ``predicate`` is false or null."""
         return self._step("KTABLE-FILTER", FilterStep(mapper(predicate), negated=True), named)
 
     def map_values(self, value: MapperLike, named: Named | None = None) -> Self:
-        """The same windows with other values."""
+        """Replaces the value of each window."""
         return self._step("KTABLE-MAPVALUES", MapStep(mapper(value)), named)
 
     def transform_values(self, value: MapperLike, named: Named | None = None) -> Self:
-        """As `map_values`, but the mapper is asked for null, too."""
+        """As `map_values`, but the mapper is also called for null values."""
         return self._step("KTABLE-TRANSFORMVALUES", TransformStep(mapper(value)), named)
 
     def suppress(self, suppressed: Suppressed) -> Self:

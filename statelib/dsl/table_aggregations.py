@@ -40,15 +40,15 @@ class GroupedRows(KafkasNames, Generic[Aggregated]):
         self._grouping = grouping
 
     def count(self, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """How many rows each group has; 0 if it has none any more (``KTableAggregate``)."""
+        """The number of rows in each group; 0 once its last row has gone (``KTableAggregate``)."""
         return self._table("KTABLE-AGGREGATE", _single(count()), materialized, named)
 
     def sum(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """The sum of ``of`` for each group; a group without values leaves the table."""
+        """The sum of ``of`` for each group; a group without values is deleted."""
         return self._table("KTABLE-AGGREGATE", _single(sum_(of)), materialized, named)
 
     def mean(self, of: MapperLike, materialized: Materialized | None = None, named: Named | None = None) -> Aggregated:
-        """The arithmetic mean of ``of`` for each group; a group without values leaves the table."""
+        """The arithmetic mean of ``of`` for each group; a group without values is deleted."""
         return self._table("KTABLE-AGGREGATE", _single(mean_(of)), materialized, named)
 
     def aggregate(
@@ -57,7 +57,8 @@ class GroupedRows(KafkasNames, Generic[Aggregated]):
         """Several aggregations at once: ``aggregate({"flights": count(), "delay": mean_("dep_delay")})``.
 
         Raises:
-            ConfigurationError: One is a minimum or maximum, which cannot take a value back; it says what can.
+            ConfigurationError: One is a minimum or maximum, which cannot subtract a value; the error lists those that
+                can.
         """
         spec = TableAggregations(several(**functions).functions)
         return self._table("KTABLE-AGGREGATE", spec, materialized, named)
@@ -69,9 +70,9 @@ class GroupedRows(KafkasNames, Generic[Aggregated]):
         materialized: Materialized | None = None,
         named: Named | None = None,
     ) -> Aggregated:
-        """Any Python functions of the aggregate and a value, called for each change: the slow way (``KTableReduce``).
+        """Combines values with Python functions. Slow: they are called for each change (``KTableReduce``).
 
-        The first value is the aggregate as it is; None deletes it.
+        The first value is the first aggregate. A result of None deletes the aggregate.
         """
         return self._table("KTABLE-REDUCE", TableReduce(adder, subtractor), materialized, named)
 
@@ -84,7 +85,7 @@ class GroupedRows(KafkasNames, Generic[Aggregated]):
         materialized: Materialized | None = None,
         named: Named | None = None,
     ) -> Aggregated:
-        """Any Python functions of key, value and aggregate, called for each change: the slow way."""
+        """Aggregates with Python functions of key, value and aggregate. Slow: they are called for each change."""
         spec = TableAggregate(initializer, adder, subtractor, arrow_type)
         return self._table("KTABLE-AGGREGATE", spec, materialized, named)
 

@@ -1,13 +1,13 @@
-"""Every error that Hindstream raises on purpose, sorted by what the user does about it.
+"""Every error that Hindstream raises on purpose, classified by what the user does about it.
 
 ====================  =======================================================  =========
 class                 what the user does                                       exit code
 ====================  =======================================================  =========
-RetryableError        run the same command again; nothing needs mending        75
-InputError            mend or quarantine the records or files that it names    65
+RetryableError        run the same command again; nothing needs fixing         75
+InputError            fix or quarantine the records or files that it names     65
 ConfigurationError    change the setting, topology or command that it names    78
 CorruptedDataError    restore the file that it names from another copy         74
-FencedError           nothing: another driver has won and its result stands    73
+FencedError           nothing: another driver has won, and its result counts   73
 InternalError         report it: this is a defect of Hindstream                70
 ====================  =======================================================  =========
 
@@ -32,7 +32,7 @@ class HindstreamError(Exception):
 
     Args:
         what: What happened, as a sentence without the final full stop.
-        next_step: The command to run or the thing to change next.
+        next_step: The command to run or the thing to change.
         place: Where it happened: ``topic``, ``partition``, ``offset``, ``file``, ``task``, ``store``, ``setting``, ...
     """
 
@@ -47,7 +47,7 @@ class HindstreamError(Exception):
         super().__init__(self.message)
 
     def placed(self, **place: object) -> Self:
-        """The same with a place where it has none; what it says already stays."""
+        """A copy with ``place`` added; keys that it already has keep their values."""
         made = type(self)(self.what, next_step=self.next_step, **{**place, **self.place})
         made.sequence = self.sequence
         return made
@@ -71,13 +71,13 @@ def _rebuild(
 
 
 class RetryableError(HindstreamError):
-    """A passing fault, such as an object store that did not answer."""
+    """A temporary fault, such as an object store that did not answer."""
 
     exit_code = 75
 
 
 class InputError(HindstreamError):
-    """Records or files of the input are wrong: undecodable, negative timestamp, missing or truncated file."""
+    """Input records or files are invalid: undecodable, negative timestamp, missing or truncated file."""
 
     exit_code = 65
 
@@ -89,7 +89,7 @@ class ConfigurationError(HindstreamError):
 
 
 class CorruptedDataError(HindstreamError):
-    """Something that Hindstream wrote is not what it wrote: a checksum, a length or a format differs."""
+    """A file that Hindstream wrote has changed since: its checksum, length or format differs."""
 
     exit_code = 74
 

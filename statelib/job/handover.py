@@ -1,4 +1,4 @@
-"""What a live Kafka Streams application takes over of a job: its name, and how it writes what the stores hold."""
+"""What a job and a live Kafka Streams application share, so that state can move between them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = ("stream_time", "store_time")
 
 @dataclass(frozen=True)
 class Handover:
-    """What a job and a live application have in common, to hand state over from either to the other.
+    """What a job and a live application share, so that state can move from either to the other.
 
     ::
 
@@ -36,14 +36,14 @@ class Handover:
 
     Attributes:
         job: The job's name.
-        application_id: The application's; also its consumer group, and what its changelog topics begin with.
-        formats: By store, how the application writes its keys and values; others are as Kafka's own serdes write them.
-        stores: By store, what the application calls it, where that is another name.
-        topics: By source topic of the job, what it is called in Kafka, where that is another name.
-        changelogs: By store, its changelog topic, where that is not ``<application id>-<store>-changelog``.
-        leave_out: Stores that the other one does not have, or begins empty.
-        copies_only: Whether the archives that were replayed have to be copies that know their topics (``hindstream
-            archive``). False: they have Kafka's own offsets all the same, which nobody can check.
+        application_id: The application's id. It is also its consumer group and the prefix of its changelog topics.
+        formats: By store, how the application writes keys and values. Stores without an entry use Kafka's own serdes.
+        stores: By store, the application's name for it, if that differs.
+        topics: By source topic of the job, the topic's name in Kafka, if that differs.
+        changelogs: By store, its changelog topic, if that is not ``<application id>-<store>-changelog``.
+        leave_out: Stores that do not move: the other side does not have them, or begins with them empty.
+        copies_only: Whether the replayed archives must be copies that ``hindstream archive`` made, which know their
+            topics. False: you promise that the archives have Kafka's own offsets; this cannot be checked.
     """
 
     job: str
@@ -56,7 +56,7 @@ class Handover:
     changelogs: Mapping[str, str] = field(default_factory=dict)
 
     def format(self, store: str) -> StoreFormat:
-        """How a store's keys and values are written."""
+        """How the application writes a store's keys and values."""
         return self.formats.get(store, _DEFAULT)
 
     def changelog(self, store: str) -> str:
@@ -64,14 +64,14 @@ class Handover:
         return self.changelogs.get(store) or f"{self.application_id}-{self.stores.get(store, store)}-changelog"
 
     def kafka_topic(self, topic: str) -> str:
-        """A source topic of the job in Kafka."""
+        """The name in Kafka of a source topic of the job."""
         return self.topics.get(topic, topic)
 
     def check_stores(self, names: set[str]) -> None:
-        """Checks that what is said of stores is of these.
+        """Checks that all stores named here exist.
 
         Raises:
-            ConfigurationError: There is no such store.
+            ConfigurationError: One does not.
         """
         for name in (*self.formats, *self.stores, *self.changelogs, *self.leave_out):
             if name not in names:
@@ -81,7 +81,7 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class StoreChangelog:
-    """What carries a store from either to the other: its changelog topic, and how many records that had."""
+    """The changelog topic that carries a store from one side to the other, and how many records it had."""
 
     store: str
     changelog: str

@@ -1,4 +1,4 @@
-"""A job: a topology with a name, what its outputs are expected to look like, and what its report shows of them."""
+"""A job: a topology with a name, the expectations about its outputs, and the figures of its report."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def expect(type_: str, /, **kwargs: Any) -> Expectation:
 @arguments_checked
 @dataclass(frozen=True)
 class Job:
-    """What is replayed: everything but the settings of a run.
+    """What is replayed: everything except the settings of a run.
 
     Attributes:
-        name: Names the job's folder in the warehouse and is Kafka's application id: letters, digits, ``._-``.
+        name: The job's folder in the warehouse, and Kafka's application id: letters, digits, ``._-``.
         topology: The compiled topology.
-        expectations: By sink topic, what is audited before anything of a run becomes visible.
-        figures: Draws the job's own charts for its report, each a `hindstream.report.Figure`, from the warehouse;
-            None: the report has none. Called whenever the job's page is written.
-        notes: What a reader of the report must know of the data, a sentence each.
-        kafka_sinks: Sinks that are published to topics of a Kafka cluster too: ``KafkaTopic.archive`` is the sink.
+        expectations: By sink topic, what the audit checks before the run's results are published.
+        figures: A function that draws the job's own charts for its report from the warehouse, each a
+            `hindstream.report.Figure`. It is called whenever the job's page is written. None: no charts.
+        notes: What a reader of the report should know about the data, one sentence each.
+        kafka_sinks: Sinks that are also published to topics of a Kafka cluster. ``KafkaTopic.archive`` is the sink.
 
     Raises:
-        ConfigurationError: An impossible name, expectations or a Kafka topic for a topic that the topology does not
-            write, or a topology that reads or writes the job's topics for quarantined or late records.
+        ConfigurationError: The name is invalid, the topology does not write a topic that has expectations or a Kafka
+            topic, or it reads or writes the job's topics for quarantined or late records.
     """
 
     name: str
@@ -101,9 +101,9 @@ class Job:
 
 
 def load_job(reference: str) -> Job:
-    """The job that ``package.module:attribute`` or ``path/to/file.py:attribute`` names.
+    """Loads the job at ``package.module:attribute`` or ``path/to/file.py:attribute``.
 
-    The attribute is a `Job`, or a function without parameters that gives one; without ``:attribute`` it is ``job``.
+    The attribute is a `Job`, or a function without parameters that returns one. Without ``:attribute`` it is ``job``.
 
     Raises:
         ConfigurationError: There is no such module, file or attribute, or it is no job.

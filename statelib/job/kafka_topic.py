@@ -1,4 +1,4 @@
-"""What a topic of a Kafka cluster holds: its name, and the bytes of its keys and values."""
+"""A topic of a Kafka cluster: its name, and the serdes of its keys and values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class KafkaTopic:
     """A topic of a Kafka cluster.
 
     Attributes:
-        name: Its name there.
-        key: How its keys become bytes and back.
-        value: The same of its values.
-        archive: The name of the topic archive that copies it, or that it copies; None: ``name``.
+        name: The topic's name in Kafka.
+        key: The serde of its keys.
+        value: The serde of its values.
+        archive: The topic archive that is a copy of the topic, or that is published to it; None: ``name``.
 
     Raises:
-        ConfigurationError: Kafka cannot have a topic of that name.
+        ConfigurationError: Kafka does not allow this name.
     """
 
     name: str
@@ -45,9 +45,9 @@ class KafkaTopic:
 
 
 def load_kafka_topics(reference: str) -> tuple[KafkaTopic, ...]:
-    """The topics that ``package.module:attribute`` or ``path/to/file.py:attribute`` names.
+    """Loads the topics at ``package.module:attribute`` or ``path/to/file.py:attribute``.
 
-    The attribute is a `KafkaTopic`, some of them, or a function without parameters that gives these; without
+    The attribute is a `KafkaTopic`, several of them, or a function without parameters that returns them. Without
     ``:attribute`` it is ``topics``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The serde that a type has if nothing else is said."""
+"""The default serde of an Arrow type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def serialized(values: pa.Array) -> pa.BinaryArray:
 
 
 def serde_for(arrow_type: pa.DataType) -> Serde:
-    """The serde of an Arrow type: Kafka's own where it has one, such as ``LongSerializer`` (`statelib.serdes`).
+    """The default serde of an Arrow type: Kafka's own if it has one, such as ``LongSerializer`` (`statelib.serdes`).
 
     Raises:
         ConfigurationError: The type has none.

@@ -1,4 +1,4 @@
-"""JSON as records, read a whole Arrow array at a time; plain and as a schema registry's serializers write it."""
+"""JSON, read a whole Arrow array at a time: plain, and as a schema registry's serializers write it."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JsonSerde(StrictSerde):
-    """JSON, one value a record, UTF-8: objects for a struct, else numbers, strings, arrays.
+    """JSON in UTF-8, one value per record: an object for a struct, else a number, string or array.
 
-    Reading: a field that is missing is null, one that the type does not have is ignored, one of another type makes the
-    value undecodable. Times and dates are ISO 8601 strings, bytes base64, maps objects with any names. Writing goes row
-    by row, in the order of the type's fields, and so does reading where there are maps.
+    Reading: a missing field is null, an unknown field is ignored, and a field of another type makes the value
+    undecodable. Times and dates are ISO 8601 strings, bytes are base64, maps are objects with any names. Fields are
+    written in the order of the type's fields. Writing goes row by row; so does reading if there are maps.
 
-    With a registry: the wire format of Confluent's ``KafkaJsonSchemaSerializer``. The schema's id is not looked at in
-    reading, because the JSON is read as ``arrow_type`` in any case.
+    With a registry: the wire format of Confluent's ``KafkaJsonSchemaSerializer``. Reading ignores the schema's id,
+    because the JSON is read as ``arrow_type`` in any case.
 
     Args:
-        arrow_type: Of the values. Of others than structs the JSON value ``null`` is null.
-        registry: Where the schemas of values are; None: plain JSON.
-        subject: What ``json_schema`` is registered under, for writing; such as ``clicks-value``.
-        schema_id: Or the id to write.
+        arrow_type: The type of the values. If it is not a struct, the JSON value ``null`` is null.
+        registry: The schema registry; None: plain JSON.
+        subject: The subject of ``json_schema`` in the registry, for writing, such as ``clicks-value``.
+        schema_id: The id to write, instead of ``subject``.
         json_schema: The JSON Schema, for writing with a subject.
-        register: Whether writing registers it, if it is not yet.
+        register: Whether writing registers the schema if it is not registered yet.
 
     Raises:
-        ConfigurationError: The type is one that JSON has no values of, or the arguments do not fit together.
+        ConfigurationError: JSON has no values of this type, or the arguments do not fit together.
     """
 
     arrow_type: pa.DataType

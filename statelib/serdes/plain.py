@@ -1,4 +1,4 @@
-"""Kafka's serdes of single values: bytes, strings, and what takes a fixed number of bytes."""
+"""Kafka's serdes of single values: bytes, strings, and types of a fixed width."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 class UuidSerde(StrictSerde):
     """Kafka's ``UUIDSerializer``: the text of a UUID, such as ``123e4567-e89b-12d3-a456-426614174000``.
 
-    Values are strings with small letters, as Java writes them. Java also reads texts with fewer digits, which nothing
+    Values are strings in lower case, as Java writes them. Java also reads texts with fewer digits, which no serializer
     writes; here they are undecodable.
     """
 

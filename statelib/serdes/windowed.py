@@ -1,4 +1,4 @@
-"""Kafka Streams' serdes of windowed keys: the key's bytes, and times behind them.
+"""Kafka Streams' serdes of windowed keys: the key's bytes followed by times.
 
 ::
 
@@ -45,14 +45,14 @@ _NUMBER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class TimeWindowedSerde(StrictSerde):
-    """Kafka's ``WindowedSerdes.TimeWindowedSerde``: keys of time windows, of which the bytes have the start only.
+    """Kafka's ``WindowedSerdes.TimeWindowedSerde``: keys of time windows. The bytes hold the start of the window only.
 
     Values are ``struct<key, window_start, window_end>``, as in the archives of windowed results.
 
     Args:
-        key: Of the plain key.
-        window_size_ms: From a window's start to its end; of sliding windows the time difference.
-        grid: What tells the end where that is not always so much later: see `KeyWindows`.
+        key: The serde of the plain key.
+        window_size_ms: The windows' size; for sliding windows the time difference.
+        grid: Computes the end for windows that differ in size: see `KeyWindows`.
     """
 
     key: Serde
@@ -61,7 +61,7 @@ class TimeWindowedSerde(StrictSerde):
 
     @classmethod
     def of(cls, key: Serde, window_size: timedelta | AlignedKeys) -> TimeWindowedSerde:
-        """The serde of keys of windows of a size, or of these (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``)."""
+        """The serde for windows of a size, or for given windows (Kafka's ``WindowedSerdes.timeWindowedSerdeFrom``)."""
         if isinstance(window_size, AlignedKeys):
             return cls(key, window_size.size_ms, window_size.of_keys.grid)
         return cls(key, milliseconds(window_size, "window_size", at_least=1))
@@ -125,7 +125,7 @@ class SessionWindowedSerde(StrictSerde):
     Values are ``struct<key, window_start, window_end>``, as in the archives of sessions; the end is inclusive.
 
     Args:
-        key: Of the plain key.
+        key: The serde of the plain key.
     """
 
     key: Serde

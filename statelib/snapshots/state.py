@@ -1,8 +1,8 @@
-"""The state of a job as of a commit: which stores there are, and each of them as data.
+"""The state of a job at a commit: its stores, each of them as data.
 
-All that it takes is in the warehouse: the commit, the description of the topology that made it
-(`statelib.documents.manifests.TopologyDescription`), and the tasks' checkpoints, of which those are fetched that are
-looked into.
+All input is in the warehouse: the commit, the description of the topology that made it
+(`statelib.documents.manifests.TopologyDescription`), and the tasks' checkpoints. Only the checkpoints that are read
+are fetched.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def open_state(
     storage_options: Mapping[str, str] | None = None,
     state_dir: str | PathLike[str] = DEFAULT_STATE_DIR,
 ) -> StateSnapshot | StoreSnapshot:
-    """The state of a job as of a commit, as data, without the job's code and without touching the job.
+    """Opens the state of a job at a commit as data. It needs no code of the job and does not touch the job.
 
     ::
 
@@ -77,18 +77,19 @@ def open_state(
     Args:
         warehouse: Root of all durable data: a directory or URL.
         job: The job's name.
-        store: One of its stores; None: all.
-        commit: Its number; None: the newest.
-        storage_options: Of the object store, as the setting of that name.
-        state_dir: A local folder for what is fetched, as the setting of that name: it has the state files that jobs on
-            this host have used. What is made there goes when the snapshot is closed, but for the cache of state files.
+        store: The name of one store; None: all stores.
+        commit: The commit's number; None: the newest.
+        storage_options: Options of the object store, as in the setting of that name.
+        state_dir: A local folder for fetched files, as in the setting of that name. State files that jobs on this host
+            have cached there are reused. Closing the snapshot removes everything fetched except the cache.
 
     Returns:
-        All stores; or the one that was asked for. Both are closed by ``close()``, or at the end of a ``with``.
+        A `StateSnapshot` of all stores, or a `StoreSnapshot` of the named one. Close it with ``close()`` or use
+        ``with``.
 
     Raises:
-        ConfigurationError: There is no such job, commit or store; its state has expired; or a release before the
-            descriptions of topologies made the commit.
+        ConfigurationError: There is no such job, commit or store; the commit's state has expired; or the commit was
+            made by a release that did not write descriptions of topologies yet.
     """
     storage = Storage(str(warehouse), storage_options)
     log = CommitLog(storage, job)
@@ -118,9 +119,9 @@ def open_state(
 
 
 class StateSnapshot:
-    """The state of a job as of a commit, made by `open_state`; see there. Several threads may read from one.
+    """The state of a job at a commit, made by `open_state`. Several threads may read from it.
 
-    (What interactive queries are to a live Kafka Streams application, KIP-67, of any commit.)
+    It corresponds to interactive queries of a live Kafka Streams application (KIP-67), but for any commit.
     """
 
     def __init__(self, warehouse: Storage, commit: Commit, topology: TopologyDescription, state_dir: Path) -> None:
@@ -140,7 +141,7 @@ class StateSnapshot:
         self.close()
 
     def close(self) -> None:
-        """Removes what was fetched, but for the cache of state files; a second call does nothing."""
+        """Removes what was fetched, except the cache of state files. A second call does nothing."""
         self._restored.close()
 
     @property
@@ -172,7 +173,7 @@ class StateSnapshot:
         """One store.
 
         Raises:
-            ConfigurationError: There is none of this name; the error lists those that there are.
+            ConfigurationError: There is no store of this name; the error lists all names.
         """
         for store in self.stores:
             if store.name == name:

@@ -1,4 +1,4 @@
-"""One store of a state as Arrow record batches."""
+"""One store of a job's state as Arrow record batches."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PARTITION = pa.field("partition", pa.int32())
 
 
 class StoreSnapshot:
-    """A store of a job as of a commit, as data: what Kafka Streams answers with interactive queries, of any commit.
+    """A store of a job at a commit, as data: like interactive queries of Kafka Streams, but for any commit.
 
-    Made by `open_state`. Rows come as Arrow record batches, partition by partition (a partition is a task's share),
-    some thousand at a time. Columns have the types that the job's records have; times are ``timestamp[ms, UTC]``.
+    Made by `open_state`. Rows come as Arrow record batches of some thousand rows, partition by partition (a partition
+    is one task's part). Columns have the types of the job's records; times are ``timestamp[ms, UTC]``.
 
     ==================  ==========================================================================================
     kind of store       columns of the view ``latest`` (and ``partition``)
@@ -58,7 +58,7 @@ class StoreSnapshot:
     punctuation         due, interval_ms, cancelled, callback
     ==================  ==========================================================================================
 
-    Windows and sessions that are out of retention by the store's own clock do not show.
+    Windows and sessions that are out of retention by the store's own clock are not visible.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class StoreSnapshot:
         self.close()
 
     def close(self) -> None:
-        """Removes what was fetched; closes the whole state of which this is a store."""
+        """Removes what was fetched, and closes the whole state that the store belongs to."""
         self._close()
 
     @property
@@ -124,11 +124,11 @@ class StoreSnapshot:
         return tuple(self._view(view).keys)
 
     def time_column(self, view: str = "latest") -> str | None:
-        """The column that ``since`` and ``until`` are about; None: there is none."""
+        """The column that ``since`` and ``until`` compare; None: the view has none."""
         return self._view(view).time
 
     def read(self, view: str = "latest", **choice: Any) -> pa.Table:
-        """As `batches`, as one table: for stores, or choices from them, that fit into memory."""
+        """As `batches`, but as one table, for results that fit into memory."""
         batches = list(self.batches(view, **choice))
         names = choice.get("columns") or self.schema(view).names
         return pa.Table.from_batches(batches, pa.schema([self.schema(view).field(name) for name in names]))
@@ -144,25 +144,26 @@ class StoreSnapshot:
         since: Time | None = None,
         until: Time | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a view, in memory that does not grow with the store.
+        """The rows of a view. Memory does not grow with the store.
 
         Args:
             view: One of `views`.
-            columns: The wanted ones, in this order; None: all. What is not wanted is not decoded.
-            where: Values that columns must have, such as ``{"key": "JFK"}``: one of `keys` each; of windowed keys
-                ``Windowed("JFK", start, end)`` (ms) or the struct. A key is looked up in its own partition, and in the
-                others only if it is not there (some producer placed it otherwise).
-            partitions: Of these only; None: of all.
-            as_of: Of a versioned store the values valid then; windows and sessions that hold the time.
+            columns: The columns to return, in this order; None: all. Other columns are not decoded.
+            where: Values that columns must have, such as ``{"key": "JFK"}``. Each column must be one of `keys`. A
+                windowed key is ``Windowed("JFK", start, end)`` (ms) or the struct. A key is looked up in its own
+                partition first, and in the others only if it is not there (a producer may have placed it elsewhere).
+            partitions: Only these partitions; None: all.
+            as_of: For a versioned store: the values valid at this time; for windows and sessions: those that contain
+                it.
             since: Rows whose `time_column` is not before this time.
             until: Rows whose `time_column` is before this time.
 
         Yields:
-            Batches that are not empty. Times are milliseconds, or a `datetime` with a time zone.
+            Non-empty batches. Times are given as milliseconds, or as a `datetime` with a time zone.
 
         Raises:
-            ConfigurationError: There is no such view, column or partition; the view knows no times; or a column is in
-                bytes of a serde of the job's own.
+            ConfigurationError: There is no such view, column or partition; the view has no times; or a column holds
+                bytes of the job's own serde.
             InputError: A value of ``where`` is not of its column's type.
             CorruptedDataError: A file of the state is missing or damaged.
         """
@@ -182,12 +183,12 @@ class StoreSnapshot:
 
     @property
     def described(self) -> Described:
-        """What is known of the store without its content."""
+        """The description of the store, without its content."""
         return self._described
 
     @contextmanager
     def opened(self, partition: int) -> Iterator[Place]:
-        """A task's share of the store as it lies, for readers that need more than a view shows.
+        """One task's part of the store as stored, for readers that need more than a view offers.
 
         Raises:
             ConfigurationError: There is no such partition, or the state has expired meanwhile.

@@ -20,13 +20,13 @@ Store = TypeVar("Store", bound=StateStore[Any])
 
 @dataclass(frozen=True, slots=True)
 class StoreBuilder(Generic[Store]):
-    """Kafka's ``StoreBuilder``, made by `Stores`; immutable and picklable, so that each task can build its own store.
+    """Kafka's ``StoreBuilder``, made by `Stores`. Immutable and picklable: each task builds its own store.
 
     Attributes:
         kind: The class of the stores.
         supplier: Name and settings.
-        key_serde: Of their keys.
-        value_serde: Of their values.
+        key_serde: The serde of keys.
+        value_serde: The serde of values.
     """
 
     kind: type[Store]
@@ -40,7 +40,7 @@ class StoreBuilder(Generic[Store]):
         return self.supplier.name
 
     def build(self) -> Store:
-        """A store, not opened yet: ``init`` opens it."""
+        """A new store; ``init`` opens it."""
         return self.kind(self.supplier, self.key_serde, self.value_serde)
 
     def spec(self) -> StoreSpec:

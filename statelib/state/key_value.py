@@ -1,7 +1,7 @@
 """Key-value stores: plain, and with timestamps (Kafka's ``KeyValueStore``, ``TimestampedKeyValueStore``).
 
-Both have the same bytes (`statelib.operators.tables.codec`): a plain store keeps -1 where the other one keeps the
-timestamp, so that it can be opened as the other one later, as in Kafka (KIP-258).
+Both have the same bytes (`statelib.operators.tables.codec`): a plain store writes -1 as the timestamp. So it can be
+opened as a store with timestamps later, as in Kafka (KIP-258).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class KeyValueStore(StateStore[engine.KeyValueStore]):
-    """Of each key the value that was put last (Kafka's ``KeyValueStore``).
+    """The last value put for each key (Kafka's ``KeyValueStore``).
 
     Keys are in the order of their bytes. Every method raises `ConfigurationError` while the store is not open, and
     `InputError` for a null key or one of another type.
@@ -47,7 +47,7 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
         self.put_all([(key, value)])
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Sets many (key, value), all of them or none."""
+        """Sets many (key, value) pairs: all of them or none."""
         store, write = self._engine, WriteBatch()
         store.header.write(self._value_schema, write)
         kept = [(key, *self._kept(value)) for key, value in entries]
@@ -59,14 +59,14 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
                 self._logged(self._raw_key(key), to_bytes(value, self._value_serde), timestamp)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Sets the value of ``key`` if it has none; gives the one that it has."""
+        """Sets the value of ``key`` if it has none, and returns the value that it had."""
         there = self.get(key)
         if there is None:
             self.put(key, value)
         return there
 
     def delete(self, key: Any) -> Any:
-        """Removes ``key``, and gives what it had."""
+        """Removes ``key``, and returns the value that it had."""
         there = self.get(key)
         if there is not None:
             self.put(key, None)
@@ -75,14 +75,14 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
         return there
 
     def range(self, from_key: Any = None, to_key: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Keys from ``from_key`` to ``to_key``, both included, with their values; None: without a bound.
+        """Keys from ``from_key`` to ``to_key``, both inclusive, with their values; None: no bound.
 
-        What is put after the call does not show.
+        Later puts are not visible.
         """
         return self._all_shown(self._engine.range(from_key, to_key))
 
     def reverse_range(self, from_key: Any = None, to_key: Any = None) -> Iterator[tuple[Any, Any]]:
-        """As `range`, the last one first."""
+        """As `range`, last key first."""
         return self._all_shown(self._engine.range(from_key, to_key, reverse=True))
 
     def prefix_scan(self, prefix: Any) -> Iterator[tuple[Any, Any]]:
@@ -94,7 +94,7 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
         return self.range()
 
     def reverse_all(self) -> Iterator[tuple[Any, Any]]:
-        """As `all`, the last one first."""
+        """As `all`, last key first."""
         return self.reverse_range()
 
     def approximate_num_entries(self) -> int:
@@ -122,7 +122,7 @@ class KeyValueStore(StateStore[engine.KeyValueStore]):
 class TimestampedKeyValueStore(KeyValueStore):
     """As `KeyValueStore`, but its values are `ValueAndTimestamp` (Kafka's ``TimestampedKeyValueStore``).
 
-    ``put(key, ValueAndTimestamp.make(value, timestamp))``: a value of None makes None, which deletes.
+    ``put(key, ValueAndTimestamp.make(value, timestamp))``: with a value of None this deletes the key.
 
     Made by ``Stores.timestamped_key_value_store_builder(...).build()``.
     """

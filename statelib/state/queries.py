@@ -1,4 +1,4 @@
-"""Questions to a versioned store (KIP-960 ``VersionedKeyQuery``, KIP-968 ``MultiVersionedKeyQuery``). Immutable."""
+"""Queries of a versioned store (KIP-960 ``VersionedKeyQuery``, KIP-968 ``MultiVersionedKeyQuery``). Immutable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VersionedKeyQuery:
 
 @dataclass(frozen=True, slots=True)
 class MultiVersionedKeyQuery:
-    """The versions of a key that are valid at any time of a range, ends included (KIP-968); by default latest first.
+    """The versions of a key that are valid at any time in an inclusive range (KIP-968). By default latest first.
 
     ``MultiVersionedKeyQuery.with_key("EUR").from_time(first).to_time(last).with_ascending_timestamps()``
     """
@@ -44,11 +44,11 @@ class MultiVersionedKeyQuery:
         return cls(key)
 
     def from_time(self, time: Time | None) -> MultiVersionedKeyQuery:
-        """Not those that ended at ``time`` or before; None: from the first one."""
+        """Excludes versions that ended at ``time`` or before; None: no lower bound."""
         return replace(self, first=time)
 
     def to_time(self, time: Time | None) -> MultiVersionedKeyQuery:
-        """Not those that began after ``time``; None: to the last one."""
+        """Excludes versions that began after ``time``; None: no upper bound."""
         return replace(self, last=time)
 
     def with_ascending_timestamps(self) -> MultiVersionedKeyQuery:

@@ -1,7 +1,7 @@
 """The session store (Kafka's ``SessionStore``).
 
-It has a clock of its own, the largest session end put, and a session is there while ``end > clock - retention``.
-Sessions that are out of it are refused by `SessionStore.put`, not shown, and removed.
+It has its own clock: the largest session end put. A session is retained while ``end > clock - retention``. Later it is
+refused by `SessionStore.put`, not visible, and removed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class SessionStore(StateStore[engine.SessionStore]):
     """The aggregate of each key and session (Kafka's ``SessionStore``).
 
     A session's key is a `Windowed`, both ends inclusive. Times are milliseconds, or a `datetime` with a time zone.
-    Sessions of a key come by end, then start; those of several keys then in the order of the keys' bytes. Every method
-    raises `ConfigurationError` while the store is not open, and `InputError` for a null key or one of another type.
+    Sessions are ordered by end, then start, then the bytes of the key. Every method raises `ConfigurationError` while
+    the store is not open, and `InputError` for a null key or one of another type.
 
     Made by ``Stores.session_store_builder(...).build()``.
     """
@@ -61,7 +61,7 @@ class SessionStore(StateStore[engine.SessionStore]):
         return self._engine.stream_time
 
     def put(self, session: Windowed, aggregate: Any) -> None:
-        """Sets the aggregate of a session; None removes it. One out of retention is refused and counted.
+        """Sets the aggregate of a session; None removes it. A session out of retention is refused and counted.
 
         Raises:
             InputError: The key is null, a type is wrong, the session begins before 1970 or ends before it begins.
@@ -88,7 +88,7 @@ class SessionStore(StateStore[engine.SessionStore]):
         self._over.write(write)
 
     def remove(self, session: Windowed) -> None:
-        """Removes the session with exactly these bounds, if it is there."""
+        """Removes the session with exactly these bounds, if it exists."""
         self.put(session, None)
 
     def fetch_session(self, key: Any, session_start: Time, session_end: Time) -> Any:
@@ -105,7 +105,7 @@ class SessionStore(StateStore[engine.SessionStore]):
         return self.backward_find_sessions(key, 0, _END_OF_TIME)
 
     def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
-        """All sessions of several keys (Kafka's ``fetch(keyFrom, keyTo)``); None: without a bound."""
+        """All sessions of a range of keys (Kafka's ``fetch(keyFrom, keyTo)``); None: no bound."""
         return self.find_sessions_of_range(key_from, key_to, 0, _END_OF_TIME)
 
     def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed, Any]]:
@@ -127,7 +127,7 @@ class SessionStore(StateStore[engine.SessionStore]):
     def find_sessions_of_range(
         self, key_from: Any, key_to: Any, earliest_session_end: Time, latest_session_start: Time
     ) -> Iterator[tuple[Windowed, Any]]:
-        """As `find_sessions`, of several keys (Kafka's ``findSessions(keyFrom, keyTo, ...)``)."""
+        """As `find_sessions`, for a range of keys (Kafka's ``findSessions(keyFrom, keyTo, ...)``)."""
         return self._of_keys(key_from, key_to, earliest_session_end, latest_session_start, reverse=False)
 
     def backward_find_sessions_of_range(

@@ -39,12 +39,12 @@ def serde_of(serde: SerdeLike) -> Serde:
 
 
 class StateStore(ABC, Generic[Engine]):
-    """Kafka's ``StateStore``, made by a `StoreBuilder`; of no use before `init` and after `close`.
+    """Kafka's ``StateStore``, made by a `StoreBuilder`. It can be used between `init` and `close`.
 
     Args:
         supplier: Name and settings.
-        key_serde: Of its keys.
-        value_serde: Of its values.
+        key_serde: The serde of keys.
+        value_serde: The serde of values.
     """
 
     store_kind: ClassVar[StoreKind]
@@ -62,7 +62,7 @@ class StateStore(ABC, Generic[Engine]):
         self._log: StoreLog | None = None
 
     def log_to(self, log: StoreLog | None) -> None:
-        """From now on puts are logged, as Kafka's changelogging stores do; None: no longer."""
+        """Logs all further puts, as Kafka's changelogging stores do; None: stops."""
         self._log = log
 
     def init(
@@ -72,7 +72,7 @@ class StateStore(ABC, Generic[Engine]):
         semantics: Semantics = "kip",
         metrics: NodeMetrics | None = None,
     ) -> Self:
-        """Opens the store, and gives it.
+        """Opens the store and returns it.
 
         Args:
             where: A backend, or the folder of a persistent store. None: a store in memory.
@@ -80,8 +80,8 @@ class StateStore(ABC, Generic[Engine]):
             metrics: Where refused puts are counted.
 
         Raises:
-            ConfigurationError: It is open already; a persistent store has no folder, or one in memory has one; the
-                stored data has another format or other settings.
+            ConfigurationError: The store is open already; a persistent store was given no folder, or a store in memory
+                was given one; the stored data has another format or other settings.
         """
         if self._backend is not None:
             raise ConfigurationError("the store is open already", store=self.name, next_step="close() it first")
@@ -109,7 +109,7 @@ class StateStore(ABC, Generic[Engine]):
         return self._opened is not None
 
     def close(self) -> None:
-        """Releases the store's own folder or memory; a second call does nothing. A backend that was given stays."""
+        """Releases the store's own folder or memory; a given backend stays open. A second call does nothing."""
         if self._backend is not None and self._owns_backend:
             self._backend.close()
         self._backend = self._opened = None
@@ -123,7 +123,7 @@ class StateStore(ABC, Generic[Engine]):
         self.close()
 
     def approximate_size_bytes(self) -> int:
-        """Roughly how much it holds, in memory and on disk."""
+        """The store's approximate size, in memory and on disk."""
         return sum(self._over.approximate_bytes(family) for family in self.family_names(self.name))
 
     @staticmethod

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @arguments_checked
 class Stores(KafkasNames):
-    """Kafka's ``Stores``: suppliers say what kind of store it is; builders add the serdes, or just the Arrow types.
+    """Kafka's ``Stores``. Suppliers choose the kind of store; builders add the serdes, or just the Arrow types.
 
-    The suppliers raise `ConfigurationError` for a duration that is negative or has microseconds. In a job a persistent
-    store and one in memory are the same: see `KeyValueBytesStoreSupplier`.
+    The suppliers raise `ConfigurationError` for a duration that is negative or has microseconds. Inside a job,
+    persistent stores and stores in memory are the same: see `KeyValueBytesStoreSupplier`.
     """
 
     # --- suppliers -----------------------------------------------------------------------------------------------
 
     @staticmethod
     def persistent_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
-        """A plain store: of each key the value that arrived last."""
+        """A plain store: the value of each key that arrived last."""
         return KeyValueBytesStoreSupplier(name)
 
     @staticmethod
@@ -53,9 +53,9 @@ class Stores(KafkasNames):
         """A versioned store (KIP-889, "Store Supplier/Builder Interfaces").
 
         Args:
-            name: The store's.
-            history_retention: How long old versions can be asked for.
-            segment_interval: Width of what expires as a whole, at least 1 ms; None: Kafka's choice.
+            name: The store's name.
+            history_retention: How long old versions can be queried.
+            segment_interval: Width of the segments that expire as a whole, at least 1 ms; None: Kafka's choice.
         """
         return _versioned(name, history_retention, segment_interval, persistent=True)
 
@@ -63,7 +63,7 @@ class Stores(KafkasNames):
     def in_memory_versioned_key_value_store(
         name: str, history_retention: timedelta, segment_interval: timedelta | None = None
     ) -> VersionedBytesStoreSupplier:
-        """A versioned store in memory (which KIP-889 leaves to later)."""
+        """A versioned store in memory (which KIP-889 leaves to future work)."""
         return _versioned(name, history_retention, segment_interval, persistent=False)
 
     @staticmethod
@@ -73,10 +73,10 @@ class Stores(KafkasNames):
         window_size: timedelta,
         retain_duplicates: bool = False,  # noqa: FBT001, FBT002 - as in Kafka
     ) -> WindowBytesStoreSupplier:
-        """A window store; windows are kept for the retention period after their start, at least their size.
+        """A window store. Windows are kept for the retention period after their start.
 
         Raises:
-            ConfigurationError: It is to retain duplicates, or for less than its windows' size.
+            ConfigurationError: The store should retain duplicates, or the retention is less than the window size.
         """
         _no_duplicates(name, retain_duplicates=retain_duplicates)
         return _window(name, retention_period, window_size, persistent=True)
@@ -91,7 +91,7 @@ class Stores(KafkasNames):
         """A window store in memory.
 
         Raises:
-            ConfigurationError: It is to retain duplicates, or for less than its windows' size.
+            ConfigurationError: The store should retain duplicates, or the retention is less than the window size.
         """
         _no_duplicates(name, retain_duplicates=retain_duplicates)
         return _window(name, retention_period, window_size, persistent=False)

@@ -1,4 +1,4 @@
-"""What kind of store, and its settings: what the DSL's ``Materialized`` and the store builders take. Immutable."""
+"""Suppliers: the kind and settings of a store, for ``Materialized`` and the store builders. Immutable."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class KeyValueBytesStoreSupplier:
 
     Attributes:
         name: The store's name.
-        persistent: Whether it is in a folder where it is opened by itself. In a job the state of a task is one,
-            whatever this is: it lives in memory while a slice runs, as far as that goes, and in the task's RocksDB from
-            slice to slice.
+        persistent: Whether the store is in a folder when it is opened outside of a job. Inside a job this makes no
+            difference: state is in memory while a slice runs, within the memory budget, and in the task's RocksDB
+            between slices.
     """
 
     name: str
@@ -35,11 +35,11 @@ class KeyValueBytesStoreSupplier:
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class VersionedStoreSupplier:
-    """A versioned key-value store; `VersionedBytesStoreSupplier` gives the store itself, too.
+    """A versioned key-value store; `VersionedBytesStoreSupplier` also creates the store.
 
     Attributes:
         name: The store's name.
-        history_retention_ms: How long old versions can be asked for, and how late an update may come.
+        history_retention_ms: How long old versions can be queried, and how late an update may be.
         segment_interval_ms: Width of the segments that expire as a whole; None: Kafka's choice (retention / 3 to / 24).
         persistent: See `KeyValueBytesStoreSupplier`.
     """
@@ -62,7 +62,7 @@ class WindowBytesStoreSupplier:
     Attributes:
         name: The store's name.
         retention_ms: How long after its start a window is kept, by the store's own clock: the largest start put.
-        window_size_ms: From a window's start to its end.
+        window_size_ms: The windows' size.
         persistent: See `KeyValueBytesStoreSupplier`.
     """
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
-    """Several versions of a key, found by time (KIP-889, ``VersionedKeyValueStore``).
+    """Several versions of each key, which are looked up by time (KIP-889, ``VersionedKeyValueStore``).
 
-    A version is valid from its timestamp to that of the key's next one. Times are milliseconds, or a `datetime` with a
+    A version is valid from its timestamp to the next version's. Times are milliseconds, or a `datetime` with a
     time zone. Every method raises `ConfigurationError` while the store is not open.
 
     Made by ``Stores.versioned_key_value_store_builder(...).build()``.
@@ -53,14 +53,14 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
 
     @property
     def stream_time(self) -> int:
-        """The store's clock: the largest timestamp that it has taken, -1 if none."""
+        """The store's clock: the largest timestamp put, -1 if none."""
         return self._engine.stream_time
 
     def put(self, key: Any, value: Any, timestamp: Time) -> int:
-        """Adds a version, or replaces the one at this very timestamp; None as the value is a tombstone.
+        """Adds a version, or replaces the one with the same timestamp. A value of None is a tombstone.
 
         Returns:
-            When the version ends: the timestamp of the key's next version, tombstones included;
+            The time at which the version ends: the timestamp of the key's next version, tombstones included;
             ``PUT_RETURN_CODE_VALID_TO_UNDEFINED`` if there is none; ``PUT_RETURN_CODE_NOT_PUT`` if the timestamp is
             older than the retention.
 
@@ -72,7 +72,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
         return self._engine.put(key, value, time)
 
     def delete(self, key: Any, timestamp: Time) -> VersionedRecord | None:
-        """Puts a tombstone, and gives what was valid at ``timestamp`` until then; None also if it is refused.
+        """Puts a tombstone, and returns the value that was valid at ``timestamp``; None also if it is refused.
 
         Raises:
             InputError: The key is null, or the timestamp negative.
@@ -88,10 +88,10 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
             self._logged(self._raw_key(key), to_bytes(value, self._value_serde), timestamp)
 
     def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
-        """The latest value, or that which is valid at ``as_of``; None if there is none.
+        """The latest value, or the value valid at ``as_of``; None if there is none.
 
-        A time older than the history retention finds only a latest value that was valid then; that it finds none is
-        logged, once.
+        If ``as_of`` is older than the history retention, only the latest value can be found, if it was valid then. The
+        first time that nothing is found is logged.
 
         Raises:
             InputError: The key is null.
@@ -110,7 +110,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     ) -> list[VersionedRecord]:
         """The values that are valid at any time from ``from_time`` to ``to_time``, and when they ended.
 
-        As a `MultiVersionedKeyQuery`; tombstones are not among them.
+        Like a `MultiVersionedKeyQuery`. Tombstones are left out.
 
         Raises:
             InputError: The key is null, or the range ends before it begins.
@@ -126,7 +126,7 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     def query(
         self, query: VersionedKeyQuery | MultiVersionedKeyQuery
     ) -> VersionedRecord | list[VersionedRecord] | None:
-        """Answers a query; unlike `get` it tells when a version ended (``valid_to``), unless it is the latest.
+        """Answers a query. Unlike `get`, it returns when a version ended (``valid_to``), unless it is the latest.
 
         Raises:
             InputError: The key is null, or the range ends before it begins.
@@ -139,22 +139,22 @@ class VersionedKeyValueStore(StateStore[engine.VersionedKeyValueStore]):
     def range(
         self, from_key: Any = None, to_key: Any = None, as_of: Time | None = None
     ) -> Iterator[tuple[Any, VersionedRecord]]:
-        """Keys from ``from_key`` to ``to_key``, both included, in the order of their bytes, each with what `get` gives.
+        """Keys from ``from_key`` to ``to_key``, both inclusive, in the order of their bytes, with their values (`get`).
 
-        Keys without a value at ``as_of`` are left out. Each key is read when the iterator comes to it.
+        Keys without a value at ``as_of`` are left out. Each key is read when the iterator reaches it.
         """
         return self._engine.range(from_key, to_key, None if as_of is None else epoch_ms(as_of))
 
     def prefix_scan(self, prefix: Any, as_of: Time | None = None) -> Iterator[tuple[Any, VersionedRecord]]:
-        """As `range`, of the keys whose bytes begin with ``prefix``: bytes, or what the key serde makes of it."""
+        """As `range`, for keys whose bytes begin with ``prefix`` (bytes, or a value that the key serde serialises)."""
         return self._engine.prefix_scan(self._raw_prefix(prefix), None if as_of is None else epoch_ms(as_of))
 
     def all(self, as_of: Time | None = None) -> Iterator[tuple[Any, VersionedRecord]]:
-        """As `range`, of all keys."""
+        """As `range`, for all keys."""
         return self.range(as_of=as_of)
 
     def approximate_num_entries(self) -> int:
-        """Roughly how many keys have a latest value."""
+        """The approximate number of keys that have a latest value."""
         return self._engine.approximate_num_entries()
 
     def _open(

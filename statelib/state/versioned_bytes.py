@@ -1,4 +1,4 @@
-"""A versioned store as a store of bytes, with value and timestamp in one value (KIP-889, ``VersionedBytesStore``).
+"""A versioned store of bytes, whose values include their timestamps (KIP-889, ``VersionedBytesStore``).
 
 A value and its timestamp are the bytes of Kafka's ``ValueAndTimestampSerializer``: the timestamp in ms, i64 big-endian,
 then the value (`statelib.operators.tables.codec`).
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class VersionedBytesStore:
-    """KIP-889's ``VersionedBytesStore``, made by ``VersionedBytesStoreSupplier.get()``; opened as any store."""
+    """KIP-889's ``VersionedBytesStore``, made by ``VersionedBytesStoreSupplier.get()``; opened like any store."""
 
     def __init__(self, supplier: VersionedStoreSupplier) -> None:
         self.inner = VersionedKeyValueStore(supplier, BytesSerde(), BytesSerde())
@@ -60,12 +60,12 @@ class VersionedBytesStore:
         return self.inner.is_open
 
     def put(self, key: bytes, value: bytes | None, timestamp: Time | None = None) -> int:
-        """Adds a version; gives what `VersionedKeyValueStore.put` gives.
+        """Adds a version; returns the same as `VersionedKeyValueStore.put`.
 
         Args:
             key: The key.
-            value: The value; without a ``timestamp`` it is a value and its timestamp.
-            timestamp: The version's.
+            value: The value; without a ``timestamp``, timestamp and value in one.
+            timestamp: The version's timestamp.
 
         Raises:
             InputError: The key is null, the timestamp negative, or there is none.
@@ -79,11 +79,11 @@ class VersionedBytesStore:
         return self.inner.put(key, own_value, own_timestamp)
 
     def get(self, key: bytes, as_of: Time | None = None) -> bytes | None:
-        """The latest value, or that which is valid at ``as_of``, with its timestamp in front; None if there is none."""
+        """The latest value, or the one valid at ``as_of``, prefixed with its timestamp; None if there is none."""
         return _joined(self.inner.get(key, as_of))
 
     def delete(self, key: bytes, timestamp: Time) -> bytes | None:
-        """Puts a tombstone; gives what was valid until then, with its timestamp in front."""
+        """Puts a tombstone, and returns the value that was valid until then, prefixed with its timestamp."""
         return _joined(self.inner.delete(key, timestamp))
 
 
@@ -100,5 +100,5 @@ class VersionedBytesStoreSupplier(VersionedStoreSupplier):
     """
 
     def get(self) -> VersionedBytesStore:
-        """A store of bytes, not opened yet."""
+        """A new store of bytes; ``init`` opens it."""
         return VersionedBytesStore(self)

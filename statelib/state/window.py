@@ -1,7 +1,7 @@
 """Window stores: plain, and with the timestamp of each value (Kafka's ``WindowStore``, ``TimestampedWindowStore``).
 
-The store has a clock of its own, the largest window start put, and a window is there while
-``start > clock - retention``. Windows that are out of it are refused by `put`, not shown, and removed.
+The store has its own clock: the largest window start put. A window is retained while ``start > clock - retention``.
+Later it is refused by `put`, not visible, and removed.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _SUFFIX = struct.Struct(">qi")  # of a key in the changelog: window start, 0
 
 
 class WindowStore(StateStore[engine.WindowStore]):
-    """Of each key and window the value that was put last (Kafka's ``WindowStore``, without duplicates).
+    """The last value put for each key and window (Kafka's ``WindowStore``, without duplicates).
 
-    Times are milliseconds, or a `datetime` with a time zone; bounds of time and of keys are inclusive. Several keys
-    come by window start, then in the order of their bytes. Every method raises `ConfigurationError` while the store is
+    Times are milliseconds, or a `datetime` with a time zone. Bounds of times and keys are inclusive. Windows of several
+    keys are ordered by start, then by the bytes of the key. Every method raises `ConfigurationError` while the store is
     not open, and `InputError` for a null key or one of another type.
 
     Made by ``Stores.window_store_builder(...).build()``.
@@ -95,7 +95,7 @@ class WindowStore(StateStore[engine.WindowStore]):
     def fetch(self, key: Any, time_from: Time, time_to: Time | None = None) -> Any:
         """The value of the window that starts at ``time_from``, or None.
 
-        With ``time_to``: (start, value) of the windows that start in the range, the earliest first.
+        With ``time_to``: (start, value) of all windows that start in the range, earliest first.
         """
         if time_to is not None:
             return iter(self._of_key(key, time_from, time_to))
@@ -103,11 +103,11 @@ class WindowStore(StateStore[engine.WindowStore]):
         return None if found is None else self._shown(found)
 
     def backward_fetch(self, key: Any, time_from: Time, time_to: Time) -> Iterator[tuple[int, Any]]:
-        """As `fetch` of a range, the latest first."""
+        """As `fetch` of a range, latest first."""
         return iter(self._of_key(key, time_from, time_to)[::-1])
 
     def fetch_range(self, key_from: Any, key_to: Any, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed, Any]]:
-        """The windows of several keys (Kafka's ``fetch(keyFrom, keyTo, timeFrom, timeTo)``); None: without a bound."""
+        """The windows of a range of keys (Kafka's ``fetch(keyFrom, keyTo, timeFrom, timeTo)``); None: no bound."""
         return self._of_keys(key_from, key_to, time_from, time_to, reverse=False)
 
     def backward_fetch_range(

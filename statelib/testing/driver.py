@@ -1,7 +1,7 @@
-"""Tries a topology on a few records, in this process (Kafka's ``TopologyTestDriver``).
+"""Tests a topology with a few records, in this process (Kafka's ``TopologyTestDriver``).
 
-Nothing is pretended: what is piped in becomes a topic archive, and before outputs are read a slice is planned,
-replayed, committed and published, with real stores. So a test sees what a job would give, across slices too::
+Nothing is mocked. Input records become a topic archive, and before outputs are read, a slice is planned, replayed,
+committed and published, with real stores. So a test sees the results of a real job, across slices too::
 
     def test_clicks(tmp_path):
         driver = TopologyTestDriver(builder.build(), tmp_path)
@@ -9,8 +9,8 @@ replayed, committed and published, with real stores. So a test sees what a job w
         clicks.pipe_input("user", "page", 1_000)
         assert driver.create_output_topic("clicks-per-minute").read_records_to_list() == [...]
 
-Records of several topics are taken up in the order of their timestamps, as in any slice, not in the order in which they
-were piped in; ``replay()`` in between makes sure of an order.
+As in any slice, records of several topics are processed in the order of their timestamps, not in the order in which
+they were piped in. Call ``replay()`` in between to force an order.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _LONGEST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class TestRecord:
-    """A record that came out (Kafka's ``TestRecord``).
+    """An output record (Kafka's ``TestRecord``).
 
     Attributes:
         key: As Python data; a windowed key is a dict with ``key``, ``window_start`` and ``window_end``.
         value: As Python data; None: a tombstone.
         timestamp_ms: Its timestamp.
-        partition: Of the output topic.
+        partition: The partition of the output topic.
     """
 
     __test__ = False  # pytest is not to collect it
@@ -80,10 +80,10 @@ class TopologyTestDriver(KafkasNames):
     """Kafka's ``TopologyTestDriver``: see the module's docstring.
 
     Args:
-        topology: What to try.
-        folder: An empty one, for the warehouse and the state; pytest's ``tmp_path`` will do.
+        topology: The topology to test.
+        folder: An empty folder for the warehouse and the state, such as pytest's ``tmp_path``.
         semantics: See `Semantics`.
-        partitions: Of each input topic.
+        partitions: The number of partitions of each input topic.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class TopologyTestDriver(KafkasNames):
             value_type: Arrow type of its values; None: string.
 
         Raises:
-            ConfigurationError: The topology does not read it.
+            ConfigurationError: The topology does not read this topic.
         """
         if topic not in self._job.topology.source_topics:
             step = f"one of: {', '.join(self._job.topology.source_topics)}"
@@ -122,7 +122,7 @@ class TopologyTestDriver(KafkasNames):
         """Gives access to a topic that the topology writes.
 
         Raises:
-            ConfigurationError: It does not write it.
+            ConfigurationError: The topology does not write this topic.
         """
         if topic not in self._job.topology.sink_topics:
             known = ", ".join(self._job.topology.sink_topics)
@@ -143,11 +143,11 @@ class TopologyTestDriver(KafkasNames):
         self._piped[topic].records.append(given)
 
     def replay(self) -> None:
-        """Replays what has been piped in since the last time, as one slice.
+        """Replays the records piped in since the last replay, as one slice.
 
         Raises:
             ConfigurationError: A source topic has not been declared.
-            HindstreamError: What a run would raise.
+            HindstreamError: As in a real run.
         """
         number = next(self._slices)
         for topic in self._job.topology.source_topics:
@@ -168,7 +168,7 @@ class TopologyTestDriver(KafkasNames):
         publish(self._warehouse, self._job.name)
 
     def read(self, topic: str) -> list[TestRecord]:
-        """Replays what has been piped in, and gives the records of a sink topic that have not been read yet."""
+        """Replays what has been piped in, and returns the records of a sink topic that have not been read yet."""
         self.replay()
         archive = open_archive_if_present(self._warehouse, topic)
         records = []
@@ -206,7 +206,7 @@ class TestInputTopic(KafkasNames):
         """Adds a record; ``timestamp`` in ms since 1970, or with a time zone.
 
         Raises:
-            ConfigurationError: It is a `datetime` without a time zone: it would be another time on another machine. Or
+            ConfigurationError: The timestamp is a `datetime` without a time zone, which differs between machines; or
                 the topic's types cannot hold the record.
         """
         self.driver.pipe(self.topic, key, value, epoch_ms(timestamp))
@@ -228,7 +228,7 @@ class TestOutputTopic(KafkasNames):
     topic: str
 
     def read_records_to_list(self) -> list[TestRecord]:
-        """The records that have come out since the last time, by partition and offset."""
+        """The output records since the last read, ordered by partition and offset."""
         return self.driver.read(self.topic)
 
     def read_key_values_to_list(self) -> list[tuple[Any, Any]]:

@@ -31,9 +31,9 @@ class Consumed(KafkasNames):
     Attributes:
         key_serde: Decodes keys that the archive holds as bytes; None: the archive's columns are used as they are.
         value_serde: The same for values.
-        timestamp: Where a record's timestamp comes from, and what becomes of an invalid one. None: it is the record's
-            own, and one that is invalid cannot be used.
-        name: Of the source's node.
+        timestamp: How the record's timestamp is extracted, and how an invalid one is handled. None: the record's own
+            timestamp; an invalid one is an error.
+        name: The name of the source's node.
     """
 
     key_serde: Serde | None = None
@@ -51,7 +51,7 @@ class Consumed(KafkasNames):
 
     @property
     def timestamp_extractor(self) -> TimestampExtractor:
-        """Gives the timestamps."""
+        """Extracts the timestamps."""
         return FailOnInvalidTimestamp() if self.timestamp is None else cast("TimestampExtractor", self.timestamp)
 
     @classmethod
@@ -65,24 +65,24 @@ class Consumed(KafkasNames):
         return cls(key_serde, value_serde)
 
     def with_name(self, name: str) -> Consumed:
-        """The same, in a node called ``name``."""
+        """A copy whose node is called ``name``."""
         return replace(self, name=name)
 
     def with_key_serde(self, serde: Serde) -> Consumed:
-        """The same with this serde of keys."""
+        """A copy with this serde for keys."""
         return replace(self, key_serde=serde)
 
     def with_value_serde(self, serde: Serde) -> Consumed:
-        """The same with this serde of values."""
+        """A copy with this serde for values."""
         return replace(self, value_serde=serde)
 
     def with_timestamp_extractor(self, timestamp: TimestampExtractor | MapperLike) -> Consumed:
-        """The same with timestamps that an extractor takes from the record (``TimestampExtractor``).
+        """A copy that extracts timestamps from the record (``TimestampExtractor``).
 
-        A mapper gives milliseconds, Arrow timestamps or dates; it sees the columns ``key``, ``value``, ``headers`` and
-        ``timestamp``. As in Kafka a record for which it gives a negative one is dropped and counted. For another way
-        with invalid timestamps, the record's own ones too: `FailOnInvalidTimestamp`, `LogAndSkipOnInvalidTimestamp` or
-        `UsePartitionTimeOnInvalidTimestamp`, each with a mapper or without. ::
+        A mapper returns milliseconds, Arrow timestamps or dates; it sees the columns ``key``, ``value``, ``headers``
+        and ``timestamp``. As in Kafka, a record with a negative result is dropped and counted. To handle invalid
+        timestamps differently, use `FailOnInvalidTimestamp`, `LogAndSkipOnInvalidTimestamp` or
+        `UsePartitionTimeOnInvalidTimestamp`, with a mapper, or without one for the record's own timestamp. ::
 
             Consumed().with_timestamp_extractor(LogAndSkipOnInvalidTimestamp("sent_at"))
         """

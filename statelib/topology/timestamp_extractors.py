@@ -1,19 +1,19 @@
-"""Where the timestamps of a source's records come from, and what becomes of invalid ones (``TimestampExtractor``).
+"""How timestamps of a source's records are extracted, and how invalid ones are handled (``TimestampExtractor``).
 
-A timestamp is invalid if it is negative, missing, no whole number of milliseconds, or later than a topic can hold.
+A timestamp is invalid if it is negative, missing, not a whole number of milliseconds, or later than a topic can hold.
 
 ====================================  ================================================================================
 extractor                             a record with an invalid timestamp
 ====================================  ================================================================================
-none: the record's own timestamp      cannot be used: ends the run, or goes to quarantine (``on_bad_record``)
+none: the record's own timestamp      is an error: ends the run, or goes to quarantine (``on_bad_record``)
 `FailOnInvalidTimestamp`              the same
 `LogAndSkipOnInvalidTimestamp`        is dropped and counted
-`UsePartitionTimeOnInvalidTimestamp`  has the largest timestamp so far of its partition
-a mapper                              is dropped and counted if it is negative, else cannot be used
+`UsePartitionTimeOnInvalidTimestamp`  gets the largest timestamp of its partition so far
+a mapper                              is dropped and counted if it is negative, else is an error
 ====================================  ================================================================================
 
-So it is in Kafka Streams: the first is its default, and of what a user's extractor gives it drops what is negative; the
-ones that skip do nothing else.
+This follows Kafka Streams: the first is its default, and it drops records for which a user's extractor returns a
+negative timestamp; its skipping extractors rely on that.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ OnInvalid: TypeAlias = Literal["fail", "skip", "skip-negative", "partition-time"
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class TimestampExtractor:
-    """Where a source's timestamps come from (Kafka's interface of this name), here a user's own mapper.
+    """Extracts a source's timestamps with a mapper (Kafka's interface of this name).
 
-    As in Kafka a record for which it gives a negative one is dropped and counted, in the account ``invalid-timestamp``.
+    As in Kafka, a record with a negative result is dropped and counted, in the account ``invalid-timestamp``.
 
     Attributes:
-        timestamp: Gives timestamps: whole milliseconds, Arrow timestamps or dates. It sees the columns ``key``,
-            ``value``, ``headers`` and ``timestamp``. None: the record's own.
+        timestamp: A mapper that returns whole milliseconds, Arrow timestamps or dates. It sees the columns ``key``,
+            ``value``, ``headers`` and ``timestamp``. None: the record's own timestamp.
     """
 
     timestamp: MapperLike | None = None
@@ -72,7 +72,7 @@ class _Named(TimestampExtractor):
 
 @arguments_checked
 class FailOnInvalidTimestamp(_Named):
-    """A record with an invalid timestamp cannot be used: Kafka's class of this name, its default."""
+    """A record with an invalid timestamp is an error: Kafka's class of this name, its default."""
 
     __slots__ = ()
     on_invalid: ClassVar[OnInvalid] = "fail"
@@ -91,9 +91,9 @@ class LogAndSkipOnInvalidTimestamp(_Named):
 
 @arguments_checked
 class UsePartitionTimeOnInvalidTimestamp(_Named):
-    """A record with an invalid timestamp has the largest one so far of its partition: Kafka's class of this name.
+    """A record with an invalid timestamp gets the largest of its partition so far: Kafka's class of this name.
 
-    It cannot be used where the partition has had no record with a valid one yet.
+    It is an error if the partition has had no record with a valid timestamp yet.
     """
 
     __slots__ = ()

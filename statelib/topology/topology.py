@@ -90,14 +90,14 @@ class Topology:
         nodes: Parents before children.
 
     Raises:
-        ConfigurationError: Two nodes of one name, an unknown parent, a topic with two sources or two sinks, a topic
-            that is read and written or cannot be, repartition topics in a cycle or joined with different numbers of
-            partitions, topics with windowed keys of different windows that are joined, an operator's parameters that do
-            not go together, no source.
+        ConfigurationError: Two nodes have the same name, a parent is unknown, a topic has two sources or two sinks, a
+            topic is both read and written, has an invalid name or number of partitions, repartition topics form a cycle
+            or are joined with different numbers of partitions, joined topics have windowed keys of different windows,
+            an operator's parameters contradict each other, or there is no source.
 
     Attributes:
         declared: The nodes as they were given.
-        nodes: What runs: those, and a repartition before each sink whose records have another key than their partition.
+        nodes: The nodes that run: those, and a repartition before each sink whose records are not partitioned by key.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

@@ -1,8 +1,8 @@
-"""Functions of SQL that aggregate: `count`, `sum_`, `min_`, `max_`, `mean_`.
+"""Aggregate functions of SQL: `count`, `sum_`, `min_`, `max_`, `mean_`.
 
-They are columnar: a compiled kernel walks the updates. Each is taken over a mapper of the records
-(`statelib.operators.mappers.mapping`) and, as in SQL, ignores nulls; over nothing but nulls it is null, and a count is
-0. ``count()`` without a mapper counts records, null values included, as Kafka Streams does.
+They are columnar: a compiled kernel processes the updates. Each takes a mapper of the records
+(`statelib.operators.mappers.mapping`) and, as in SQL, ignores nulls. If all values are null, the result is null, and
+a count is 0. ``count()`` without a mapper counts records, including those with a null value, as Kafka Streams does.
 
 ======== ============================ ============================================ ==========================
 function of                           gives                                        stored
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One function of SQL over a mapper."""
+    """One aggregate function of SQL over a mapper."""
 
     function: Literal["count", "sum", "min", "max", "mean"]
     of: Mapper | None = None
@@ -47,7 +47,7 @@ class Aggregation:
 
 @function_checked
 def count(of: MapperLike | None = None) -> Aggregation:
-    """How many records there are, or for how many ``of`` is not null."""
+    """The number of records, or of those for which ``of`` is not null."""
     return Aggregation("count", None if of is None else mapper(of))
 
 
@@ -59,13 +59,13 @@ def sum_(of: MapperLike) -> Aggregation:
 
 @function_checked
 def min_(of: MapperLike) -> Aggregation:
-    """The smallest of ``of``."""
+    """The minimum of ``of``."""
     return Aggregation("min", mapper(of))
 
 
 @function_checked
 def max_(of: MapperLike) -> Aggregation:
-    """The largest of ``of``."""
+    """The maximum of ``of``."""
     return Aggregation("max", mapper(of))
 
 

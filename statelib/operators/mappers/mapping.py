@@ -1,21 +1,22 @@
-"""Mappers: how a topology says what a new key, value, id or timestamp is made of, a whole batch at a time.
+"""Mappers: how a topology computes a new key, value, id or timestamp, a whole batch at a time.
 
-A mapper sees a RecordBatch. For an operator on one stream its columns are those of `Batch.as_record_batch`: ``key``,
-``value``, ``timestamp`` and, where they are there, ``window_start``, ``window_end``, ``headers``; for a join they are
-``key``, ``left``, ``right``, ``timestamp``. It is written as one of
+A mapper sees a RecordBatch. For an operator on one stream its columns are ``key``, ``value``, ``timestamp`` and, if
+present, ``window_start``, ``window_end``, ``headers`` (`Batch.as_record_batch`). For a join they are ``key``, ``left``,
+``right``, ``timestamp``. A mapper has one of these forms:
 
 ``"dep_delay"``, ``"carrier.name"``, ``"key"``, ``"right.wind_speed"``
-    A path. If its first name is a column, it is that column, and further names are fields of it; otherwise all
-    names are fields of ``value``. (A field of the value that is called like a column: ``"value.timestamp"``.)
-    ``"headers.trace_id"`` is the value of the last header of that name. A field of a null struct is null.
+    A path. If its first name is a column, the path begins at that column, and further names are fields of it.
+    Otherwise all names are fields of ``value``. If a field of the value has the name of a column, write
+    ``"value.timestamp"``. ``"headers.trace_id"`` is the value of the last header of that name. A field of a null struct
+    is null.
 ``pc.field("value", "price") * 2``
     A pyarrow expression over the columns.
 ``{"delay": "dep_delay", "double": pc.field("value", "price") * 2}``
-    A struct of mappers. Where there is a column ``value`` and it is null, so is the struct: a tombstone stays one.
+    A struct of mappers. If the column ``value`` is null, so is the struct: a tombstone stays a tombstone.
 ``function``
     Any function from the RecordBatch to an Arrow or numpy array of the same length.
 ``per_record(function, arrow_type)``
-    A function of one record's plain Python values: the slow way, a microsecond or more a record.
+    A function of one record's plain Python values. Slow: a microsecond or more per record.
 
 Functions must be pure: a replay may run them again, and in another process.
 """
@@ -91,16 +92,16 @@ def mapper(of: MapperLike) -> Mapper:
 
 @function_checked
 def per_record(function: Callable[..., object], arrow_type: pa.DataType, *columns: MapperLike) -> Mapper:
-    """A function called with each record's values of ``columns``.
+    """A mapper that calls a function for each record, with the values of ``columns``.
 
     Args:
-        function: From plain Python values (None, int, str, dict, ...) to one.
-        arrow_type: The Arrow type of what it gives.
-        columns: Paths of its arguments, or other mappers that make them. None: ``key`` and ``value``, as a
-            KeyValueMapper of Kafka, and ``left`` and ``right`` in a join, as a ValueJoiner.
+        function: Takes plain Python values (None, int, str, dict, ...) and returns one.
+        arrow_type: The Arrow type of the result.
+        columns: Paths or other mappers, one for each argument. None: ``key`` and ``value``, as for Kafka's
+            KeyValueMapper; in a join ``left`` and ``right``, as for a ValueJoiner.
 
     Raises:
-        ConfigurationError: The function does not take as many arguments.
+        ConfigurationError: The function does not take this number of arguments.
     """
     if not takes(function, len(columns) or len(KEY_VALUE)):
         names = ", ".join(map(str, columns)) or "key, value), or in a join with (left, right"

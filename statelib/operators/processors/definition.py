@@ -1,7 +1,7 @@
-"""Custom processors, for what the DSL cannot say (KIP-820, KIP-478; Kafka's ``processor.api``).
+"""Custom processors, for logic that the DSL cannot express (KIP-820, KIP-478; Kafka's ``processor.api``).
 
-A processor takes one record at a time, keeps state in stores, forwards what it likes, and can be called as stream time
-goes on::
+A processor gets one record at a time, keeps state in stores, forwards any records, and can be called back as stream
+time advances::
 
     class Count(Processor):
         def init(self, context):
@@ -16,9 +16,9 @@ goes on::
             for key, count in self.counts.all():
                 self.context.forward(Record(key, count, time_ms))
 
-It is the slow way: tens of microseconds a record, where the DSL takes tenths of one. It must be pure, as all functions
-of a topology: the answer depends on records and stores alone. Whatever it keeps in itself is gone with the next slice;
-what it keeps in stores is not.
+Processors are slow: tens of microseconds per record, where the DSL takes tenths of one. Like all functions of a
+topology, a processor must be pure: its results depend on records and stores alone. Attributes of the object are lost
+at the end of a slice; stores are kept.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class FixedKeyRecord:
-    """A record whose key stays (KIP-820, ``FixedKeyRecord``): given to `FixedKeyProcessor`, which changes the rest.
+    """A record whose key cannot be changed (KIP-820, ``FixedKeyRecord``), for a `FixedKeyProcessor`.
 
     Attributes:
-        key: As Python data; of a windowed record a `Windowed`.
+        key: As Python data; a windowed key is a `Windowed`.
         value: As Python data; None is a tombstone.
         timestamp: Milliseconds since 1970, not negative.
         headers: See `Headers`.
@@ -61,29 +61,29 @@ class FixedKeyRecord:
             raise InputError(f"timestamp {self.timestamp} is negative")
 
     def with_value(self, value: Any) -> Self:
-        """The same with another value."""
+        """A copy with another value."""
         return replace(self, value=value)
 
     def with_timestamp(self, timestamp: int) -> Self:
-        """The same with another timestamp."""
+        """A copy with another timestamp."""
         return replace(self, timestamp=timestamp)
 
     def with_headers(self, headers: Headers) -> Self:
-        """The same with other headers."""
+        """A copy with other headers."""
         return replace(self, headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
 class Record(FixedKeyRecord):
-    """A record (KIP-478, ``Record``): what a `Processor` is given and forwards."""
+    """A record (KIP-478, ``Record``), which a `Processor` receives and forwards."""
 
     def with_key(self, key: Any) -> Self:
-        """The same with another key."""
+        """A copy with another key."""
         return replace(self, key=key)
 
 
 class RecordMetadata(NamedTuple):
-    """Where the source record comes from that caused the current one (Kafka's ``RecordMetadata``)."""
+    """The position of the source record that led to the current record (Kafka's ``RecordMetadata``)."""
 
     topic: str
     partition: int
@@ -91,7 +91,7 @@ class RecordMetadata(NamedTuple):
 
 
 class PunctuationType(Enum):
-    """Which clock calls (Kafka's ``PunctuationType``)."""
+    """The clock that triggers callbacks (Kafka's ``PunctuationType``)."""
 
     STREAM_TIME = "stream time"
     WALL_CLOCK_TIME = "wall-clock time"
@@ -99,14 +99,14 @@ class PunctuationType(Enum):
 
 
 class Cancellable(Protocol):
-    """What `ProcessorContext.schedule` gives (Kafka's ``Cancellable``)."""
+    """Returned by `ProcessorContext.schedule`, to cancel the callbacks (Kafka's ``Cancellable``)."""
 
     def cancel(self) -> None:
-        """Ends the calls; a second time does nothing."""
+        """Cancels the callbacks. A second call does nothing."""
 
 
 class ProcessorContext(Protocol):
-    """What a processor works with (KIP-478, ``ProcessorContext``); the same object all the time."""
+    """A processor's access to stores, time and children (KIP-478, ``ProcessorContext``); always the same object."""
 
     @property
     def application_id(self) -> str:
@@ -117,55 +117,56 @@ class ProcessorContext(Protocol):
         """``<sub-topology>_<partition>``."""
 
     def forward(self, record: FixedKeyRecord, child_name: str | None = None) -> None:
-        """Sends a record on, to all children or to the one of that name.
+        """Forwards a record to all children, or to the child of that name.
 
         Raises:
-            ConfigurationError: There is no such child, or there is nothing to forward from: this is `Processor.init`.
+            ConfigurationError: There is no such child, or the call is in `Processor.init`, where there is no record.
         """
 
     def schedule(
         self, interval: timedelta, punctuation_type: PunctuationType, callback: Callable[[int], object]
     ) -> Cancellable:
-        """Has ``callback`` called with the stream time in ms, every ``interval`` of stream time.
+        """Calls ``callback`` with the stream time in ms, every ``interval`` of stream time.
 
-        As in Kafka: for the first time behind the next record; then when stream time has come to a multiple of the
-        interval, or passed it, once, however many it has passed. Calls come behind the record that moved stream time.
+        As in Kafka, the first call comes after the next record. Further calls come when stream time reaches or passes
+        a multiple of the interval: one call, however many multiples it passes, after the record that advanced stream
+        time.
 
-        The calls go on in the next slice. So `Processor.init` must schedule the same ones each time, and what is
+        Callbacks continue in the next slice. So `Processor.init` must schedule the same ones each time, and a callback
         scheduled elsewhere must be a method of the processor.
 
         Raises:
-            ConfigurationError: By wall-clock time, an interval of less than 1 ms, or a callback that the next slice
-                could not find again.
+            ConfigurationError: The type is wall-clock time, the interval is less than 1 ms, or the next slice could
+                not find the callback again.
         """
 
     def get_state_store(self, name: str) -> Any:
         """The store of that name.
 
         Raises:
-            ConfigurationError: The processor has not been connected with such a store.
+            ConfigurationError: The processor is not connected with a store of that name.
         """
 
     def current_stream_time_ms(self) -> int:
-        """The task's stream time: the largest timestamp it has taken up, that of the current record included.
+        """The task's stream time: the largest timestamp that it has processed, including the current record's.
 
         -1 in `Processor.init`.
         """
 
     def record_metadata(self) -> RecordMetadata | None:
-        """Of the current record; None where there is none: in callbacks, or behind what held records back."""
+        """The current record's metadata; None if there is none: in callbacks, or after an operator that buffers."""
 
 
 class _AnyProcessor(ABC):
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Called at the beginning of each slice; keeps the context. Get stores and schedule calls here."""
+        """Called at the beginning of each slice; keeps the context. Get stores and schedule callbacks here."""
         self.context = context
 
 
 class Processor(_AnyProcessor):
-    """Takes records, gives any (KIP-820, for ``KStream.process``). There is no ``close``: nothing is left open."""
+    """Processes records and forwards any (KIP-820, for ``KStream.process``). There is no ``close``."""
 
     @abstractmethod
     def process(self, record: Record) -> None:
@@ -173,7 +174,7 @@ class Processor(_AnyProcessor):
 
 
 class FixedKeyProcessor(_AnyProcessor):
-    """Takes records, gives some with the same keys (KIP-820, for ``KStream.process_values``)."""
+    """Processes records and forwards some with the same keys (KIP-820, for ``KStream.process_values``)."""
 
     @abstractmethod
     def process(self, record: FixedKeyRecord) -> None:
@@ -181,9 +182,9 @@ class FixedKeyProcessor(_AnyProcessor):
 
 
 class ProcessorSupplier(ABC):
-    """Makes processors, and knows their stores (KIP-401, ``ConnectedStoreProvider``).
+    """Creates processors and declares their stores (KIP-401, ``ConnectedStoreProvider``).
 
-    Where the stores are named in ``process()``, the processor's class, or any function that gives a new one, will do.
+    If ``process()`` names the stores, the processor's class, or a function that returns a new processor, is enough.
     """
 
     @abstractmethod
@@ -191,7 +192,7 @@ class ProcessorSupplier(ABC):
         """A new processor each time."""
 
     def stores(self) -> Sequence[StoreBuilder[Any]]:
-        """Its stores: they are added to the topology and connected with the processor."""
+        """The stores to add to the topology and to connect with the processor."""
         return ()
 
 

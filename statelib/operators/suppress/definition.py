@@ -1,7 +1,7 @@
 """What `suppress` may hold back, for how long and in how much memory (KIP-328, "New Suppress Operator").
 
-A buffer is *strict* if it never emits early, *eager* if it may. The two are types of their own, and only a strict one
-can promise one final result a window::
+A buffer is *strict* if it never emits early, and *eager* if it may. Each has its own type, because only a strict
+buffer can promise one final result per window::
 
     Suppressed.until_window_closes(BufferConfig.unbounded())
     Suppressed.until_window_closes(BufferConfig.max_bytes(5_000_000).shut_down_when_full())
@@ -38,8 +38,9 @@ timeout", which it compares with sessions): the key leaves once it has been quie
 class BufferConfig(KafkasNames):
     """How much a buffer may hold (KIP-328, ``BufferConfig``); None: any amount.
 
-    Made by `unbounded`, `max_records` or `max_bytes`. Records are keys that wait. Bytes are those of their serialised
-    keys and values; with ``semantics="kafka-4.3"`` as Kafka counts, with prior values and the records' context.
+    Made by `unbounded`, `max_records` or `max_bytes`. Records are the keys in the buffer. Bytes are those of the
+    serialised keys and values; with ``semantics="kafka-4.3"`` prior values and the records' context count too, as in
+    Kafka.
     """
 
     record_limit: int | None = None
@@ -47,17 +48,17 @@ class BufferConfig(KafkasNames):
 
     @staticmethod
     def unbounded() -> StrictBufferConfig:
-        """As large as the time bound makes it; what the task's memory does not hold is on disk."""
+        """No bound: what exceeds the task's memory goes to disk."""
         return StrictBufferConfig()
 
     @staticmethod
     def max_records(limit: int) -> EagerBufferConfig:
-        """At most ``limit`` keys; emits the oldest early where there are more."""
+        """At most ``limit`` keys; beyond that it emits the oldest early."""
         return EagerBufferConfig().with_max_records(limit)
 
     @staticmethod
     def max_bytes(limit: int) -> EagerBufferConfig:
-        """At most ``limit`` bytes; emits the oldest early where there are more."""
+        """At most ``limit`` bytes; beyond that it emits the oldest early."""
         return EagerBufferConfig().with_max_bytes(limit)
 
     def with_max_records(self, limit: int) -> Self:
@@ -73,19 +74,19 @@ class BufferConfig(KafkasNames):
         return StrictBufferConfig()
 
     def shut_down_when_full(self) -> StrictBufferConfig:
-        """The same bounds; the run fails where one is exceeded."""
+        """The same bounds; the run fails if one is exceeded."""
         return StrictBufferConfig(self.record_limit, self.byte_limit)
 
     def spill_to_disk_when_full(self) -> StrictBufferConfig:
-        """The same bounds for what is in memory; what exceeds them waits in RocksDB, and leaves when its time comes.
+        """The same bounds for memory only; what exceeds them waits in RocksDB and is emitted when its time comes.
 
-        Results are those of `unbounded`, at any bounds. The bound on bytes holds for all that the buffer takes in
-        memory between two batches, not only for keys and values. (Described in KIP-328, and in no release of Kafka.)
+        Results are those of `unbounded`, whatever the bounds. The bound on bytes covers all the memory that the buffer
+        uses between two batches, not only keys and values. (KIP-328 describes this; no release of Kafka has it.)
         """
         return StrictBufferConfig(self.record_limit, self.byte_limit, spills=True)
 
     def emit_early_when_full(self) -> EagerBufferConfig:
-        """The same bounds; the oldest records leave early where one is exceeded."""
+        """The same bounds; the oldest records are emitted early if one is exceeded."""
         return EagerBufferConfig(self.record_limit, self.byte_limit)
 
     @property
@@ -100,7 +101,7 @@ class StrictBufferConfig(BufferConfig):
     """Never emits before the time is up (KIP-328, ``StrictBufferConfig``).
 
     Attributes:
-        spills: What happens where a bound is exceeded: it goes on on disk, or it fails the run.
+        spills: What happens if a bound is exceeded. True: the buffer continues on disk; False: the run fails.
     """
 
     spills: bool = False
@@ -113,7 +114,7 @@ class StrictBufferConfig(BufferConfig):
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class EagerBufferConfig(BufferConfig):
-    """Emits the oldest records early where a bound is exceeded (KIP-328, ``EagerBufferConfig``)."""
+    """Emits the oldest records early if a bound is exceeded (KIP-328, ``EagerBufferConfig``)."""
 
     def describe(self) -> Mapping[str, object]:
         """What decides the results, as plain data."""
@@ -133,7 +134,7 @@ class Suppressed(KafkasNames):
         buffer: Bounds, and what happens beyond them.
         time_limit_ms: How long to wait for more updates of a key; None: until the window closes.
         clock: What the time limit counts from.
-        name: Name of the node; None: one is made.
+        name: Name of the node; None: generated.
     """
 
     buffer: AnyBufferConfig
@@ -150,7 +151,7 @@ class Suppressed(KafkasNames):
         """Only the final result of each key and window (KIP-328, ``untilWindowCloses``).
 
         Raises:
-            ConfigurationError: The buffer is not strict: a result that leaves early is not final.
+            ConfigurationError: The buffer is not strict: a result that is emitted early is not final.
         """
         return cls(buffer)
 
@@ -158,18 +159,18 @@ class Suppressed(KafkasNames):
     def until_time_limit(
         cls, time_to_wait_for_more_events: timedelta, buffer: AnyBufferConfig, *, clock: Clock = "first"
     ) -> Suppressed:
-        """One update of a key in this time (KIP-328, ``untilTimeLimit``).
+        """At most one update per key in this time (KIP-328, ``untilTimeLimit``).
 
-        Later updates replace the one that waits and, with ``clock="first"``, do not restart the timer. A time of zero
-        disables the suppression: everything passes as it comes.
+        A later update replaces the waiting one and, with ``clock="first"``, does not restart the timer. A time of zero
+        disables the suppression: every update is forwarded at once.
 
         Raises:
-            ConfigurationError: The time is negative, or there is no such clock or buffer.
+            ConfigurationError: The time is negative, or the clock or buffer is not a valid one.
         """
         return cls(buffer, milliseconds(time_to_wait_for_more_events, "time_to_wait_for_more_events"), clock)
 
     def with_name(self, name: str) -> Suppressed:
-        """The same, in a node of this name."""
+        """A copy whose node has this name."""
         return replace(self, name=name)
 
     @property

@@ -1,4 +1,4 @@
-"""Windows that are the days of a time zone: see `statelib.operators.windows.definition` for all others."""
+"""Windows of one day in a time zone. All other windows are in `statelib.operators.windows.definition`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class DayWindows(KafkasNames):
-    """The days of a time zone, from one midnight there to the next: of 23 or 25 hours where clocks are changed.
+    """The days of a time zone, from midnight to midnight. A day has 23 or 25 hours when clocks change.
 
-    A day closes when stream time reaches its end plus the grace period. (Kafka Streams has no such windows; in its
-    examples they are ``DailyTimeWindows``.) The bytes of its keys have the start alone; the end follows by the zone's
-    rules, which all hosts must have the same of.
+    A day closes when stream time reaches its end plus the grace period. Kafka Streams has no such windows; its examples
+    call them ``DailyTimeWindows``. A windowed key's bytes hold the start only. The end follows from the zone's rules,
+    so all hosts must have the same version of these.
 
     Attributes:
         zone: The zone's name in the tz database.

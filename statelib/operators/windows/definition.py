@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 class TimeWindows(KafkasNames):
     """Windows of fixed size: tumbling, or hopping where the advance is less than the size.
 
-    They are aligned to the beginning of 1970 (UTC), or to an offset from it; none begins before that: with an offset,
-    the one that would is cut off there. A window holds the timestamps from its start (inclusive) to its end (exclusive)
-    and closes when stream time reaches its end plus the grace period (Kafka's ``TimeWindows``; grace: KIP-328, "Add
-    Grace Period to Window Spec Builders").
+    They are aligned to the beginning of 1970 (UTC), or to an offset from it. No window begins before 1970: with an
+    offset, the first one is cut off there. A window holds the timestamps from its start (inclusive) to its end
+    (exclusive). It closes when stream time reaches its end plus the grace period (Kafka's ``TimeWindows``; grace:
+    KIP-328, "Add Grace Period to Window Spec Builders").
 
     Attributes:
         size_ms: Length of a window.
-        advance_ms: From the start of a window to that of the next.
-        grace_period_ms: How long after its end a window still takes out-of-order records.
-        offset_ms: How much later than without it all windows begin; negative: earlier.
+        advance_ms: Distance from the start of a window to the start of the next.
+        grace_period_ms: How long after its end a window still accepts out-of-order records.
+        offset_ms: Shifts the start of all windows to later; negative: to earlier.
     """
 
     size_ms: int
@@ -50,7 +50,7 @@ class TimeWindows(KafkasNames):
 
     @classmethod
     def of(cls, size: timedelta) -> NoReturn:
-        """Refused: Kafka's ``TimeWindows.of``, which KIP-633 deprecates, has a grace period of 24 hours in silence.
+        """Refused: Kafka's ``TimeWindows.of``, deprecated by KIP-633, silently sets a grace period of 24 hours.
 
         Raises:
             ConfigurationError: Always.
@@ -66,7 +66,7 @@ class TimeWindows(KafkasNames):
 
     @classmethod
     def of_size_and_grace(cls, size: timedelta, after_window_end: timedelta) -> TimeWindows:
-        """Tumbling windows that take records until stream time is ``after_window_end`` past their end."""
+        """Tumbling windows that accept records until stream time is ``after_window_end`` past their end."""
         return replace(cls.of_size_with_no_grace(size), grace_period_ms=milliseconds(after_window_end, "grace"))
 
     def grace(self, after_window_end: timedelta) -> TimeWindows:
@@ -77,7 +77,7 @@ class TimeWindows(KafkasNames):
         """The same windows, one starting every ``advance``.
 
         Raises:
-            ConfigurationError: The advance is not positive, or larger than the size, which would leave gaps.
+            ConfigurationError: The advance is not positive, or is larger than the size, which would leave gaps.
         """
         advance_ms = milliseconds(advance, "advance", at_least=1)
         if advance_ms > self.size_ms:
@@ -88,9 +88,9 @@ class TimeWindows(KafkasNames):
         return replace(self, advance_ms=advance_ms)
 
     def offset(self, offset: timedelta) -> TimeWindows:
-        """The same windows, all of them so much later (negative: earlier): days from six o'clock on, say.
+        """The same windows, shifted to later (negative: earlier), such as days that begin at six o'clock.
 
-        Kafka Streams has no such windows. For days as clocks show them see `DayWindows`.
+        Kafka Streams has no such windows. For the days of a time zone see `DayWindows`.
         """
         return replace(self, offset_ms=milliseconds(offset, "offset", at_least=-FAR_FUTURE_MS))
 
@@ -138,14 +138,14 @@ class TimeWindows(KafkasNames):
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class SessionWindows(KafkasNames):
-    """Sessions: records of a key belong together while no two neighbours are further apart than the inactivity gap.
+    """Sessions: records of a key that are no further apart from their neighbours than the inactivity gap.
 
-    A session holds the timestamps from its first to its last record, both inclusive, and closes when stream time
-    passes its end plus the gap plus the grace period (Kafka's ``SessionWindows``; grace: KIP-328).
+    A session holds the timestamps from its first to its last record, both inclusive. It closes when stream time passes
+    its end plus the gap plus the grace period (Kafka's ``SessionWindows``; grace: KIP-328).
 
     Attributes:
         gap_ms: The longest time without records inside a session.
-        grace_period_ms: How much longer than the gap a session still takes out-of-order records.
+        grace_period_ms: How much longer than the gap a session still accepts out-of-order records.
     """
 
     gap_ms: int
@@ -153,7 +153,7 @@ class SessionWindows(KafkasNames):
 
     @classmethod
     def with_(cls, inactivity_gap: timedelta) -> NoReturn:
-        """Refused: Kafka's ``SessionWindows.with``, which KIP-633 deprecates, sets a grace period in silence.
+        """Refused: Kafka's ``SessionWindows.with``, deprecated by KIP-633, silently sets a grace period.
 
         Raises:
             ConfigurationError: Always.
@@ -165,12 +165,12 @@ class SessionWindows(KafkasNames):
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, inactivity_gap: timedelta) -> SessionWindows:
-        """Sessions that close when the gap after their end is over."""
+        """Sessions that close when stream time is more than the gap past their end."""
         return cls(milliseconds(inactivity_gap, "inactivity_gap"), 0)
 
     @classmethod
     def of_inactivity_gap_and_grace(cls, inactivity_gap: timedelta, after_window_end: timedelta) -> SessionWindows:
-        """Sessions that take records until stream time is the gap and ``after_window_end`` past their end."""
+        """Sessions that accept records until stream time is the gap and ``after_window_end`` past their end."""
         without = cls.of_inactivity_gap_with_no_grace(inactivity_gap)
         return replace(without, grace_period_ms=milliseconds(after_window_end, "grace"))
 
@@ -184,7 +184,7 @@ class SessionWindows(KafkasNames):
         return self.gap_ms + self.grace_period_ms
 
     def seen_ms(self, retention_ms: int, semantics: Semantics) -> int:
-        """How long after its end a session is seen and stored, for a retention that was asked for."""
+        """How long after its end a session is visible and stored, for a requested retention."""
         if semantics == "kafka-4.3":
             return retention_ms
         return max(retention_ms, 2 * self.gap_ms + self.grace_period_ms + 1)
@@ -215,21 +215,21 @@ class SessionWindows(KafkasNames):
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows(KafkasNames):
-    """One window, from a time on, that never ends and never closes (Kafka's ``UnlimitedWindows``).
+    """One window with a start and no end, which never closes (Kafka's ``UnlimitedWindows``).
 
     Attributes:
-        origin_ms: The start of the window; records before it are in none.
+        origin_ms: The start of the window. Earlier records are in no window.
     """
 
     origin_ms: int = 0
 
     @classmethod
     def of(cls) -> UnlimitedWindows:
-        """The window of all times."""
+        """One window for all times."""
         return cls()
 
     def start_on(self, start: datetime) -> UnlimitedWindows:
-        """The window of all times from ``start`` on.
+        """One window for all times from ``start`` on.
 
         Raises:
             ConfigurationError: It has no time zone, or is before 1970.
@@ -242,7 +242,7 @@ class UnlimitedWindows(KafkasNames):
         return UnlimitedWindows(start_ms)
 
     def grace(self, after_window_end: timedelta) -> NoReturn:
-        """Refused, as by Kafka: a window without end has nothing to wait for after it.
+        """Refused, as in Kafka: a window without an end needs no grace period.
 
         Raises:
             ConfigurationError: Always.
@@ -299,15 +299,15 @@ class UnlimitedWindows(KafkasNames):
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class SlidingWindows(KafkasNames):
-    """Windows that end or begin at a record: each different set of records within the time difference has one.
+    """Windows that slide with the records: one for each distinct set of records within the time difference.
 
-    A window holds the timestamps from its start to its end, both inclusive; its end is its start plus the time
-    difference. It closes when stream time passes its end plus the grace period (Kafka's ``SlidingWindows``, KIP-450;
-    grace: KIP-328).
+    A window ends at a record or begins right after one. It holds the timestamps from its start to its end, both
+    inclusive; its end is its start plus the time difference. It closes when stream time passes its end plus the grace
+    period (Kafka's ``SlidingWindows``, KIP-450; grace: KIP-328).
 
     Attributes:
         time_difference_ms: The largest difference between two timestamps of a window.
-        grace_period_ms: How long after its end a window still takes out-of-order records.
+        grace_period_ms: How long after its end a window still accepts out-of-order records.
     """
 
     time_difference_ms: int
@@ -315,12 +315,12 @@ class SlidingWindows(KafkasNames):
 
     @classmethod
     def of_time_difference_with_no_grace(cls, time_difference: timedelta) -> SlidingWindows:
-        """Windows that take no record whose timestamp is before stream time."""
+        """Windows that close when stream time passes their end."""
         return cls(milliseconds(time_difference, "time_difference"), 0)
 
     @classmethod
     def of_time_difference_and_grace(cls, time_difference: timedelta, after_window_end: timedelta) -> SlidingWindows:
-        """Windows that take records until stream time is ``after_window_end`` past their end."""
+        """Windows that accept records until stream time is ``after_window_end`` past their end."""
         without = cls.of_time_difference_with_no_grace(time_difference)
         return replace(without, grace_period_ms=milliseconds(after_window_end, "grace"))
 
@@ -338,7 +338,7 @@ class SlidingWindows(KafkasNames):
         return 2 * self.time_difference_ms + self.grace_period_ms
 
     def seen_ms(self, retention_ms: int, semantics: Semantics) -> int:
-        """How long after its start a window is seen and stored, for a retention that was asked for."""
+        """How long after its start a window is visible and stored, for a requested retention."""
         if semantics == "kafka-4.3":
             return retention_ms
         return max(retention_ms, 3 * self.time_difference_ms + self.grace_period_ms + 2)

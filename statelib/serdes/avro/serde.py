@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AvroSerde(StrictSerde):
-    """Avro's binary encoding; the Arrow type follows from the schema (`statelib.serdes.avro.types`).
+    """Avro's binary encoding. The Arrow type follows from the schema (`statelib.serdes.avro.types`).
 
-    With a registry: the wire format of Confluent's ``KafkaAvroSerializer``, in which each value says by which schema it
-    was written. Values are then read by that one, and resolved to ``schema`` by Avro's rules.
+    With a registry: the wire format of Confluent's ``KafkaAvroSerializer``, in which each value names the schema it
+    was written with. Values are read with that schema and resolved to ``schema`` by Avro's rules.
 
     Args:
-        schema: What values are read as, and written by: JSON, as in an ``.avsc`` file.
-        writer_schema: What plain values are written by, if that is another.
-        registry: Where the schemas of values are; None: plain Avro.
-        subject: What ``schema`` is registered under, for writing; such as ``clicks-value``.
-        schema_id: Or its id.
-        register: Whether writing registers it, if it is not yet.
+        schema: The schema to read values as and to write them with: JSON, as in an ``.avsc`` file.
+        writer_schema: The schema that plain values were written with, if it differs.
+        registry: The schema registry; None: plain Avro.
+        subject: The subject of ``schema`` in the registry, for writing, such as ``clicks-value``.
+        schema_id: The schema's id, instead of ``subject``.
+        register: Whether writing registers the schema if it is not registered yet.
 
     Raises:
-        ConfigurationError: The schema cannot be a column, or the arguments do not fit together.
+        ConfigurationError: The schema cannot be an Arrow column, or the arguments do not fit together.
     """
 
     schema: str

@@ -32,23 +32,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufSerde(StrictSerde):
-    """A Protobuf message; the Arrow type follows from its descriptor (`statelib.serdes.protobuf.kinds`).
+    """A Protobuf message. The Arrow type follows from its descriptor (`statelib.serdes.protobuf.kinds`).
 
-    With a registry: the wire format of Confluent's ``KafkaProtobufSerializer``, in which each value says of which
-    message of which schema it is. Values of another message than ``message`` are undecodable; fields are read by their
-    numbers, as always, and those that ``message`` does not have are left out.
+    With a registry: the wire format of Confluent's ``KafkaProtobufSerializer``, in which each value names its schema
+    and message. A value of another message than ``message`` is undecodable. As always in Protobuf, fields are read by
+    number; fields that ``message`` does not have are ignored.
 
     Args:
-        descriptors: A ``FileDescriptorSet``, or the file with it, which is read at once:
+        descriptors: A ``FileDescriptorSet``, or a file with one, which is read immediately:
             ``protoc --include_imports --descriptor_set_out=clicks.desc clicks.proto``.
         message: The message's full name, such as ``shop.Click``.
-        registry: Where the schemas of values are; None: plain Protobuf.
-        subject: What the message's file is registered under, for writing; such as ``clicks-value``.
-        schema_id: Or its id.
-        register: Whether writing registers it, if it is not yet.
+        registry: The schema registry; None: plain Protobuf.
+        subject: The subject of the message's file in the registry, for writing, such as ``clicks-value``.
+        schema_id: The schema's id, instead of ``subject``.
+        register: Whether writing registers the schema if it is not registered yet.
 
     Raises:
-        ConfigurationError: The descriptors cannot be read, or lack the message or an import; or it holds itself.
+        ConfigurationError: The descriptors cannot be read, or lack the message or an import; or the message contains
+            itself.
     """
 
     descriptors: bytes | Path = field(repr=False)

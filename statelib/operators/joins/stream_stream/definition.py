@@ -1,4 +1,4 @@
-"""Which records of two streams meet: the window of a stream-stream join."""
+"""Which records of two streams are joined: the window of a stream-stream join."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ANY_MS = -(1 << 62)
 @arguments_checked
 @dataclass(frozen=True, slots=True)
 class JoinWindows(KafkasNames):
-    """Records of one key meet if their timestamps are near enough (Kafka's ``JoinWindows``; grace: KIP-633).
+    """Records with the same key join if their timestamps are close enough (Kafka's ``JoinWindows``; grace: KIP-633).
 
-    A right record joins a left one of time ``t`` if its own time is from ``t - before`` to ``t + after``, both
-    included. One of the two may be negative: ``before(-5 s)`` and ``after(10 s)`` let right records join that are 5 to
-    10 seconds later.
+    A right record joins a left record with timestamp ``t`` if its own timestamp is between ``t - before`` and
+    ``t + after``, both inclusive. One of the two may be negative: with ``before(-5 s)`` and ``after(10 s)``, right
+    records join that are 5 to 10 seconds later.
 
     Attributes:
-        before_ms: How much earlier than the left record the right one may be.
+        before_ms: How much earlier than the left record the right record may be.
         after_ms: How much later it may be.
-        grace_period_ms: How much longer than before and after a record waits for one that is out of order.
-        unmatched_at_once: Whether a left or outer join gives results of records without a match when they come.
+        grace_period_ms: How much longer than before and after a record waits for out-of-order records.
+        unmatched_at_once: Whether a left or outer join emits a record without a match as soon as it arrives.
     """
 
     before_ms: int
@@ -47,7 +47,7 @@ class JoinWindows(KafkasNames):
 
     @classmethod
     def of(cls, time_difference: timedelta) -> NoReturn:
-        """Refused: Kafka's ``JoinWindows.of``, which KIP-633 deprecates, gives results too early in silence.
+        """Refused: Kafka's ``JoinWindows.of``, deprecated by KIP-633, silently emits unmatched records too early.
 
         Raises:
             ConfigurationError: Always.
@@ -61,7 +61,7 @@ class JoinWindows(KafkasNames):
 
     @classmethod
     def of_time_difference_with_no_grace(cls, time_difference: timedelta) -> JoinWindows:
-        """Records meet if they are no further apart than that."""
+        """Records join if their timestamps are at most ``time_difference`` apart."""
         difference_ms = milliseconds(time_difference, "time_difference")
         return cls(difference_ms, difference_ms, 0)
 
@@ -71,18 +71,18 @@ class JoinWindows(KafkasNames):
         return cls.of_time_difference_with_no_grace(time_difference).grace(after_window_end)
 
     def before(self, time_difference: timedelta) -> JoinWindows:
-        """The same windows, with right records at most that much earlier; negative: at least that much later.
+        """The same windows, with right records at most this much earlier; negative: at least this much later.
 
         Raises:
-            ConfigurationError: No record can be in such a window.
+            ConfigurationError: The window is empty.
         """
         return replace(self, before_ms=milliseconds(time_difference, "before", at_least=_ANY_MS))
 
     def after(self, time_difference: timedelta) -> JoinWindows:
-        """The same windows, with right records at most that much later; negative: at least that much earlier.
+        """The same windows, with right records at most this much later; negative: at least this much earlier.
 
         Raises:
-            ConfigurationError: No record can be in such a window.
+            ConfigurationError: The window is empty.
         """
         return replace(self, after_ms=milliseconds(time_difference, "after", at_least=_ANY_MS))
 
@@ -91,16 +91,16 @@ class JoinWindows(KafkasNames):
         return replace(self, grace_period_ms=milliseconds(after_window_end, "grace"))
 
     def emit_unmatched_at_once(self) -> JoinWindows:
-        """The same windows without any wait: a record that has no match when it comes gives a result at once.
+        """The same windows, but a record without a match emits its result as soon as it arrives.
 
-        What comes later joins it all the same, so results without a match may be wrong. That is what applications get
-        that still use the deprecated ``JoinWindows.of`` (KAFKA-10847).
+        A later record still joins it, so a result without a match may be wrong. Applications that still use the
+        deprecated ``JoinWindows.of`` get these results (KAFKA-10847).
         """
         return replace(self, unmatched_at_once=True)
 
     @property
     def size_ms(self) -> int:
-        """From the first to the last time at which a record meets another."""
+        """From the earliest to the latest time of a match."""
         return self.before_ms + self.after_ms
 
     @property
