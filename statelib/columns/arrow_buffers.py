@@ -27,6 +27,13 @@ def fixed_width(data_type: pa.DataType) -> int | None:
     return None
 
 
+def is_any_list(data_type: pa.DataType) -> bool:
+    """Whether it is a list of any layout: plain, large or of a fixed size."""
+    return bool(
+        pa.types.is_list(data_type) or pa.types.is_large_list(data_type) or pa.types.is_fixed_size_list(data_type)
+    )
+
+
 def fixed_dtype(width: int) -> np.dtype[Any]:
     """A numpy type for values of ``width`` bytes: an unsigned little-endian number where there is one."""
     return np.dtype(f"<u{width}") if width in {1, 2, 4, 8} else np.dtype(("u1", (width,)))

@@ -38,6 +38,7 @@ from statelib.columns.arrow_buffers import (
     fixed_dtype,
     fixed_values,
     fixed_width,
+    is_any_list,
     offsets_of,
     spans_of,
     valid_of,
@@ -214,7 +215,7 @@ def _as_list(column: pa.Array, kind: pa.DataType) -> pa.ListArray:
 def _item_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.struct([kind.key_field, kind.item_field])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_any_list(kind):
         return kind.value_type
     raise ConfigurationError(
         f"values of type {kind} cannot be kept in state", next_step="map them to structs, lists and plain values"

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.columns.arrow_buffers import is_any_list
 from statelib.columns.times import FIRST_TIME_MS, LAST_TIME_MS, instant_text, unit_hint
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _times(array: pa.Array, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[n
             yield from _times(column, rows)
     elif pa.types.is_map(type_):
         yield from _times(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))), rows)
-    elif pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+    elif is_any_list(type_):
         parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
         yield from _times(array.flatten(), rows[parents])
 
@@ -129,7 +130,7 @@ def _values(array: pa.Array) -> list[Any]:
     if pa.types.is_map(type_):
         entries = _values(array.cast(pa.list_(pa.struct([type_.key_field, type_.item_field]))))
         return [None if pairs is None else [tuple(pair.values()) for pair in pairs] for pairs in entries]
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+    if is_any_list(type_):
         return [None if not item.is_valid else _values(item.values) for item in array]
     return list(array.to_pylist())
 

@@ -27,7 +27,7 @@ from statelib.storage import ObjectNotFoundError
 from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import read_footer
-from statelib.topics.schema import topic_schema
+from statelib.topics.schema import topic_schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -225,7 +225,7 @@ def create_archive(warehouse: Storage, commit: Commit, topic: str, file: Archive
         raise CorruptedDataError(
             f"a committed file is damaged: {error}", file=warehouse.uri(path), next_step=next_step
         ) from error
-    schema = topic_schema(columns.field("key").type, columns.field("value").type)
+    schema = topic_schema_of(columns)
     step("publish.before-create-archive")
     return TopicArchive.ensure(
         warehouse.uri(root), schema, plan.sink_partitions[topic], topic=topic, options=warehouse.options

@@ -77,7 +77,7 @@ def republish(warehouse: Storage, job: str, topic: str, *, now_ms: int, dry_run:
     files = standing_files(warehouse, topic, kept, through=last)
     _check_there(warehouse, job, topic, files)
     archive = open_archive_if_present(warehouse, topic)
-    present = [] if archive is None else [f for p in range(archive.partitions) for f in archive.files(p)]
+    present = [] if archive is None else archive.all_files()
     wanted, there = {file.path for file in files}, {file.path for file in present}
     gone = [file for file in present if file.path not in wanted]
     more = [file for file in files if file.path not in there]

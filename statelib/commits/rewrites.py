@@ -135,13 +135,5 @@ def standing_files(
     for n in range(1, min(last, done) + 1):
         rewrite = log.read(n)
         gone = [file for gone in rewrite.replaced if (file := standing.pop(gone.path, None)) is not None]
-        standing |= {new.path: new for new in rewrite.files if any(_overlap(file, new) for file in gone)}
+        standing |= {new.path: new for new in rewrite.files if any(map(new.overlaps, gone))}
     return list(standing.values())
-
-
-def _overlap(one: ArchiveFile, other: ArchiveFile) -> bool:
-    return (
-        one.partition == other.partition
-        and one.first_offset <= other.last_offset
-        and other.first_offset <= one.last_offset
-    )

@@ -321,4 +321,4 @@ def _open_plans(warehouse: Storage) -> Iterator[Plan]:
 
 
 def _paths(archive: TopicArchive) -> list[str]:
-    return [file.path for partition in range(archive.partitions) for file in archive.files(partition)]
+    return [file.path for file in archive.all_files()]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import Schema as DeltaSchema
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.schema import topic_schema
+from statelib.topics.schema import topic_schema_of
 from statelib.topics.schema_changes import changes, united
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def same_schema(one: str, other: str) -> bool:
 
 
 def _types(delta_schema: str) -> pa.Schema:
-    schema = pa.schema(DeltaSchema.from_json(delta_schema).to_arrow())
-    return topic_schema(schema.field("key").type, schema.field("value").type)
+    return topic_schema_of(pa.schema(DeltaSchema.from_json(delta_schema).to_arrow()))
 
 
 def _read_as(archive: TopicArchive, before: str, head: Commit) -> TopicArchive:

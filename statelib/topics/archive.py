@@ -14,8 +14,8 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError
 from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import FileToCommitError, added, check_follows, removed
-from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, changed, created
-from statelib.topics.schema import topic_schema
+from statelib.topics.delta_log import STATISTICS, ArchiveNotFoundError, DeltaLog, changed, created, topic_of
+from statelib.topics.schema import topic_schema, topic_schema_of
 from statelib.topics.version import (
     FIRST_FORMAT_VERSION,
     FORMAT_KEY,
@@ -70,9 +70,9 @@ class TopicArchive(TopicVersion):
         if partitions < 1:
             raise ConfigurationError(f"a topic cannot have {counted(partitions, 'partition')}", setting="partitions")
         metadata = {PARTITIONS_KEY: str(partitions), FORMAT_KEY: str(FIRST_FORMAT_VERSION)}
-        columns = topic_schema(schema.field("key").type, schema.field("value").type)
+        columns = topic_schema_of(schema)
         table_schema = DeltaSchema.from_arrow(columns.append(pa.field("partition", pa.int32(), metadata=metadata)))
-        name = topic or uri.rstrip("/").rsplit("/", 1)[-1]
+        name = topic or topic_of(uri)
         log = DeltaLog(uri, options or {})
         log.make_directory()  # and refuses what no store understands
         try:
@@ -398,14 +398,7 @@ class TopicArchive(TopicVersion):
 
 def _archived_at_ms(archive: TopicVersion, file: ArchiveFile, gone: Sequence[ArchiveFile]) -> int:
     """When the last records of a file came that stands in the place of others; 0: nobody knows."""
-    former = (
-        one
-        for one in gone
-        if one.partition == file.partition
-        and one.first_offset <= file.last_offset
-        and file.first_offset <= one.last_offset
-    )
-    return max((archive.archived_at_ms(one) or 0 for one in former), default=0)
+    return max((archive.archived_at_ms(one) or 0 for one in gone if one.overlaps(file)), default=0)
 
 
 def _has_checkpoint(table: DeltaTable, version: int) -> bool:

@@ -263,7 +263,7 @@ class DeltaLog:
         last = max(entries, default=0) if version is None else version
         base = max((n for n in checkpoints if n <= last), default=0)
         path = checkpoints.get(base) or entries.get(base, "_delta_log")
-        topic = self.uri.rstrip("/").rsplit("/", 1)[-1]
+        topic = topic_of(self.uri)
         step = (
             f"restore the file from a copy of the warehouse, or the archive's former version: hindstream topic {topic}"
         )
@@ -290,6 +290,11 @@ class DeltaLog:
             path = entries.get(n + 1, "_delta_log")
             break
         return CorruptedDataError(what, topic=topic, file=storage.uri(path), next_step=step)
+
+
+def topic_of(uri: str) -> str:
+    """The name of the topic whose table is at an address, where the table does not say it: the address's last part."""
+    return uri.rstrip("/").rsplit("/", 1)[-1]
 
 
 def created(topic: str, partition_columns: Sequence[str], schema_json: str) -> CommitProperties:

@@ -37,6 +37,14 @@ class ArchiveFile(BaseModel):
         """Whether its offsets have no holes, so that rows can be counted by subtraction."""
         return self.last_offset - self.first_offset + 1 == self.rows
 
+    def overlaps(self, other: ArchiveFile) -> bool:
+        """Whether both are of one partition, and some offset lies between the first and the last one of either."""
+        return (
+            self.partition == other.partition
+            and self.first_offset <= other.last_offset
+            and other.first_offset <= self.last_offset
+        )
+
     @property
     def in_log(self) -> ArchiveFile:
         """The file as the Delta log says it.

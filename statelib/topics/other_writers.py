@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
-from statelib.topics.delta_log import DIGEST, ArchiveNotFoundError, DeltaLog
+from statelib.topics.delta_log import DIGEST, ArchiveNotFoundError, DeltaLog, topic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,12 +104,12 @@ def restore(uri: str, version: int, *, options: Mapping[str, str] | None = None)
         ConfigurationError: There is no such version, it was no topic archive, or files of it are gone.
         RetryableError: The store did not answer.
     """
-    topic, newest = uri.rstrip("/").rsplit("/", 1)[-1], _newest(uri, options)
+    topic, newest = topic_of(uri), _newest(uri, options)
     if not 0 <= version < newest:
         what = f"there is no former version {version}: the archive has come to version {newest}"
         raise ConfigurationError(what, topic=topic, file=uri, next_step=f"hindstream topic {topic} lists them")
     former = TopicArchive.open(uri, version, options=options)
-    files = [file for partition in range(former.partitions) for file in former.files(partition)]
+    files = former.all_files()
     for file in files:
         if former.storage.size_if_present(file.path) != file.size_bytes:
             raise ConfigurationError(

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.columns.arrow_buffers import is_any_list
 from statelib.errors.kinds import ConfigurationError
 from statelib.topics.schema_changes import unknown_fields
 from statelib.topics.stored_keys import KEY, type_to_write
@@ -60,10 +61,15 @@ def topic_schema(key: pa.DataType, value: pa.DataType) -> pa.Schema:
     ])  # fmt: skip
 
 
+def topic_schema_of(columns: pa.Schema) -> pa.Schema:
+    """`topic_schema` of the types that the columns ``key`` and ``value`` have."""
+    return topic_schema(columns.field("key").type, columns.field("value").type)
+
+
 def _storable(type_: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_map(type_):
         return pa.map_(_storable(type_.key_type, f"{path}.key"), _storable(type_.item_type, f"{path}.value"))
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+    if is_any_list(type_):
         return pa.list_(_storable(type_.value_type, f"{path}.element"))
     if pa.types.is_dictionary(type_):
         return _storable(type_.value_type, path)

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.arrow_buffers import is_any_list, valid_of
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
@@ -152,14 +152,10 @@ def unknown_fields(topic: pa.DataType, found: pa.DataType, field: str = "value")
                 yield path
             else:
                 yield from unknown_fields(known[inner.name], inner.type, path)
-    elif _is_any_list(topic) and _is_any_list(found):
+    elif is_any_list(topic) and is_any_list(found):
         yield from unknown_fields(topic.value_type, found.value_type, f"{field}[]")
     elif pa.types.is_map(topic) and pa.types.is_map(found):
         yield from unknown_fields(topic.item_type, found.item_type, f"{field}[]")
-
-
-def _is_any_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def read_as(array: pa.Array, wanted: pa.DataType, field: str = "value") -> pa.Array:

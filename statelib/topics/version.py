@@ -21,9 +21,9 @@ from deltalake import Schema as DeltaSchema
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.storage import Storage
-from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion
+from statelib.topics.delta_log import ArchiveNotFoundError, DeltaLog, LoadedVersion, topic_of
 from statelib.topics.reader import PartitionReader
-from statelib.topics.schema import topic_schema
+from statelib.topics.schema import topic_schema, topic_schema_of
 from statelib.topics.schema_changes import united
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ class TopicVersion:
     def __init__(self, loaded: LoadedVersion, uri: str, options: Mapping[str, str] | None) -> None:
         table = loaded.table
         schema = pa.schema(table.schema().to_arrow())
-        self.topic = table.metadata().name or uri.rstrip("/").rsplit("/", 1)[-1]
+        self.topic = table.metadata().name or topic_of(uri)
         _check_format(schema, uri)
         self.uri = uri
         self.version = table.version()
         self.partitions = int(schema.field("partition").metadata[PARTITIONS_KEY.encode()])
-        self.schema = self.table_schema = topic_schema(schema.field("key").type, schema.field("value").type)
+        self.schema = self.table_schema = topic_schema_of(schema)
         self.schema_json = table.schema().to_json()
         self.table_id = str(table.metadata().id)
         self.storage = Storage(uri, options)
@@ -125,6 +125,10 @@ class TopicVersion:
         """The files that hold offsets from ``start_offset`` to before ``end_offset`` (None: to the end), ascending."""
         self._check_partition(partition)
         return self._files.in_range(partition, start_offset, end_offset)
+
+    def all_files(self) -> list[ArchiveFile]:
+        """The files of all partitions, ascending by partition and offset."""
+        return [file for partition in range(self.partitions) for file in self.files(partition)]
 
     def files_reaching(self, partition: int, timestamp_ms: int) -> Iterator[ArchiveFile]:
         """The files that may hold a record with this timestamp or a later one, ascending by offset."""
@@ -231,9 +235,8 @@ class TopicVersion:
         Args:
             schema_json: A Delta schema that the table has had.
         """
-        earlier = pa.schema(DeltaSchema.from_json(schema_json).to_arrow())
         found = copy(self)
-        found.schema = topic_schema(earlier.field("key").type, earlier.field("value").type)
+        found.schema = topic_schema_of(pa.schema(DeltaSchema.from_json(schema_json).to_arrow()))
         found.schema_json = schema_json
         return found
 
@@ -250,7 +253,7 @@ class TopicVersion:
         if self.partitions != partitions:
             what = f"the topic archive has {counted(self.partitions, 'partition')}, not {partitions}"
             raise ConfigurationError(what, topic=self.topic, file=self.uri, next_step=step)
-        mine, wanted = self.table_schema, topic_schema(schema.field("key").type, schema.field("value").type)
+        mine, wanted = self.table_schema, topic_schema_of(schema)
         if not mine.field("key").type.equals(wanted.field("key").type):
             what = f"the topic archive's column key is {mine.field('key').type}, not {wanted.field('key').type}"
             what += ": keys of another type have other bytes, which lie in other partitions"
@@ -289,7 +292,7 @@ def _check_format(schema: pa.Schema, uri: str) -> None:
         )
         changes = [f"{verb} {', '.join(changed)}" for verb, changed in (("added", more), ("removed", less)) if changed]
         what = f"another program has changed the columns of the topic archive: it has {' and '.join(changes)}"
-        topic = uri.rstrip("/").rsplit("/", 1)[-1]
+        topic = topic_of(uri)
         step = f"restore the archive's former version: hindstream topic {topic} (docs/runbooks/damaged-data.md)"
         raise ConfigurationError(what, topic=topic, file=uri, next_step=step)
     version = int(metadata.get(FORMAT_KEY.encode(), b"0"))
