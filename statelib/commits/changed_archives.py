@@ -49,17 +49,12 @@ def _sources(warehouse: Storage, head: Commit) -> Iterator[str]:
 
 
 def _sinks(warehouse: Storage, head: Commit) -> Iterator[str]:
-    written: dict[str, int] = {}
-    for task in head.tasks.values():
-        for place, offset in task.position.sink_offsets.items():
-            topic = place.rpartition("/")[0]
-            written[topic] = written.get(topic, 0) + offset
-    for topic, records in sorted(written.items()):
+    for topic, ends in sorted(head.sink_offsets().items()):
         archive = open_archive_if_present(warehouse, topic)
         if archive is None or any(archive.cleaned_offset(p) for p in range(archive.partitions)):
             continue  # never written, or compacted
         is_shown = archive.has_committed(head.job, head.commit)
-        missing = (records if is_shown else sum(archive.end_offsets().values())) - archive.rows
+        missing = (sum(ends.values()) if is_shown else sum(archive.end_offsets().values())) - archive.rows
         way_on = f"hindstream state republish {head.job} {topic} brings back what was there"
         for change in changes_by_others(archive):
             if change.operation not in _REARRANGES and not missing:

@@ -86,11 +86,8 @@ def _written_since(
     commits: Sequence[Commit], warehouse: Storage, topic: str, partitions: int
 ) -> Iterator[StoredObject]:
     """The files of a topic that begin where the job stood at the first of some commits, or further on."""
-    offsets = [
-        {place: offset for task in commit.tasks.values() for place, offset in task.position.sink_offsets.items()}
-        for commit in commits
-    ]
-    starts = [min((at.get(f"{topic}/{partition}", 0) for at in offsets), default=0) for partition in range(partitions)]
+    offsets = [commit.sink_offsets().get(topic, {}) for commit in commits]
+    starts = [min((at.get(partition, 0) for at in offsets), default=0) for partition in range(partitions)]
     if not any(starts):
         yield from warehouse.list(topic_path(topic))
         return

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.assignment.model import TaskId
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs
 from statelib.documents.manifests import Plan, PlannedTask, SourceRange
+from statelib.documents.places import topic_and_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from statelib.documents.manifests import Commit, CommittedTask
     from statelib.storage import Storage
 
@@ -49,11 +49,11 @@ def _plan_of(warehouse: Storage, commit: Commit) -> Plan:
         tasks=tuple(
             PlannedTask(
                 task_id=task_id,
-                sub_topology=int(task_id.partition("_")[0]),
-                partition=int(task_id.partition("_")[2]),
-                sources=_ranges(commit, task, before.get(task_id)),
+                sub_topology=TaskId.parse(task_id).sub_topology,
+                partition=TaskId.parse(task_id).partition,
+                sources=_ranges(commit, commit.tasks[task_id], before.get(task_id)),
             )
-            for task_id, task in sorted(commit.tasks.items(), key=lambda item: tuple(map(int, item[0].split("_"))))
+            for task_id in sorted(commit.tasks, key=TaskId.parse)
         ),
         sink_partitions=_sink_partitions(warehouse, commit),
         created_at_ms=commit.created_at_ms,
@@ -67,12 +67,12 @@ def _ranges(commit: Commit, task: CommittedTask, before: CommittedTask | None) -
     topics = [source.topic for source in commit.sources]
     ranges = []
     for place, end in task.position.source_offsets.items():
-        topic, _, partition = place.rpartition("/")
+        topic, partition = topic_and_partition(place)
         if topic not in topics:
             continue  # a repartition topic
         start = min(end, before.position.source_offsets.get(place, 0)) if before is not None else 0
         ranges.append(
-            SourceRange(topic=topic, partition=int(partition), start_offset=start, end_offset=end, records=end - start)
+            SourceRange(topic=topic, partition=partition, start_offset=start, end_offset=end, records=end - start)
         )
     return tuple(sorted(ranges, key=lambda part: (topics.index(part.topic), part.partition)))
 
@@ -80,17 +80,9 @@ def _ranges(commit: Commit, task: CommittedTask, before: CommittedTask | None) -
 def _sink_partitions(warehouse: Storage, commit: Commit) -> dict[str, int]:
     """Partitions of all topics that the job has written to, by their archives, else by what it has written."""
     partitions: dict[str, int] = {}
-    for topic, at_least in sorted(_written_partitions(commit.tasks).items()):
-        archive = open_archive_if_present(warehouse, topic)
-        partitions[topic] = archive.partitions if archive is not None else at_least
+    for topic, ends in sorted(commit.sink_offsets().items()):
+        written = [partition for partition, end in ends.items() if end]
+        if written:
+            archive = open_archive_if_present(warehouse, topic)
+            partitions[topic] = max(written) + 1 if archive is None else archive.partitions
     return partitions
-
-
-def _written_partitions(tasks: Mapping[str, CommittedTask]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for task in tasks.values():
-        for place, offset in task.position.sink_offsets.items():
-            topic, _, partition = place.rpartition("/")
-            if offset > 0:
-                found[topic] = max(found.get(topic, 0), int(partition) + 1)
-    return found

@@ -166,12 +166,7 @@ def _topics(log: CommitLog, commit: Commit) -> list[str]:
 
 def _written(commit: Commit) -> set[str]:
     """Topics that have had records up to ``commit``: one that never had any needs no archive yet."""
-    return {
-        place.rpartition("/")[0]
-        for task in commit.tasks.values()
-        for place, offset in task.position.sink_offsets.items()
-        if offset > 0
-    }
+    return {topic for topic, ends in commit.sink_offsets().items() if any(ends.values())}
 
 
 def _retracted(log: CommitLog, commit: Commit) -> dict[str, list[ArchiveFile]]:
@@ -186,13 +181,13 @@ def _retracted(log: CommitLog, commit: Commit) -> dict[str, list[ArchiveFile]]:
 
 def tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> None:
     """Leaves the notice of a rollback with the topic, before its records go."""
-    offsets = {place: offset for task in commit.tasks.values() for place, offset in task.position.sink_offsets.items()}
+    ends = commit.sink_offsets().get(archive.topic, {})
     notice = Rollback(
         topic=archive.topic,
         job=commit.job,
         commit=commit.commit,
         rolled_back_to=commit.rolled_back_to or 0,
-        end_offsets={p: offsets.get(f"{archive.topic}/{p}", 0) for p in range(archive.partitions)},
+        end_offsets={p: ends.get(p, 0) for p in range(archive.partitions)},
     )
     step("publish.before-notice")
     warehouse.put_if_absent(rollback_path(archive.topic, commit.commit), notice.encode())

@@ -26,7 +26,7 @@ def copy_changelogs(warehouse: Storage, head: Commit, evolution: Evolution) -> N
         head: The newest commit; it is published before, so that the changelogs are whole.
         evolution: How the state goes on from it.
     """
-    logged = {place.rpartition("/")[0] for task in head.tasks.values() for place in task.position.sink_offsets}
+    logged = head.sink_offsets()
     topics = [topics for topics in renamed_changelogs(head.job, evolution.migrations).items() if topics[0] in logged]
     if not topics:
         return

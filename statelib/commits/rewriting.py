@@ -298,15 +298,14 @@ class _TopicFiles:
 
 def _common_offsets(commits: Iterable[Commit]) -> dict[str, dict[int, int]]:
     """By topic and partition, the offset that none of ``commits`` comes before."""
-    least: dict[str, int] | None = None
+    least: dict[str, dict[int, int]] | None = None
     for commit in commits:
-        at = {place: offset for task in commit.tasks.values() for place, offset in task.position.sink_offsets.items()}
-        least = at if least is None else {place: min(end, at.get(place, 0)) for place, end in least.items()}
-    ends: dict[str, dict[int, int]] = {}
-    for place, end in (least or {}).items():
-        topic, _, partition = place.rpartition("/")
-        ends.setdefault(topic, {})[int(partition)] = end
-    return ends
+        at = commit.sink_offsets()
+        if least is None:
+            least = at
+        for topic, ends in least.items():
+            least[topic] = {partition: min(end, at.get(topic, {}).get(partition, 0)) for partition, end in ends.items()}
+    return least or {}
 
 
 def _open_plans(warehouse: Storage) -> Iterator[Plan]:

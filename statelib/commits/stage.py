@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from statelib.commits.layout import JobLayout, Runs, topic_path
+from statelib.documents.places import place_of
 from statelib.errors.kinds import InternalError
 from statelib.errors.steps import step
 from statelib.storage.transfers import in_parallel
@@ -109,7 +110,7 @@ def check_complete(plan: Plan, staged: Staged) -> None:
             raise InternalError(f"the result has the task {counts[task_id]} times", run=plan.run_id, task=task_id)
     for outcome in staged.tasks:
         _check_position(plan, outcome)
-        ends = {f"{part.topic}/{part.partition}": part.end_offset for part in planned[outcome.task_id].sources}
+        ends = {place_of(part.topic, part.partition): part.end_offset for part in planned[outcome.task_id].sources}
         for place, end in ends.items():
             reached = outcome.position.source_offsets.get(place)
             if reached != end:
@@ -130,7 +131,7 @@ def _check_position(plan: Plan, outcome: TaskOutcome) -> None:
 def _check_sinks(plan: Plan, outcome: TaskOutcome) -> None:
     """The position has to know of every topic that was written to: publishing goes by it."""
     for sink in outcome.sinks:
-        place = f"{sink.topic}/{sink.file.partition}"
+        place = place_of(sink.topic, sink.file.partition)
         after = outcome.position.sink_offsets.get(place, 0)
         if after <= sink.file.last_offset:
             what = f"the next offset of {place} is {after}, after a file that goes up to {sink.file.last_offset}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from statelib.assignment.model import TaskId
 from statelib.commits.evolution import Made, evolve
 from statelib.commits.layout import Runs, changelog_topic
 from statelib.errors.kinds import ConfigurationError
@@ -82,8 +83,8 @@ def follow_up(
             next_step=f"go back to the topology of commit {head.commit}, or give the job a new name:"
             " it then replays from the beginning",
         )
-    of_head = Counter(int(task_id.partition("_")[0]) for task_id in head.tasks)
-    topics = {place.rpartition("/")[0] for task in head.tasks.values() for place in task.position.sink_offsets}
+    of_head = Counter(TaskId.parse(task_id).sub_topology for task_id in head.tasks)
+    topics = head.sink_offsets()
     return evolve(
         Made(before, of_head),
         Made(now, tasks),

@@ -24,6 +24,7 @@ from uuid import UUID
 from pydantic import Field
 
 from statelib.documents.document import Data, Document
+from statelib.documents.places import by_topic
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.settings.max_future import MaxFuture
 from statelib.settings.semantics import EndOfInput, Semantics
@@ -368,14 +369,13 @@ class Commit(Document):
 
     def source_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to replay, by source topic and partition."""
-        offsets: dict[str, dict[int, int]] = {}
+        taken_up = by_topic(task.position.source_offsets for task in self.tasks.values())
         names = {source.topic for source in self.sources}
-        for task in self.tasks.values():
-            for place, offset in task.position.source_offsets.items():
-                topic, _, partition = place.rpartition("/")
-                if topic in names:
-                    offsets.setdefault(topic, {})[int(partition)] = offset
-        return offsets
+        return {topic: offsets for topic, offsets in taken_up.items() if topic in names}
+
+    def sink_offsets(self) -> dict[str, dict[int, int]]:
+        """The next offset to write, by topic and partition; 0 where nothing has been written yet."""
+        return by_topic(task.position.sink_offsets for task in self.tasks.values())
 
 
 def _instead_of_replay(of: Plan | Commit) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from statelib.assignment.model import TaskId
 from statelib.changelog.formats import StoreFormat
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
 from statelib.errors.kinds import ConfigurationError
@@ -120,7 +121,7 @@ def behind_ms(positions: Mapping[str, TaskPosition], store: StoreDescription, no
     """
     clocks: list[int] = []
     for task_id, position in positions.items():
-        if int(task_id.partition("_")[0]) == store.sub_topology:
+        if TaskId.parse(task_id).sub_topology == store.sub_topology:
             of_node = position.clocks.get(store.node, {})
             clocks += [position.stream_time, *(of_node.get(name, NO_TIMESTAMP) for name in _TIMES)]
     return now_ms - min((clock for clock in clocks if clock != NO_TIMESTAMP), default=now_ms)

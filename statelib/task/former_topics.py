@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.documents.places import place_of, topic_and_partition
 from statelib.topology import Source
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def renamed_places(places: Mapping[str, int], renamed: Mapping[str, str]) -> dic
     """Numbers by ``<topic>/<partition>``, under the new names of topics."""
 
     def now(place: str) -> str:
-        topic, slash, partition = place.rpartition("/")
-        return f"{renamed.get(topic, topic)}{slash}{partition}"
+        topic, partition = topic_and_partition(place)
+        return place_of(renamed.get(topic, topic), partition)
 
     return {now(place): number for place, number in places.items()}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.assignment.model import TaskId
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import place_beside
 from statelib.metrics.node_metrics import NodeMetrics
@@ -90,7 +91,7 @@ class Graph:
                 semantics,
                 self._topics,
                 None if processor.name in sub_topology.global_nodes else late,  # each task would tell of them
-                f"{sub_topology.index}_{partition}",
+                str(TaskId(sub_topology.index, partition)),
                 [addressed_name(node) for node in self.nodes if processor.name in node.parents],
                 changelogs or {},
                 wanted[processor.name] if only_wanted else ALL,

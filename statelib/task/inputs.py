@@ -10,6 +10,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import fixed_width
 from statelib.commits.layout import topic_path
 from statelib.documents.manifests import SourceRange
+from statelib.documents.places import place_of
 from statelib.operators.mappers.fields import both, fields_of_mapper, reads_key
 from statelib.task.future import FutureLimit
 from statelib.task.merge import merge
@@ -74,7 +75,7 @@ class Inputs:
     def offsets(self) -> dict[str, int]:
         """The next offset to take up after the slice, by ``<topic>/<partition>``."""
         offsets = {place: progress.next_offset for place, progress in self._progress.items()}
-        planned = {_place(part.topic, part.partition): part.end_offset for part in self._work.planned.sources}
+        planned = {place_of(part.topic, part.partition): part.end_offset for part in self._work.planned.sources}
         return {**offsets, **planned}  # behind the last record there may be holes
 
     def times(self) -> dict[str, int]:
@@ -157,10 +158,6 @@ class Inputs:
         return [name for name in schema.names if name != "value"] + [f"value.{name}" for name in fields]
 
     def _progress_of(self, topic: str, partition: int) -> Progress:
-        place = _place(topic, partition)
+        place = place_of(topic, partition)
         offset, time = self._before.source_offsets.get(place, 0), self._before.source_times.get(place, -1)
         return self._progress.setdefault(place, Progress(offset, time))
-
-
-def _place(topic: str, partition: int) -> str:
-    return f"{topic}/{partition}"

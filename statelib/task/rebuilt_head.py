@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.assignment.model import TaskId
 from statelib.changelog import rebuild
 from statelib.changelog.rebuild import logged_stores
 from statelib.commits.hold import check_free
@@ -17,6 +18,7 @@ from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.commits.publish import publish
 from statelib.commits.rollback import check_no_replay_open, commit_again, open_replay, plan_again
 from statelib.commits.verify import Damage, damaged_states
+from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.task.made_state import make_state
@@ -175,8 +177,8 @@ def _wanted(head: Commit, damages: Mapping[str, tuple[Damage, ...]], everything:
 
 
 def _ends(warehouse: Storage, head: Commit, task_id: str) -> dict[str, int]:
-    offsets, partition = head.tasks[task_id].position.sink_offsets, task_id.partition("_")[2]
+    offsets, partition = head.tasks[task_id].position.sink_offsets, TaskId.parse(task_id).partition
     return {
-        store.name: offsets[f"{changelog_topic(head.job, store.name)}/{partition}"]
+        store.name: offsets[place_of(changelog_topic(head.job, store.name), partition)]
         for store in logged_stores(warehouse, head, task_id)
     }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import changelog_topic, late_topic, quarantine_topic
 from statelib.commits.leftovers import attempt_name
 from statelib.documents.manifests import TaskOutcome, TaskPosition
+from statelib.documents.places import place_of
 from statelib.errors.kinds import CorruptedDataError, HindstreamError
 from statelib.errors.steps import step
 from statelib.operators.changelog import Changelog
@@ -254,7 +255,7 @@ class _Task:
             topic,
             partition=partition,
             partitions=work.partitions[topic],
-            next_offset=self.state.position.sink_offsets.get(f"{topic}/{partition}", 0),
+            next_offset=self.state.position.sink_offsets.get(place_of(topic, partition), 0),
             storage=self._storage,
             attempt=self._attempt,
         )

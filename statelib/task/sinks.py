@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.documents.manifests import RepartitionFile, SinkFile
+from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.mappers.mapping import evaluate
 from statelib.records.key_column import KeyColumn
@@ -46,7 +47,7 @@ class ArchiveSink:
         self, topic: str, *, partition: int, partitions: int, next_offset: int, storage: Storage, attempt: str
     ) -> None:
         self.topic = topic
-        self.place = f"{topic}/{partition}"
+        self.place = place_of(topic, partition)
         self.next_offset = next_offset
         self._partition = partition
         self._partitions = partitions

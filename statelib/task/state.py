@@ -13,6 +13,7 @@ from statelib.checkpoint.local_errors import local_errors
 from statelib.commits.layout import JobLayout, Runs, changelog_topic, renamed_changelogs
 from statelib.commits.local_state import remove_dead_attempts
 from statelib.documents.manifests import StateManifest, StoreSize, TaskPosition
+from statelib.documents.places import place_of
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, HindstreamError, RetryableError
 from statelib.migration import contents, is_rename, migrate_store, rename_stores
 from statelib.placement.holdings import cache_folder
@@ -157,7 +158,7 @@ class TaskState:
         """The same error; if every store has a changelog, with the command that makes the state anew."""
         work, offsets = self._work, self._work.restore.position.sink_offsets if self._work.restore else {}
         topics = [changelog_topic(work.job, store.name) for store in work.sub_topology.stores]
-        if not all(f"{topic}/{work.planned.partition}" in offsets for topic in topics):
+        if not all(place_of(topic, work.planned.partition) in offsets for topic in topics):
             return error
         rebuild = f"make the state anew of its changelogs: hindstream state rebuild {work.job}"
         return CorruptedDataError(error.what, **error.place, next_step=f"{error.next_step}; or {rebuild}")
@@ -169,7 +170,7 @@ class TaskState:
             return
         semantics = work.settings.semantics
         topic = changelog_topic(work.job, store.name)
-        end = work.restore.position.sink_offsets.get(f"{topic}/{work.planned.partition}")
+        end = work.restore.position.sink_offsets.get(place_of(topic, work.planned.partition))
         if end is not None:
             records = changelog_records(self._storage, topic, work.planned.partition, end)
             migrate_store(migration, records, rocksdb, semantics)
