@@ -24,6 +24,7 @@ from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, run_id
 from statelib.commits.lost_plans import ensure_plan
+from statelib.commits.planned_tasks import planned_tasks
 from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.commits.rollback import check_published
 from statelib.commits.sink_partitions import sink_partitions
@@ -31,7 +32,8 @@ from statelib.commits.source_schemas import settle_schemas, unseen
 from statelib.commits.sources import goes_on, open_sources, source_topics
 from statelib.commits.stage import lost_files
 from statelib.commits.topologies import settle_topology
-from statelib.documents.manifests import Plan, PlannedTask, SourceRange
+from statelib.documents.manifests import Plan, SourceRange
+from statelib.documents.places import topic_and_partition
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.errors.steps import step
@@ -40,9 +42,9 @@ from statelib.topics.leaps import first_leaps
 from statelib.topics.slices import plan_slice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from statelib.commits.definition import JobDefinition, Topology
+    from statelib.commits.definition import JobDefinition, SourceNode
     from statelib.documents.manifests import Commit, TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput, Semantics
@@ -142,14 +144,10 @@ def plan(
         next_step = "give one of them"
         raise ConfigurationError("a slice cannot end at a time and at offsets", job=job.name, next_step=next_step)
     check_free(warehouse, job.name, holder)
-    head = CommitLog(warehouse, job.name).head()
-    number = head.commit if head else 0
-    if head is not None:
-        check_published(warehouse, head)
-        ensure_plan(warehouse, head)
-        _check_semantics(job, head, semantics)
-        if _has_passed(head, until_ms, end_offsets, besides=job.topology.bootstrap_topics):
-            return NothingToDo(job.name, "replayed-further", number, come_to=_come_to(head))
+    head = _head(job, warehouse, semantics)
+    number, bootstrap = head.commit if head else 0, job.topology.bootstrap_topics
+    if head is not None and _has_passed(head, until_ms, end_offsets, besides=bootstrap):
+        return NothingToDo(job.name, "replayed-further", number, come_to=_come_to(head))
     with fenced(warehouse, job.name, number + 1):
         archives: Mapping[str, TopicArchive] = open_sources(warehouse, job.topology.source_topics, head)
         before = archives if head is None else goes_on(warehouse, head, archives, recreated_sources)
@@ -169,7 +167,6 @@ def plan(
         )
         if head is not None and evolution is not None:
             copy_changelogs(warehouse, head, evolution)
-        bootstrap = job.topology.bootstrap_topics
         slices = _cut(archives, head, until_ms, end_offsets, bootstrap, max_future, now_ms)
         future_records = tuple(part.stopped_by for part in slices if part.stopped_by is not None)
         # New records of a global table alone are no reason to run.
@@ -194,13 +191,23 @@ def plan(
                 evolution=evolution,
                 sources=source_topics(archives),
                 unseen=unseen(archives),
-                tasks=_tasks(job.topology, archives, slices),
+                tasks=planned_tasks(job.topology, tasks, partial(_taken_up, slices)),
                 sink_partitions=sink_partitions(job, warehouse, archives, head, changelogs, evolution),
                 created_at_ms=now_ms,
                 max_future=max_future,
                 future_records=future_records,
             ),
         )
+
+
+def _head(job: JobDefinition, warehouse: Storage, semantics: Semantics) -> Commit | None:
+    """The job's newest commit, after checking that a run may follow it."""
+    head = CommitLog(warehouse, job.name).head()
+    if head is not None:
+        check_published(warehouse, head)
+        ensure_plan(warehouse, head)
+        _check_semantics(job, head, semantics)
+    return head
 
 
 def _check_semantics(job: JobDefinition, head: Commit, semantics: Semantics) -> None:
@@ -242,7 +249,7 @@ def _has_passed(head: Commit, until_ms: int | None, end_offsets: EndOffsets | No
     if head.until_ms is not None and until_ms < head.until_ms:
         return True
     return any(
-        time >= until_ms and place.rpartition("/")[0] in offsets
+        time >= until_ms and topic_and_partition(place)[0] in offsets
         for task in head.tasks.values()
         for place, time in task.position.source_times.items()
     )
@@ -283,32 +290,17 @@ def _cut(
     ]
 
 
-def _tasks(
-    topology: Topology, archives: Mapping[str, TopicArchive], slices: Sequence[SourceSlice]
-) -> tuple[PlannedTask, ...]:
-    """Every task of the job, those without new records too: a repartition topic may feed them."""
-    counts = topology.partitions({topic: archive.partitions for topic, archive in archives.items()})
-    return tuple(
-        PlannedTask(
-            task_id=f"{sub.index}_{partition}",
-            sub_topology=sub.index,
-            partition=partition,
-            sources=tuple(
-                SourceRange(
-                    topic=part.topic,
-                    partition=part.partition,
-                    start_offset=part.start_offset,
-                    end_offset=part.end_offset,
-                    records=part.records,
-                )
-                for source in sub.all_sources
-                for part in slices
-                if part.topic == source.topic and (source.is_global or part.partition == partition)
-            ),
-        )
-        for sub in topology.sub_topologies
-        for partition in range(counts[sub.index])
-    )
+def _taken_up(slices: Iterable[SourceSlice], source: SourceNode, partition: int) -> Iterator[SourceRange]:
+    """What a task takes up of a source."""
+    for part in slices:
+        if part.topic == source.topic and (source.is_global or part.partition == partition):
+            yield SourceRange(
+                topic=part.topic,
+                partition=part.partition,
+                start_offset=part.start_offset,
+                end_offset=part.end_offset,
+                records=part.records,
+            )
 
 
 def settle_plan(warehouse: Storage, wanted: Plan) -> Plan:

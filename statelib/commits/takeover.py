@@ -7,24 +7,27 @@ other; given again after it was stopped, it goes on with the same plan.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, Runs, run_id
+from statelib.commits.planned_tasks import planned_tasks
 from statelib.commits.sink_partitions import sink_partitions
 from statelib.commits.sources import source_topics
 from statelib.commits.topologies import settle_topology
-from statelib.documents.manifests import Commit, Plan, PlannedTask, SourceRange, TakenOver, TaskPosition
+from statelib.documents.manifests import Commit, Plan, SourceRange, TakenOver, TaskPosition
+from statelib.documents.places import place_of
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
 from statelib.errors.steps import step
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from statelib.commits.definition import JobDefinition, SubTopology
-    from statelib.documents.manifests import CommittedTask, TopologyDescription
+    from statelib.commits.definition import JobDefinition, SourceNode
+    from statelib.documents.manifests import CommittedTask, PlannedTask, TopologyDescription
     from statelib.settings.semantics import Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
@@ -107,16 +110,7 @@ def plan_taking_over(
         until_ms=None,
         semantics=semantics,
         sources=source_topics(archives),
-        tasks=tuple(
-            PlannedTask(
-                task_id=f"{sub.index}_{partition}",
-                sub_topology=sub.index,
-                partition=partition,
-                sources=_positions(sub, partition, reached),
-            )
-            for sub in job.topology.sub_topologies
-            for partition in range(counts[sub.index])
-        ),
+        tasks=planned_tasks(job.topology, counts, partial(_position, reached)),
         sink_partitions=sink_partitions(job, warehouse, archives, None, (), None),
         created_at_ms=now_ms,
         taken_over=TakenOver(
@@ -157,14 +151,11 @@ def _check_reached(archive: TopicArchive, offsets: Mapping[int, int]) -> None:
             raise InputError(what, **place, next_step=step)
 
 
-def _positions(sub: SubTopology, partition: int, reached: Reached) -> tuple[SourceRange, ...]:
+def _position(reached: Reached, source: SourceNode, partition: int) -> Iterator[SourceRange]:
     """Where a task begins; a global table is read anew from its topic's beginning, as by the application."""
-    return tuple(
-        SourceRange(topic=source.topic, partition=partition, start_offset=offset, end_offset=offset, records=0)
-        for source in sub.all_sources
-        if not source.internal and not source.is_global
-        if (offset := reached.offsets[source.topic].get(partition)) is not None
-    )
+    offset = None if source.is_global else reached.offsets[source.topic].get(partition)
+    if offset is not None:
+        yield SourceRange(topic=source.topic, partition=partition, start_offset=offset, end_offset=offset, records=0)
 
 
 def begun_position(plan: Plan, planned: PlannedTask) -> TaskPosition:
@@ -177,7 +168,7 @@ def begun_position(plan: Plan, planned: PlannedTask) -> TaskPosition:
         planned: The task.
     """
     noted = plan.taken_over.times if plan.taken_over is not None else {}
-    offsets = {f"{part.topic}/{part.partition}": part.end_offset for part in planned.sources}
+    offsets = {place_of(part.topic, part.partition): part.end_offset for part in planned.sources}
     times = {place: noted[place] for place in offsets if place in noted}
     return TaskPosition(
         task_id=planned.task_id,
