@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class SinkNode(Protocol):
-    """A sink of a topology."""
+class TopicNode(Protocol):
+    """A source or a sink of a topology."""
 
     @property
     def name(self) -> str:
@@ -17,31 +17,23 @@ class SinkNode(Protocol):
 
     @property
     def topic(self) -> str:
-        """What it writes."""
+        """What it takes up, or writes."""
 
     @property
     def internal(self) -> bool:
         """Whether that is a repartition topic."""
+
+
+class SinkNode(TopicNode, Protocol):
+    """A sink of a topology."""
 
     @property
     def partitions(self) -> int | None:
         """The topic's number of partitions, where the topology says it."""
 
 
-class SourceNode(Protocol):
+class SourceNode(TopicNode, Protocol):
     """A source of a topology."""
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-
-    @property
-    def topic(self) -> str:
-        """What it takes up."""
-
-    @property
-    def internal(self) -> bool:
-        """Whether that is a repartition topic."""
 
     @property
     def is_global(self) -> bool:
