@@ -20,6 +20,7 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.commits.lost_plans import ensure_plan
 from statelib.commits.rewrites import RewriteLog
+from statelib.documents.manifests import sink_files
 from statelib.documents.upkeep import ROLLBACKS, Rollback
 from statelib.errors.kinds import CorruptedDataError
 from statelib.errors.steps import step
@@ -97,19 +98,10 @@ def publish(warehouse: Storage, job: str, *, through: int | None = None) -> tupl
                 continue
             if archive is not None and commit.rolled_back_to is not None:
                 target, files = archive, retracted.get(topic, [])
-                tell_readers(warehouse, commit, archive)
-                step("publish.before-commit")
-                archive.retract(
-                    files,
-                    app_id=job,
-                    app_version=n,
-                    marker=ROLLBACKS,
-                    deletion_time_ms=commit.created_at_ms,
-                )
+                _take_out(warehouse, archive, commit, files)
                 published.append(Published(topic, n, -len(files), -sum(file.rows for file in files)))
             else:
                 target = archive or create_archive(warehouse, commit, topic, files[0])
-                step("publish.before-commit")
                 _add(target, commit, files)
                 published.append(Published(topic, n, len(files), sum(file.rows for file in files)))
             step("publish.committed")
@@ -171,12 +163,9 @@ def _written(commit: Commit) -> set[str]:
 
 def _retracted(log: CommitLog, commit: Commit) -> dict[str, list[ArchiveFile]]:
     """The files that a rollback takes back, by topic."""
-    files: dict[str, list[ArchiveFile]] = {}
-    if commit.rolled_back_to is not None:
-        for n in range(commit.rolled_back_to + 1, commit.commit):
-            for sink in log.read(n).sinks:
-                files.setdefault(sink.topic, []).append(sink.file)
-    return files
+    if commit.rolled_back_to is None:
+        return {}
+    return sink_files(log.read(n) for n in range(commit.rolled_back_to + 1, commit.commit))
 
 
 def tell_readers(warehouse: Storage, commit: Commit, archive: TopicArchive) -> None:
@@ -227,12 +216,26 @@ def create_archive(warehouse: Storage, commit: Commit, topic: str, file: Archive
     )
 
 
+def _take_out(warehouse: Storage, archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> None:
+    """Takes the files out of an archive that a rollback takes back."""
+    tell_readers(warehouse, commit, archive)
+    step("publish.before-commit")
+    archive.retract(
+        files,
+        app_id=commit.job,
+        app_version=commit.commit,
+        marker=ROLLBACKS,
+        deletion_time_ms=commit.created_at_ms,
+    )
+
+
 def _add(archive: TopicArchive, commit: Commit, files: list[ArchiveFile]) -> None:
     """Adds a commit's files to the newest version of an archive.
 
     Raises:
         CorruptedDataError: A file is gone or has changed; the archive has lost records that were published.
     """
+    step("publish.before-commit")
     _check_no_gap(archive, commit, files)
     try:
         archive.commit(files, app_id=commit.job, app_version=commit.commit, modification_time_ms=commit.created_at_ms)

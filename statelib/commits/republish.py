@@ -14,6 +14,7 @@ from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.publish import create_archive, tell_readers
 from statelib.commits.rewrites import RewriteLog, standing_files
+from statelib.documents.manifests import sink_files
 from statelib.documents.upkeep import REWRITES, ROLLBACKS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
@@ -64,13 +65,10 @@ def republish(warehouse: Storage, job: str, topic: str, *, now_ms: int, dry_run:
     log = CommitLog(warehouse, job)
     commits = [log.read(n) for n in range(1, log.head_number() + 1)]
     taken_back = rolled_back(commits)
-    written = [sink.file for made in commits for sink in made.sinks if sink.topic == topic]
-    kept = [
-        sink.file for made in commits if made.commit not in taken_back for sink in made.sinks if sink.topic == topic
-    ]
-    if not written:
-        topics = sorted({sink.topic for made in commits for sink in made.sinks})
-        step_ = f"name one of: {', '.join(topics)}" if topics else "run the job first"
+    written = sink_files(commits)
+    kept = sink_files(made for made in commits if made.commit not in taken_back).get(topic, [])
+    if topic not in written:
+        step_ = f"name one of: {', '.join(sorted(written))}" if written else "run the job first"
         raise ConfigurationError("the job has written nothing to this topic", job=job, topic=topic, next_step=step_)
     rewrites = RewriteLog(warehouse, topic)
     last = rewrites.last()
@@ -87,7 +85,7 @@ def republish(warehouse: Storage, job: str, topic: str, *, now_ms: int, dry_run:
         return done
     if archive is None:
         first = next(made for made in commits if any(sink.topic == topic for sink in made.sinks))
-        archive = create_archive(warehouse, first, topic, files[0] if files else written[0])
+        archive = create_archive(warehouse, first, topic, files[0] if files else written[topic][0])
     for made in commits:
         if made.rolled_back_to is not None:
             tell_readers(warehouse, made, archive)

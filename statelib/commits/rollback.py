@@ -23,6 +23,7 @@ from statelib.commits.maintain import open_run_after
 from statelib.commits.publish import publish, published_through
 from statelib.commits.stage import lost_state_files
 from statelib.documents.document import FORMAT_VERSION
+from statelib.documents.manifests import sink_files
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.errors.steps import step
@@ -32,15 +33,14 @@ if TYPE_CHECKING:
 
     from statelib.documents.manifests import Commit, CommittedTask, Plan
     from statelib.storage import Storage
-    from statelib.topics.files import ArchiveFile
 
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
     """What a rollback takes out of a topic."""
 
-    files: int = 0
-    rows: int = 0
+    files: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,10 @@ def preview_rollback(warehouse: Storage, job: str, to: int) -> RollbackPreview:
     log = CommitLog(warehouse, job)
     head = log.head_number()
     _check_target(warehouse, log, to, head)
-    later = [log.read(n) for n in range(to + 1, head + 1)]
-    gone_before = rolled_back(later)
-    taken = [commit for commit in later if commit.commit not in gone_before and commit.rolled_back_to is None]
-    topics: dict[str, TakenBack] = {}
-    for commit in taken:
-        for sink in commit.sinks:
-            so_far = topics.get(sink.topic, TakenBack())
-            topics[sink.topic] = TakenBack(so_far.files + 1, so_far.rows + sink.file.rows)
+    taken = _to_take_back(log, to, head)
+    topics = {
+        topic: TakenBack(len(files), sum(file.rows for file in files)) for topic, files in sink_files(taken).items()
+    }
     runs = Runs(warehouse, job)
     plans = [plan for commit in taken if (plan := runs.plan(commit.run_id)) is not None]
     return RollbackPreview(
@@ -134,19 +130,20 @@ def rollback(
     return commit_again(warehouse, target, plan, target.tasks, now_ms=now_ms)
 
 
+def _to_take_back(log: CommitLog, to: int, head: int) -> list[Commit]:
+    """The commits after ``to`` that have not been taken back yet, and are no rollbacks."""
+    later = [log.read(n) for n in range(to + 1, head + 1)]
+    gone_before = rolled_back(later)
+    return [commit for commit in later if commit.commit not in gone_before and commit.rolled_back_to is None]
+
+
 def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None:
     """Makes sure that what is to be taken back is in files of its own: nobody else may have merged these.
 
     Raises:
         ConfigurationError: Somebody has.
     """
-    commits = [log.read(n) for n in range(to + 1, head + 1)]
-    gone = rolled_back(commits)
-    files: dict[str, list[ArchiveFile]] = {}
-    for made in commits:
-        for sink in made.sinks if made.commit not in gone else ():
-            files.setdefault(sink.topic, []).append(sink.file)
-    for topic, written in sorted(files.items()):
+    for topic, written in sorted(sink_files(_to_take_back(log, to, head)).items()):
         archive = open_archive_if_present(warehouse, topic)
         if archive is None or not archive.has_committed(log.job, head):
             continue

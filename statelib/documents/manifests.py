@@ -18,7 +18,7 @@ same commit number gets the next try. A rollback is a run with a plan and a comm
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -30,6 +30,9 @@ from statelib.settings.max_future import MaxFuture
 from statelib.settings.semantics import EndOfInput, Semantics
 from statelib.topics.files import ArchiveFile
 from statelib.topics.future import FutureRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _RUN_WAY_OUT = (
     "restore the file from a copy of the warehouse; if its run has not been committed, you can also delete the run's"
@@ -376,6 +379,15 @@ class Commit(Document):
     def sink_offsets(self) -> dict[str, dict[int, int]]:
         """The next offset to write, by topic and partition; 0 where nothing has been written yet."""
         return by_topic(task.position.sink_offsets for task in self.tasks.values())
+
+
+def sink_files(commits: Iterable[Commit]) -> dict[str, list[ArchiveFile]]:
+    """The files that commits have written, by topic, in the order of the commits."""
+    files: dict[str, list[ArchiveFile]] = {}
+    for commit in commits:
+        for sink in commit.sinks:
+            files.setdefault(sink.topic, []).append(sink.file)
+    return files
 
 
 def _instead_of_replay(of: Plan | Commit) -> str | None:
