@@ -22,25 +22,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statelib.columns.schema_text import decode_schema
-from statelib.columns.windowed_type import WindowedType
 from statelib.commits.renames import asked_renames, counted_otherwise, new_names, numbering_nodes
+from statelib.commits.store_differences import StoreDifferences, archives_of, without_code
 from statelib.documents.manifests import Evolution, Migration
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from statelib.documents.manifests import NodeDescription, StoreDescription, TopologyDescription
+    from statelib.documents.manifests import StoreDescription, TopologyDescription
 
-_GIVE_KEYS = ("select_key", "map", "flat_map", "process", "table_select", "foreign_key_subscribe")
-"""Operators whose records may have other keys than those they got; repartitions by another mapper than the key, too."""
-
-_OF_CODE = {"function", "class", "code"}
-"""What `statelib.operators.mappers.code_identity` tells of a function, where it knows its code."""
-_OF_WAITING = {"held_ms"}
-"""Only when entries leave depends on it."""
-_OF_HISTORY = {"history_retention_ms", "segment_interval_ms"}
 _SHOWN = 3
 
 
@@ -85,19 +76,16 @@ def evolve(
             " replays from the beginning",
         )
     settled = _Settled()
+    compared = StoreDifferences(before.topology, now.topology)
     stores = {store.name: store for store in now.topology.stores}
     renamed = asked_renames(migrate, before.topology, now.topology, job)
-
-    def fits(old: StoreDescription, new: StoreDescription) -> bool:
-        return _difference(old, before, new, now) is None
-
-    counted = counted_otherwise(before.topology, now.topology, fits)
+    counted = counted_otherwise(before.topology, now.topology, compared.fits)
     for store in before.topology.stores:
         other = store.name not in renamed and counted.get(store.name, store.name) != store.name
         kept = None if other else stores.get(renamed.get(store.name, store.name))
-        why = "it is gone" if kept is None else _difference(store, before, kept, now)
+        why = "it is gone" if kept is None else compared.difference(store, kept)
         asked = store.name in renamed or store.name in migrate
-        if kept is not None and asked and (why is None or _can_migrate(store, before, kept, now)):
+        if kept is not None and asked and (why is None or compared.can_migrate(store, kept)):
             settled.migrate(store, kept, why)
         elif kept is not None and why is None:
             settled.nodes[kept.node] = store.node
@@ -107,15 +95,11 @@ def evolve(
             cannot = ", and it has a changelog, so it cannot be reset" if store.name in reset else ""
             settled.lost[store.name] = f"{why}{cannot}"
     known = {store.name for store in before.topology.stores} | {*renamed.values(), *counted.values()}
+    new = [store for store in now.topology.stores if store.name not in known]
     if settled.lost:
-        old = {store.name: store for store in before.topology.stores}
-        gone = [old[name] for name in settled.lost if name not in stores and name not in counted]
-        others = [store for store in stores.values() if store.name not in known]
-        called = counted | dict(new_names(gone, others, fits))
-        alike = [name for name in settled.lost if name in stores and name not in called]
-        migrates = [name for name in alike if _can_migrate(old[name], before, stores[name], now)]
+        called, migrates = _ways_on(settled.lost, compared, counted, new)
         raise _refusal(settled.lost, called, migrates, [name for name in settled.lost if name not in logged], job)
-    settled.changes += [f"store {name} is new and begins empty" for name in stores if name not in known]
+    settled.changes += [f"store {store.name} is new and begins empty" for store in new]
     nodes = settled.nodes
     return Evolution(
         fingerprint=before.topology.fingerprint,
@@ -160,6 +144,24 @@ class _Settled:
         self.changes.append(f"store {store.name} is reset: {why}")
 
 
+def _ways_on(
+    lost: Iterable[str], compared: StoreDifferences, counted: Mapping[str, str], new: Iterable[StoreDescription]
+) -> tuple[dict[str, str], list[str]]:
+    """Of stores that cannot come along: the new names of those that have got one, and which may be migrated.
+
+    Args:
+        lost: Their names.
+        compared: The two topologies.
+        counted: The new names of those that an older release has numbered otherwise.
+        new: The stores that go on from no other.
+    """
+    old, stores = ({store.name: store for store in made.stores} for made in (compared.before, compared.now))
+    gone = [old[name] for name in lost if name not in stores and name not in counted]
+    called = {**counted, **dict(new_names(gone, new, compared.fits))}
+    alike = [name for name in lost if name in stores and name not in called]
+    return called, [name for name in alike if compared.can_migrate(old[name], stores[name])]
+
+
 def _refusal(
     lost: Mapping[str, str], called: Mapping[str, str], migrates: Sequence[str], resets: Sequence[str], job: str
 ) -> ConfigurationError:
@@ -192,7 +194,7 @@ def _refusal(
 
 def _other_shape(before: Made, now: Made) -> str | None:
     """What has changed that no store can be reset for."""
-    old, new = (_archives(made.topology, made.topology.nodes) for made in (before, now))
+    old, new = (archives_of(made.topology, made.topology.nodes) for made in (before, now))
     if old != new:
         odd = min(old ^ new)
         return f"source topic {odd} is {'gone' if odd in old else 'new'}"
@@ -221,130 +223,6 @@ def _writers(topology: TopologyDescription) -> dict[Any, int]:
     return {node.settings["topic"]: node.sub_topology for node in topology.nodes if node.settings["node"] == "sink"}
 
 
-def _archives(topology: TopologyDescription, nodes: Iterable[NodeDescription]) -> set[Any]:
-    """The topics of those of ``nodes`` that read archives: repartition topics are written, too."""
-    written = {node.settings["topic"] for node in topology.nodes if node.settings["node"] == "sink"}
-    return {node.settings["topic"] for node in nodes if node.settings["node"] == "source"} - written
-
-
-def _difference(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> str | None:
-    """Why a store cannot come along; None: it can."""
-    if old.kind != new.kind:
-        return f"it was a {old.kind} store and is a {new.kind} store"
-    changed = next(_differences(_of_content(old.settings), _of_content(new.settings), "its "), None)
-    if changed is None and _endings(old) != _endings(new):
-        return "it lies in other families"
-    return changed or _other_content(old, before, new, now)
-
-
-def _endings(store: StoreDescription) -> list[str]:
-    """What its families are called behind its name."""
-    return [family.removeprefix(store.name) for family in store.families]
-
-
-def _of_content(settings: Mapping[str, Any]) -> Any:
-    """What of a store's settings decides what its entries mean, without code."""
-    return _without_code({name: setting for name, setting in settings.items() if name not in _OF_WAITING})
-
-
-def _can_migrate(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> bool:
-    """Whether a store can be made anew: a table's, of which only the kind or the retention has changed."""
-    if {old.kind, new.kind} - {"key-value", "versioned"}:
-        return False
-    of_content = (
-        {name: setting for name, setting in store.settings.items() if name not in _OF_HISTORY} for store in (old, new)
-    )
-    was, is_ = map(_without_code, of_content)
-    return was == is_ and _other_content(old, before, new, now) is None
-
-
-def _other_content(old: StoreDescription, before: Made, new: StoreDescription, now: Made) -> str | None:
-    """What makes the records that come to a store others than those that came before; None: nothing."""
-    (archives_before, keys_before), (archives_now, keys_now) = (
-        _lineage(made.topology, store.node) for made, store in ((before, old), (now, new))
-    )
-    for what, was, is_ in (
-        ("its sub-topology", old.sub_topology, new.sub_topology),
-        ("the topics behind it", archives_before, archives_now),
-    ):
-        if was != is_:
-            return f"{what} was {was} and is {is_}"
-    if _without_window(old, new):
-        return "its entries lie under keys without their windows, as an older release kept them"
-    if _types(old, new) != _types(new, old):
-        return "the types of its keys or values are others"
-    return None if keys_before == keys_now else "the keys of the records that come to it are made otherwise"
-
-
-def _without_window(old: StoreDescription, new: StoreDescription) -> bool:
-    """Whether nothing but the windows of its keys tells the one's types from the other's."""
-    key, windowed = (_key_type(store) for store in (old, new))
-    if not isinstance(windowed, WindowedType):
-        return False
-    while isinstance(windowed, WindowedType):
-        windowed = windowed.key_type
-    return bool(windowed == key)
-
-
-def _key_type(store: StoreDescription) -> object:
-    schema = decode_schema(store.arrow_schema)
-    return schema.field("key").type if "key" in schema.names else None
-
-
-def _types(store: StoreDescription, other: StoreDescription) -> object:
-    """A store's types; without those of its rows if ``other``, of an older release, does not tell them."""
-    if store.kind not in {"suppression-buffer", "join-buffer", "held-records"}:
-        return store.arrow_schema
-    schema, known = decode_schema(store.arrow_schema), decode_schema(other.arrow_schema)
-    return [(field.name, field.type) for field in schema if field.name != "row" or "row" in known.names]
-
-
-def _differences(was: Any, is_: Any, what: str) -> Iterator[str]:
-    """The parts of plain data that have changed, each with its path."""
-    if isinstance(was, dict) and isinstance(is_, dict):
-        for name in sorted(was.keys() | is_.keys()):
-            yield from _differences(was.get(name), is_.get(name), f"{what}{' ' if what[-1] != ' ' else ''}{name}")
-    elif was != is_:
-        yield f"{what} was {was} and is {is_}"
-
-
-def _lineage(topology: TopologyDescription, node: str) -> tuple[list[Any], list[Any]]:
-    """The archives whose records come to a node, over all repartitions; and what gives them keys, in order of nodes."""
-    by_name = {known.name: known for known in topology.nodes}
-    sinks: dict[Any, list[str]] = {}
-    for known in topology.nodes:
-        if known.settings["node"] == "sink":
-            sinks.setdefault(known.settings["topic"], []).append(known.name)
-    reached: set[str] = set()
-    waiting = [node]
-    while waiting:
-        found = by_name[waiting.pop()]
-        if found.name not in reached:
-            reached.add(found.name)
-            waiting += found.parents
-            waiting += sinks.get(found.settings["topic"], []) if found.settings["node"] == "source" else []
-    lineage = [known for known in topology.nodes if known.name in reached - {node}]
-    keys = [key for known in lineage if (key := _key_of(known.settings)) is not None]
-    return sorted(_archives(topology, lineage)), keys
-
-
-def _key_of(settings: Mapping[str, Any]) -> Any:
-    """What gives a node's records their key, without code; None: they have the key that they came with."""
-    if settings.get("operator") in _GIVE_KEYS:
-        return _without_code(settings)
-    return _without_code(settings.get("partition_by"))
-
-
-def _without_code(described: Any) -> Any:
-    """``described`` without what is known of functions: their names and hashes."""
-    if isinstance(described, dict):
-        told = _OF_CODE if "code" in described else set()
-        return {name: "a function" if name in told else _without_code(part) for name, part in described.items()}
-    if isinstance(described, list | tuple):
-        return [_without_code(part) for part in described]
-    return described
-
-
 def _changed_nodes(before: TopologyDescription, now: TopologyDescription) -> Iterator[str]:
     """What became of the nodes, by name."""
     old, new = ({node.name: node for node in topology.nodes} for topology in (before, now))
@@ -363,7 +241,7 @@ def _changed_nodes(before: TopologyDescription, now: TopologyDescription) -> Ite
 
 
 def _is_code_alone(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return old != new and _without_code(dict(old)) == _without_code(dict(new))
+    return old != new and without_code(dict(old)) == without_code(dict(new))
 
 
 def _listed(names: Sequence[str]) -> str:
