@@ -18,13 +18,13 @@ import json
 import os
 import shutil
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from statelib.storage.digests import sha256_of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from statelib.documents.manifests import StateFile
@@ -120,13 +120,8 @@ class FileCache:
     def keep_copy(self, path: Path, sha256: str) -> None:
         """As `keep`, of a file that the database may write to."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        part = self._folder / f".{sha256}.{os.getpid()}-{threading.get_ident()}.part"
-        try:
-            with suppress(FileNotFoundError):  # other attempts clear the cache as well
-                shutil.copyfile(path, part)
-                part.replace(self._folder / sha256)
-        finally:
-            part.unlink(missing_ok=True)
+        with suppress(FileNotFoundError), _put_in_place(self._folder / sha256) as part:  # others clear the cache too
+            shutil.copyfile(path, part)
 
     def has(self, file: StateFile) -> bool:
         """Whether a file of that name and size is here; `place` tells whether it is good."""
@@ -187,13 +182,8 @@ class FileCache:
             return
         recorded = self._recorded() | self._verified  # other attempts have written since this one read it
         self._known = {sha256: file for sha256, file in recorded.items() if (self._folder / sha256).exists()}
-        part = self.record.with_name(f".{self.record.name}.{os.getpid()}-{threading.get_ident()}.part")
-        try:
+        with _put_in_place(self.record) as part:
             part.write_bytes(encode(self._known))
-            part.replace(self.record)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
         self._verified = {}
 
     def distrust(self) -> bool:
@@ -208,6 +198,17 @@ class FileCache:
             return decode(self.record.read_bytes())
         except FileNotFoundError:
             return {}
+
+
+@contextmanager
+def _put_in_place(path: Path) -> Iterator[Path]:
+    """A path of this thread's own; what is written there takes the place of ``path``, as a whole."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _link_or_copy(source: Path, target: Path) -> bool:
