@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from statelib.errors.kinds import ConfigurationError
 
-_MILLISECOND = timedelta(milliseconds=1)
+MILLISECOND = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def ms_since_1970(time: datetime) -> int:
+    """Whole milliseconds since 1970 of a time that has a time zone."""
+    return (time - _EPOCH) // MILLISECOND
 
 
 def milliseconds(duration: timedelta, setting: str, *, at_least: int = 0) -> int:
@@ -22,9 +28,9 @@ def milliseconds(duration: timedelta, setting: str, *, at_least: int = 0) -> int
     """
     if not isinstance(duration, timedelta):
         raise ConfigurationError(f"a duration is a datetime.timedelta, not {duration!r}", setting=setting)
-    if duration % _MILLISECOND:
+    if duration % MILLISECOND:
         raise ConfigurationError(f"{duration} is no whole number of milliseconds", setting=setting)
-    result = duration // _MILLISECOND
+    result = duration // MILLISECOND
     if result < at_least:
         raise ConfigurationError(f"{result} ms is less than {at_least} ms", setting=setting)
     return result

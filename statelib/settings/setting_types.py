@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
+from statelib.settings.durations import ms_since_1970
 from statelib.settings.storage_options import CREDENTIAL, LIMIT_SETTINGS, credential_variable, plain_name
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _UNITS = {
     "s": timedelta(seconds=1),
@@ -75,7 +74,7 @@ def _milliseconds(value: object) -> object:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("the time has no time zone: write 2013-02-01T00:00:00Z, or milliseconds since 1970")
-        return (value - _EPOCH) // timedelta(milliseconds=1)
+        return ms_since_1970(value)
     return value
 
 

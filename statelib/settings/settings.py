@@ -16,25 +16,16 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ByteSize, Field, PrivateAttr, TypeAdapter, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from statelib.assignment.model import AssignorName
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.near import did_you_mean
+from statelib.settings.durations import MILLISECOND, ms_since_1970
 from statelib.settings.local_dir import local_state_dir
 from statelib.settings.max_future import MaxFuture, OnFutureRecord
 from statelib.settings.semantics import EndOfInput
@@ -48,22 +39,13 @@ from statelib.settings.setting_types import (
     StorageOptions,
     TimeSpan,
 )
+from statelib.settings.sources import PREFIX, check_names, given_settings
 from statelib.settings.storage_options import CREDENTIAL, RequestLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PREFIX = "HINDSTREAM_"
-FILE_NAME = "hindstream.toml"
-
-NOT_SETTINGS = frozenset({
-    "HINDSTREAM_AIRFLOW_HOME", "HINDSTREAM_CONFIG", "HINDSTREAM_JAVA", "HINDSTREAM_PYTHON", "HINDSTREAM_TEST_WORKERS",
-})  # fmt: skip
-"""Variables with the prefix that say something to the ``dev`` script, or where the file is (``HINDSTREAM_CONFIG``)."""
-
 _MASK = "***"
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LIMITS = RequestLimits()
 
@@ -230,12 +212,12 @@ class Settings(BaseSettings):
     @property
     def keep_state_for_ms(self) -> int | None:
         """``keep_state_for`` in milliseconds."""
-        return None if self.keep_state_for is None else self.keep_state_for // timedelta(milliseconds=1)
+        return None if self.keep_state_for is None else self.keep_state_for // MILLISECOND
 
     @property
     def keep_replaced_files_for_ms(self) -> int:
         """``keep_replaced_files_for`` in milliseconds."""
-        return self.keep_replaced_files_for // timedelta(milliseconds=1)
+        return self.keep_replaced_files_for // MILLISECOND
 
     @property
     def max_future_rule(self) -> MaxFuture | None:
@@ -243,8 +225,8 @@ class Settings(BaseSettings):
         if self.max_future is None:
             return None
         if isinstance(self.max_future, timedelta):
-            return MaxFuture(span_ms=self.max_future // timedelta(milliseconds=1))
-        return MaxFuture(last_ms=(self.max_future - _EPOCH) // timedelta(milliseconds=1))
+            return MaxFuture(span_ms=self.max_future // MILLISECOND)
+        return MaxFuture(last_ms=ms_since_1970(self.max_future))
 
     @property
     def local_state_dir(self) -> Path:
@@ -314,21 +296,7 @@ def load_settings(
         ConfigurationError: An unknown setting, a value that cannot be, a file that is not there or no TOML. It names
             the setting and the place.
     """
-    environ = os.environ if environ is None else environ
-    path = _settings_file(environ, file)
-    given = {name: value for name, value in (command_line or {}).items() if value is not None}
-    sources: list[tuple[str, dict[str, Any]]] = [
-        ("command line", _from_command_line(given)),
-        ("environment", _from_environment(environ)),
-        (f"file {path}", _from_file(path) if path else {}),
-    ]
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for origin, found in sources:
-        for name, value in found.items():
-            if name not in values:
-                values[name] = value
-                origins[name] = f"environment {PREFIX}{name.upper()}" if origin == "environment" else origin
+    values, origins = given_settings(Settings, command_line or {}, os.environ if environ is None else environ, file)
     try:
         settings = Settings(**values)
     except ValidationError as error:
@@ -352,76 +320,7 @@ def time_span_ms(text: str, setting: str) -> int:
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("Input ")
         raise ConfigurationError(reason, setting=setting, next_step="write 7d, 36h, 90min or ISO 8601") from None
-    return found // timedelta(milliseconds=1)
-
-
-class _Environment(EnvSettingsSource):
-    """Reads a given mapping instead of the process' environment."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        super().__init__(Settings)
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return {name.lower(): value for name, value in self._environ.items()}
-
-
-def _from_command_line(given: dict[str, Any]) -> dict[str, Any]:
-    for name in given:
-        check_names([name], place=f"command line --{name.replace('_', '-')}")
-    return dict(InitSettingsSource(Settings, given)())
-
-
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    for variable in sorted(environ):
-        if variable.startswith(PREFIX) and variable not in NOT_SETTINGS:
-            check_names([variable.removeprefix(PREFIX).lower()], place=f"environment {variable}")
-    try:
-        return dict(_Environment(environ)())
-    except SettingsError as error:
-        names = [name for name in Settings.model_fields if f'"{name}"' in str(error)]
-        variable = PREFIX + (names[0].upper() if names else "*")
-        raise ConfigurationError(
-            "the value is not JSON",
-            setting=f"environment {variable}",
-            next_step=f'write {variable}=\'{{"name": "value"}}\'',
-        ) from None
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        source = TomlConfigSettingsSource(Settings, toml_file=path)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the settings file is not TOML: {error}", file=path) from None
-    check_names(source.toml_data, place=f"file {path}")
-    return dict(source())
-
-
-def _settings_file(environ: Mapping[str, str], file: Path | None) -> Path | None:
-    named = file or (Path(environ["HINDSTREAM_CONFIG"]) if environ.get("HINDSTREAM_CONFIG") else None)
-    path = named or Path(FILE_NAME)
-    if path.is_file():
-        return path
-    if named:
-        raise ConfigurationError("there is no such settings file", file=path, next_step="check the path")
-    return None
-
-
-def check_names(names: Iterable[str], *, place: str, besides: Iterable[str] = ()) -> None:
-    """Refuses what is no setting.
-
-    Args:
-        names: What is given.
-        place: Where, for the error.
-        besides: What else could be given there, and may have been meant.
-
-    Raises:
-        ConfigurationError: A name is none of a setting.
-    """
-    for name in names:
-        if name not in Settings.model_fields:
-            step = did_you_mean(name, [*Settings.model_fields, *besides], "the settings are:")
-            raise ConfigurationError(f"there is no setting {name}", place=place, next_step=step)
+    return found // MILLISECOND
 
 
 def check_settings(given: Mapping[str, object], *, place: str, besides: Iterable[str] = ()) -> None:
@@ -435,7 +334,7 @@ def check_settings(given: Mapping[str, object], *, place: str, besides: Iterable
     Raises:
         ConfigurationError: A name is none of a setting, or a value cannot be one's.
     """
-    check_names(given, place=place, besides=besides)
+    check_names(Settings, given, place=place, besides=besides)
     try:
         Settings.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TypeAlias
 
 from statelib.errors.kinds import ConfigurationError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from statelib.settings.durations import ms_since_1970
 
 Time: TypeAlias = int | datetime
 """Milliseconds since 1970, or a `datetime` with a time zone."""
@@ -23,4 +22,4 @@ def epoch_ms(time: Time) -> int:
         return time
     if time.tzinfo is None:
         raise ConfigurationError(f"{time} has no time zone", next_step="give milliseconds, or a datetime with one")
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+    return ms_since_1970(time)
