@@ -31,17 +31,26 @@ os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing
 # py4j logs from its destructors, when pytest has closed the streams.
 logging.getLogger("py4j").setLevel(logging.ERROR)
 
-# `ci` gives every run the same examples, so a red test is the change's doing; `campaign` looks for new ones.
+# `ci` gives every run the same examples, so a red test is the change's doing; `fast` gives fewer; `campaign` looks
+# for new ones.
 _slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None, suppress_health_check=_slow_is_fine)
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=8)
 settings.register_profile(
     "campaign", max_examples=2_000, deadline=None, print_blob=True, suppress_health_check=_slow_is_fine
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files with the slowest tests come first, so that no worker is left with one when the others are done."""
+    """What takes the session is marked ``spark``, said or not.
+
+    The files with the slowest tests come first, so that no worker is left with one when the others are done.
+    """
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("airflow")}
     items.sort(key=lambda item: item.path not in slow)
 

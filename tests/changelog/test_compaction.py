@@ -67,6 +67,7 @@ def compact(pipeline: Pipeline, attempt: str, *, keep: int = 2, now_ms: int = 0,
     maintain(pipeline.warehouse, "job", Retention(keep), now_ms=now_ms, files=policy(attempt, **options))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("build", "semantics"), every_other(IN_EACH_MODE))
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
@@ -125,6 +126,7 @@ def clicks(block: int, *, ahead: bool) -> list[tuple[str, str | None, int]]:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("build", [everything, deleting])
 def test_stores_of_processors_are_rebuilt_as_of_every_commit_kept(
     tmp_path: Path, build: Callable[[], Topology]

@@ -125,6 +125,7 @@ def without_update_times(families: Families) -> Families:
     return {family: [(key, without(key, value)) for key, value in rows] for family, rows in families.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("build", "semantics"), IN_EACH_MODE)
 def test_what_was_exported_comes_back(tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str) -> None:
     pipeline = replayed(tmp_path, build, 5 * MINUTE, 6 * MINUTE, None, semantics=semantics)
@@ -167,6 +168,7 @@ def history_in(store: StoreSnapshot, partition: int) -> list[dict[str, Any]]:
         return rows_of(store, "history", place)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("build", OF_EACH_SORT, ids=lambda build: build.__name__)
 def test_slices_batches_and_memory_do_not_matter(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
     replayed(tmp_path / "one", build, None)

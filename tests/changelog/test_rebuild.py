@@ -329,6 +329,7 @@ def rebuilt(pipeline: Pipeline, commit: Commit) -> dict[str, dict[str, list[tupl
     return content
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("build", "semantics"), IN_EACH_MODE)
 def test_the_rebuilt_state_is_that_of_the_checkpoint(
     tmp_path: Path, build: Callable[[StreamsBuilder], None], semantics: str
@@ -339,6 +340,7 @@ def test_the_rebuilt_state_is_that_of_the_checkpoint(
     assert rebuilt(pipeline, head_of(pipeline)) == state
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("build", every_other(TOPOLOGIES, first=1), ids=lambda build: build.__name__)
 def test_a_changelog_does_not_depend_on_slices_batches_and_budgets(
     tmp_path: Path, build: Callable[[StreamsBuilder], None]
@@ -444,6 +446,7 @@ def test_nothing_is_rebuilt_from_a_changelog_that_is_too_short(tmp_path: Path) -
         rebuilt(pipeline, head_of(pipeline))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("build", OF_EACH_SORT, ids=lambda build: build.__name__)
 def test_changelogs_go_back_with_the_job_and_on_again(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
     """The whole engine: after a rollback and another replay everything is as if there had been none."""

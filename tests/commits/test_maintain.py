@@ -21,6 +21,8 @@ from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.toy import DAY
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def five_commits(warehouse, run_slice):

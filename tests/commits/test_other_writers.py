@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
+pytestmark = pytest.mark.thorough
+
 SOURCE, SINK = "events", "counts"
 
 

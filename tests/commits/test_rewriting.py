@@ -31,6 +31,8 @@ from tests.commits import toy
 from tests.commits.test_verify import harm
 from tests.commits.toy import DAY
 
+pytestmark = pytest.mark.thorough
+
 WEEK = 7 * DAY
 
 

@@ -26,6 +26,8 @@ from statelib.errors.steps import observed
 from tests.commits import toy
 from tests.commits.toy import DAY
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def four_commits(warehouse, run_slice):

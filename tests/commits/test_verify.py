@@ -9,6 +9,8 @@ from statelib.errors.kinds import ConfigurationError
 from tests.commits import toy
 from tests.commits.toy import DAY
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def three_commits(warehouse, run_slice):

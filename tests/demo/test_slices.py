@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from statelib.storage import Storage
 
+pytestmark = pytest.mark.slow
+
 
 def test_one_slice_gives_the_records_of_twelve(by_month, new_warehouse, tmp_path) -> None:
     whole = new_warehouse("whole")
@@ -45,7 +47,6 @@ def test_batches_and_memory_have_no_effect(by_month, new_warehouse, tmp_path, se
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.long
 def test_spark_gives_the_same(by_month, new_warehouse, tmp_path) -> None:
     warehouse = new_warehouse("on-spark")

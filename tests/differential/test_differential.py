@@ -19,6 +19,7 @@ SEEDS = range(80)
 SLICED = range(4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_program_gives_what_it_gives_in_kafka_streams(seed: int, kafka: KafkaStreams) -> None:
     found = difference(program_of(seed), kafka, ways=3, by_slices=seed in SLICED)

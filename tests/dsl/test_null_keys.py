@@ -237,6 +237,7 @@ def replayed(folder: Path, case: Case, rows: Rows, semantics: Semantics, *slices
     return " ".join(shown), dropped
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rows", "case", "semantics"), CASES)
 def test_the_real_librarys_results(tmp_path: Path, rows: Rows, case: Case, semantics: Semantics) -> None:
     slices = (2, 4) if semantics == "kip" else ()

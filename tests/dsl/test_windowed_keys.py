@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from statelib.settings.semantics import Semantics
 
+pytestmark = pytest.mark.thorough
+
 BOTH: tuple[Semantics, ...] = ("kip", "kafka-4.3")
 TEN_SECONDS = TimeWindows.of_size_with_no_grace(timedelta(seconds=10))
 SIDES = {"l": "left", "r": "right"}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 NOW_MS = 50 * YEAR_MS

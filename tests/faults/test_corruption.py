@@ -11,6 +11,8 @@ from tests.faults.corruption import KINDS, Case, Corruption, Damage
 if TYPE_CHECKING:
     pass
 
+pytestmark = pytest.mark.thorough
+
 HARMLESS = {
     "last checkpoint", "head hint", "history of the report", "record of the cache", "mark of what has expired",
 }  # fmt: skip

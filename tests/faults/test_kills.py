@@ -31,6 +31,8 @@ from tests.placement.test_copies import STEPS as COPIES
 from tests.task.test_renamed_stores import RENAME
 from tests.task.test_takeover import TAKE_OVER
 
+pytestmark = pytest.mark.thorough
+
 FIRST_SLICE_ONLY = ["plan.topology-described", "publish.before-create-archive"]
 SECOND_SLICE = [
     "plan.before-create",

@@ -14,6 +14,8 @@ from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults.proxy import Fault, FaultProxy, First
 from tests.storage.s3 import S3Server
 
+pytestmark = pytest.mark.thorough
+
 LIMITS = RequestLimits(request_timeout_ms=1_000, retries=2, retry_backoff_ms=1, retry_backoff_max_ms=5)
 CARRIED_OUT = [Fault.FAILED, Fault.LOST, Fault.SLOW, Fault.CUT]
 

@@ -21,6 +21,8 @@ from tests.faults.proxy import Fault, FaultProxy, Request
 from tests.faults.subject import Result, difference
 from tests.storage.s3 import S3Server
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> Result:

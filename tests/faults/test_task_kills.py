@@ -18,6 +18,8 @@ from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 from tests.task.test_run import TYPES, outputs, sales, topology
 
+pytestmark = pytest.mark.thorough
+
 CUTS = [3_600_000, 9_000_000]
 STEPS = [
     "task.restored",

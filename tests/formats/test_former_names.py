@@ -17,6 +17,7 @@ FIXTURE = Path(__file__).parent / "data" / "former-names.tar.gz"
 """Written by ``half`` of `tests.formats.former_names` in the last release with such names."""
 
 
+@pytest.mark.thorough
 def test_its_job_goes_on_when_it_is_told_the_new_names(tmp_path: Path) -> None:
     with tarfile.open(FIXTURE) as archive:
         unpack(archive, tmp_path)

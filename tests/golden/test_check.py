@@ -24,6 +24,7 @@ STEPS = [{"type": "step", "i": 0, "out": 5}, {"type": "step", "i": 1, "out": 6}]
 END = {"type": "end", "steps": 2}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scenario", CHECKERS)
 def test_golden_trace(scenario: str) -> None:
     path = DATA / f"{scenario.replace('_', '-')}.jsonl.gz"

@@ -55,6 +55,7 @@ def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     return show
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 def test_every_store_can_be_looked_into(shown, store: str) -> None:
     spec = STORES[store].spec

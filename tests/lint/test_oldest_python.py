@@ -96,6 +96,7 @@ def test_what_is_lacking_is_found(source: str, lacks: list[str]) -> None:
     assert list(lacking(source)) == lacks
 
 
+@pytest.mark.thorough
 def test_all_that_is_used_is_there() -> None:
     listed = subprocess.check_output(["git", "ls-files", "-z", "*.py"], cwd=ROOT, text=True).split("\0")[:-1]
     files = [ROOT / name for name in listed if (ROOT / name).exists()]

@@ -198,6 +198,7 @@ def wide_updates(keys: int, updates: int) -> list[Record]:
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "bound",
     [

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from statelib.stores.rocksdb import RocksDbBackend
 
+pytestmark = pytest.mark.slow
+
 TOPOLOGY = surface()
 STORES = {
     store.name: (sub.index, node, store)

@@ -139,6 +139,7 @@ def test_the_walk_finds_functions_of_all_kinds() -> None:
     assert operators >= {"TableJoin", "ForeignKeyJoin", "ForeignKeySubscribe", "StreamLatestJoin", "Process"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", SLOTS)
 def test_a_function_that_fails(tmp_path: Path, kind: str) -> None:
     slot = SLOTS[kind]

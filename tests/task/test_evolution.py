@@ -172,6 +172,7 @@ def test_a_sink_that_went_and_came_again_goes_on_where_it_was(tmp_path: Path) ->
         assert offsets == list(range(len(offsets)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("after", "why"),
     [

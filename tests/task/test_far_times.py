@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 from statelib.commits.archives import open_archive
 from tests.surface.records import PARTITIONS, TYPES
@@ -54,6 +55,7 @@ def _plain(item: pa.Scalar, later_ms: int) -> Any:
     return item.as_py()
 
 
+@pytest.mark.thorough
 def test_all_of_the_surface(tmp_path: Path) -> None:
     now, later = published(tmp_path / "now", CYCLE_MS), published(tmp_path / "later", LATER_MS)
     for rows, moved_ms in ((now, CYCLE_MS), (later, LATER_MS)):

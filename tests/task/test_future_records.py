@@ -200,6 +200,7 @@ def as_if_stamped_in_time(rows: Sequence[Row], last: int) -> list[Row]:
     return kept
 
 
+@pytest.mark.thorough
 def test_with_the_partitions_time_every_operator_answers_as_if_they_had_it(tmp_path: Path) -> None:
     """The surface: joins, tables, windows, suppress, deduplication, calls by stream time, behind repartitions too.
 
@@ -215,6 +216,7 @@ def test_with_the_partitions_time_every_operator_answers_as_if_they_had_it(tmp_p
     assert replayed(tmp_path / "in-time", [], in_time)[0] == whole[0]
 
 
+@pytest.mark.thorough
 def test_set_apart_they_move_no_operator(tmp_path: Path) -> None:
     last = max(TIMES)
     future = set_in_the_future(INPUT, last)
@@ -231,6 +233,7 @@ def streams(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
     return loads, sorted(draw(st.lists(st.integers(1, 45), max_size=4)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["quarantine", "partition-time"])
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(streams(), st.sampled_from([MaxFuture(span_ms=5), MaxFuture(last_ms=20)]))

@@ -80,6 +80,7 @@ def replayed(folder: Path, topology: Topology, visits: Sequence[Row], places: Se
     return pipeline
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("retention_ms", [None, 50, 10_000])
 @pytest.mark.parametrize("seed", range(2))
@@ -97,6 +98,7 @@ def test_the_models_answer(tmp_path: Path, seed: int, retention_ms: int | None, 
     assert any(row[3] for row in found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("retention_ms", [None, 10_000])
 def test_the_cut_of_the_history_does_not_matter(tmp_path: Path, retention_ms: int | None) -> None:
     """Nor do batches and memory; every task has the whole table."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
 SLICES = int(os.environ.get("SURFACE_SLICES", "4"))
 SEED = int(os.environ.get("SURFACE_SEED", "1"))

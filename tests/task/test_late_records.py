@@ -66,6 +66,7 @@ def replayed(directory: Path, cuts: list[int | None], **settings: Any) -> tuple[
     return pipeline.output("job-late"), staged
 
 
+@pytest.mark.thorough
 def test_they_do_not_depend_on_slices_batches_and_memory(tmp_path: Path) -> None:
     whole, (staged,) = replayed(tmp_path / "whole", [None])
     lost = {

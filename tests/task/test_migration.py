@@ -107,6 +107,7 @@ def test_a_store_with_a_changelog_becomes_what_it_would_have_been(tmp_path: Path
     assert [row[2:] for row in changed.output("out")][-20:] == [row[2:] for row in always.output("out")][-20:]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("made", [table, counted])
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.parametrize(("was", "becomes"), [(None, 5), (5, None), (5, 12), (12, 2)])

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 from statelib import (
     BufferConfig,
@@ -105,6 +106,7 @@ def replayed(directory: Path, cuts: list[int | None], **settings: Any) -> tuple[
     return {topic: pipeline.output(topic) for topic in ("counted", "everything")}, pipeline.state()
 
 
+@pytest.mark.thorough
 def test_slices_batches_and_memory_do_not_matter(tmp_path: Path) -> None:
     whole = replayed(tmp_path / "whole", [None])
     model = reference.CountAndTell(INTERVAL)

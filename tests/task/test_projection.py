@@ -97,6 +97,7 @@ def test_merged_streams_of_which_different_fields_are_read(tmp_path, aggregates)
     assert merged(whole=False) == merged(whole=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("aggregates", [{"n": count()}, {"n": count("both"), "sum": sum_("a")}], ids=str)
 @pytest.mark.parametrize("versioned", [False, True])
 def test_a_chain_of_which_each_part_forwards_what_is_looked_at(tmp_path, aggregates, versioned) -> None:

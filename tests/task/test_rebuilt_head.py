@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from statelib.documents.manifests import Commit, CommittedTask
     from statelib.task.rebuilt_head import TaskRebuild
 
+pytestmark = pytest.mark.thorough
+
 STORES = ("totals", "windows")
 STEPS = [
     "rollback.planned",

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from statelib.documents.manifests import Migration
     from statelib.topology import Topology
 
+pytestmark = pytest.mark.thorough
+
 RENAME = ["plan.changelog-object-copied", "plan.changelog-copied"]
 """The steps that `copy_changelogs` has and no slice without a renamed store."""
 MINUTE = 60_000

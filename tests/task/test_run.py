@@ -80,6 +80,7 @@ def replayed(
     return outputs(pipeline)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("over_all_partitions", [False, True])
 def test_slices_batches_and_memory_do_not_matter(
     tmp_path: Path, over_all_partitions: bool, monkeypatch: pytest.MonkeyPatch
@@ -104,6 +105,7 @@ def test_slices_batches_and_memory_do_not_matter(
         assert variant == whole, name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("left", [False, True])
 def test_a_temporal_join_does_not_depend_on_slices(tmp_path: Path, left: bool) -> None:
     def joined(directory: Path, cuts: list[int | None]) -> list[Any]:

@@ -123,6 +123,7 @@ def test_open_windows_are_counted_and_so_are_those_that_are_sealed(tmp_path: Pat
     assert gauge(sealed, "open-windows") == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("topology", [final_counts("tumbling"), two_levels()])
 def test_it_does_not_matter_how_the_input_was_cut(tmp_path: Path, topology: Topology) -> None:
     rows, outputs = records(2, 300), []

@@ -56,6 +56,7 @@ def outputs(job: Pipeline) -> list[Any]:
     return [job.output(topic) for topic in ("copied", "sums", "joined")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_job_goes_on_as_if_nothing_had_changed(tmp_path: Path, change: str) -> None:
     amount = "amount" in CHANGES[change].names
@@ -162,6 +163,7 @@ def test_a_changed_topology_reads_as_before_where_the_state_has_values_of_the_to
         assert [row[2:] for row in job.output("more")] == [("k0", {"shop": "s", "amount": 1}, 9_000)]
 
 
+@pytest.mark.thorough
 def test_the_whole_surface_over_sources_that_change(tmp_path: Path) -> None:
     records = surface_records(seed=7, records=60)
     later = pa.struct([("new", pa.int8()), *list(VALUE)[::-1]])

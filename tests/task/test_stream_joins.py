@@ -70,6 +70,7 @@ def merged() -> list[tuple[Side, Any]]:
     return [(side, row) for _, side, _, row in sorted(ordered)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("semantics", ["kip", "kafka-4.3"])
 def test_slices_batches_and_memory_do_not_matter(tmp_path: Path, semantics: Semantics) -> None:
     model = StreamStreamJoin("outer", BEFORE, AFTER, GRACE, as_shipped=semantics == "kafka-4.3")

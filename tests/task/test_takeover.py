@@ -157,6 +157,7 @@ LOGGED = [*(build for build in TOPOLOGIES if build not in NOT_LOGGED), final_win
 """Topologies all of whose stores can be made of what Kafka Streams logs."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("stop", "semantics"), [(2 * MINUTE, "kafka-4.3"), (6 * MINUTE, "kip")])
 @pytest.mark.parametrize("build", LOGGED, ids=lambda build: build.__name__)
 def test_it_goes_on_as_the_other_does(

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
+
 RECORDS = int(os.environ.get("SURFACE_RECORDS", "30"))
 SLICES = int(os.environ.get("SURFACE_SLICES", "2"))
 SEED = int(os.environ.get("SURFACE_SEED", "1"))

@@ -109,6 +109,7 @@ def test_the_record_of_the_largest_time_stays_even_as_an_old_tombstone(archive, 
     assert left(log, dirty_offset=dirty_offset, tombstones_before=3, expiry=Expiry(100, WINDOW)) == [[1, 2, 3, 4]]
 
 
+@pytest.mark.thorough
 def test_little_memory_and_small_files_change_no_record(archive):
     rows = [(n, b"key-%d" % (n * n % 3_001), b"x", 0) for n in range(5_000)]
     last = {key: offset for offset, key, _, _ in rows}

@@ -104,6 +104,7 @@ def transaction(archive: TopicArchive, version: int) -> dict[str, int]:
     return {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [0, 1, 3])
 def test_flipped_bits_of_an_entry_are_noticed_or_change_nothing(archive: TopicArchive, version: int) -> None:
     path, expected = entry(archive, version), seen(archive.uri)

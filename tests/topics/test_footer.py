@@ -68,6 +68,7 @@ def test_others_read_a_sealed_file(written: tuple[TopicArchive, ArchiveFile, Pat
     assert duckdb.sql(f"select count(*), max(\"offset\") from '{path}'").fetchall() == [(20, 19)]
 
 
+@pytest.mark.thorough
 def test_every_flipped_bit_of_a_footer_is_noticed(written: tuple[TopicArchive, ArchiveFile, Path]) -> None:
     """Or it is in the name of the seal: then it changes nothing else."""
     archive, _, path = written

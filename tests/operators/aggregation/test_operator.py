@@ -179,6 +179,7 @@ def test_late_records_are_refused_by_a_versioned_store_alone() -> None:
         assert run.metrics.dropped == {"null-key": 1, "null-value": 1} | ({"refused": 1} if retention_ms else {})
 
 
+@pytest.mark.thorough
 def test_many_keys_and_restarts() -> None:
     random = np.random.default_rng(5)
     records = [

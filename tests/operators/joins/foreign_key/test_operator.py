@@ -173,6 +173,7 @@ def random_rows(seed: int, count: int) -> dict[str, list[tuple[Any, Any, int]]]:
     return rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("left", [False, True])
 def test_over_partitions_and_slices(tmp_path: Path, left: bool) -> None:
     """The last result of each key is what both tables have in the end, however rows have moved between partitions."""
