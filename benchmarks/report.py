@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from benchmarks.targets import FLOOR, US
 from benchmarks.works import WORKS
-from hindstream.numbers import bytes_text, count_text
+from hindstream.console.numbers import bytes_text, count_text
 from hindstream.report.charts import drawing, element, tooltip
 
 if TYPE_CHECKING:

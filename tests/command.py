@@ -19,7 +19,7 @@ def run(*command: str | Path, cwd: Path, **environ: str) -> subprocess.Completed
 
 def hindstream(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """``hindstream ARGUMENTS``."""
-    return run(sys.executable, "-m", "hindstream.cli", *arguments, cwd=cwd, **environ)
+    return run(sys.executable, "-m", "hindstream", *arguments, cwd=cwd, **environ)
 
 
 def spark_submit(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -11,11 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hindstream.console import standard_output
+from hindstream.console.output import standard_output
+from hindstream.console.progress import slice_progress
 from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, LOCAL_TIME, NAME, REFERENCE, WEATHER
 from hindstream.demo.summary import month_name, print_summary
-from hindstream.documents import load_runs
-from hindstream.progress import slice_progress
+from hindstream.report.documents import load_runs
 from statelib.commits import CommitLog, JobLayout, late_topic, published_through, quarantine_topic, topic_path
 from statelib.storage import Storage
 

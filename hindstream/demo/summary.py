@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
+from hindstream.console.numbers import bytes_text, count_text, seconds_text
 from hindstream.demo import DELAYS, LOCAL_TIME, NAME
-from hindstream.documents import RunDocuments, account_total, job_ledger
-from hindstream.numbers import bytes_text, count_text, seconds_text
+from hindstream.report.documents import RunDocuments, account_total, job_ledger
 from statelib.commits import JobLayout
 
 if TYPE_CHECKING:

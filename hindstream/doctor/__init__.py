@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from hindstream.console import standard_output
+from hindstream.console.output import standard_output
 from hindstream.doctor import airflow, expectations, host, times, warehouse
 from hindstream.doctor.finding import Finding, found
 

@@ -9,8 +9,8 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
+from hindstream.console.numbers import bytes_text
 from hindstream.doctor.finding import Finding
-from hindstream.numbers import bytes_text
 from spark_jobs.java import find_java
 from statelib.errors.counted import counted
 

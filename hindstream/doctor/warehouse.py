@@ -6,8 +6,8 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hindstream.console.numbers import time_text
 from hindstream.doctor.finding import Finding, found
-from hindstream.numbers import time_text
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, oldest_restorable, published_through
 from statelib.commits.changed_archives import changed_by_others

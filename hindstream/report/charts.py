@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from hindstream.numbers import count_text
+from hindstream.console.numbers import count_text
 
 if TYPE_CHECKING:
     from datetime import date

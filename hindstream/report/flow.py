@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hindstream.numbers import count_text, percent_text
+from hindstream.console.numbers import count_text, percent_text
 from hindstream.report.accounts import shares
 from hindstream.report.charts import drawing, element, tooltip
 from statelib.metrics.node_metrics import NodeMetrics

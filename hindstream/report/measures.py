@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hindstream.documents import open_windows
-from hindstream.numbers import bytes_text, count_text, duration_text
+from hindstream.console.numbers import bytes_text, count_text, duration_text
+from hindstream.report.documents import open_windows
 from hindstream.report.flow import display_names, order
 from statelib.metrics.measures import Measure, measures
 from statelib.metrics.node_metrics import NodeMetrics
@@ -14,7 +14,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hindstream.documents import RunDocuments
+    from hindstream.report.documents import RunDocuments
     from statelib.topology import Topology
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hindstream.documents import RunDocuments, lateness
-from hindstream.numbers import bytes_text, duration_text, seconds_text
+from hindstream.console.numbers import bytes_text, duration_text, seconds_text
 from hindstream.report import charts
 from hindstream.report.charts import Figure, Series
+from hindstream.report.documents import RunDocuments, lateness
 from hindstream.report.flow import display_names, flow, order
 from hindstream.report.losses import losses
 from hindstream.report.measures import measure_rows, windows

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from hindstream.documents import RunDocuments
+    from hindstream.report.documents import RunDocuments
     from statelib.documents.manifests import TaskOutcome
     from statelib.placement.documents import CopyUpdate, PlacedHost
 

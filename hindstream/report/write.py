@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hindstream import numbers
-from hindstream.documents import load_attempts, load_run
+from hindstream.console import numbers
 from hindstream.report.accounts import shares
+from hindstream.report.documents import load_attempts, load_run
 from hindstream.report.history import follow
 from hindstream.report.pages import job_page, run_page
 from statelib.commits import JobLayout
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:
-    from hindstream.documents import RunDocuments
+    from hindstream.report.documents import RunDocuments
     from statelib.job.job import Job
     from statelib.storage import Storage
 

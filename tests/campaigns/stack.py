@@ -19,7 +19,7 @@ from hindstream.demo.archives import prepare_topics
 from statelib.commits import published_through
 from statelib.storage import Storage
 from tests.conftest import ROOT
-from tests.demo.replay import equal_bytes, published, replay
+from tests.hindstream.demo.replay import equal_bytes, published, replay
 from tests.kafka.cluster import Cluster
 from tests.kafka.demo_in_kafka import differences
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hindstream.cli import app
+from hindstream.cli.main import app
 from statelib.settings.settings import Settings
 from tests.conftest import ROOT
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hindstream import cli
+from hindstream.cli import main as cli
 from statelib.job.user_code import is_user_file
 from tests.docs.blocks import RUNBOOKS, Typed, parts
 from tests.docs.curl import path_with_curl

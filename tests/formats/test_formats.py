@@ -107,8 +107,8 @@ FORMATS = {
     ),
     "hindstream.report.history": Format(
         (2,),
-        "tests/hindstream/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
-        "tests/hindstream/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
+        "tests/hindstream/report/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
+        "tests/hindstream/report/test_history.py::test_damage_anywhere_and_other_versions_are_an_empty_history",
     ),
 }
 """By the module that has the layout."""

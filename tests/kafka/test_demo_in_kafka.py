@@ -14,7 +14,7 @@ from hindstream.demo.archives import prepare_topics
 from hindstream.demo.run import MONTH_ENDS_MS
 from statelib.storage import Storage
 from tests.conftest import ROOT
-from tests.demo.replay import equal_bytes, published, replay
+from tests.hindstream.demo.replay import equal_bytes, published, replay
 from tests.kafka.demo_in_kafka import differences
 
 if TYPE_CHECKING:

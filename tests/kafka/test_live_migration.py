@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from hindstream.cli import app
-from hindstream.live_migration import run_verify
+from hindstream.cli.live_migration import run_verify
+from hindstream.cli.main import app
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hindstream.takeover import run_takeover
+from hindstream.cli.takeover import run_takeover
 from spark_jobs.kafka.archive import archive
 from spark_jobs.kafka.cluster import Cluster
 from spark_jobs.kafka.takeover import take_over

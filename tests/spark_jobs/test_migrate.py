@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hindstream.migrate import print_plan, print_verified, run
+from hindstream.cli.migrate import print_plan, print_verified, run
 from spark_jobs import migrate, pipeline
 from spark_jobs.runs import open_warehouse
 from statelib import Job, Materialized, Stores, StreamsBuilder, open_state

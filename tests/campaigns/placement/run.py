@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hindstream.documents import load_run
-from hindstream.numbers import bytes_text
+from hindstream.console.numbers import bytes_text
+from hindstream.report.documents import load_run
 from hindstream.report.placement import waiting
 from spark_jobs.pipeline import run_slice
 from spark_jobs.runs import open_warehouse

@@ -1,0 +1,394 @@
+"""The command line: the phases of a run as verbs, what drives them, and what looks at the result.
+
+Every command is a thin layer over a function of `spark_jobs`, `dags` or `statelib`, imported when it is called.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from hindstream.cli.arguments import (
+    Assignments,
+    JobName,
+    JobReference,
+    RunId,
+    Seal,
+    Stopped,
+    Until,
+    Warehouse,
+    given_settings,
+    job_name,
+    sealed,
+)
+from hindstream.cli.migrate_commands import migrate
+from hindstream.cli.state_commands import state
+from hindstream.cli.topic_commands import topic
+from statelib.errors.exhausted import exhaustion_told
+from statelib.errors.kinds import ConfigurationError, HindstreamError
+
+if TYPE_CHECKING:
+    from statelib.settings.settings import Settings
+
+app = typer.Typer(
+    name="hindstream",
+    help="Replays historical Kafka topics through Kafka-Streams-grade state on Spark.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_FEW_ROWS = 20
+
+app.add_typer(state)
+app.add_typer(migrate)
+app.add_typer(topic)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if asked:
+        import importlib.metadata  # noqa: PLC0415  (10 ms, which no other call waits for)
+
+        typer.echo(f"hindstream {importlib.metadata.version('hindstream')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    *,
+    version: Annotated[  # noqa: ARG001 - done with when it is parsed
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
+) -> None:
+    """Options of all commands; they come before the command."""
+    context.obj["debug"] = debug
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(message)s")
+    for library in ("py4j", "great_expectations"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+
+
+def main() -> None:
+    """Runs the command line; a deliberate error is one message and its class's exit code."""
+    state: dict[str, bool] = {}
+    try:
+        with exhaustion_told():
+            app(obj=state)
+    except HindstreamError as error:
+        if state.get("debug"):
+            raise
+        sys.stderr.write(f"hindstream: {error}\n")
+        sys.exit(error.exit_code)
+
+
+@app.command()
+def demo(
+    warehouse: Annotated[str, typer.Option(help="Where everything of the demo goes.")] = "demo-warehouse",
+    *,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the demo made there, and start over.")] = False,
+) -> None:
+    """Replay a year of flights with the weather, month by month, through Airflow and Spark.
+
+    Example: hindstream demo --fresh
+    """
+    from hindstream.demo.run import run_demo  # noqa: PLC0415
+
+    logging.getLogger().setLevel(logging.WARNING)  # the summary says it all
+    run_demo(warehouse, fresh=fresh)
+
+
+@app.command()
+def archive(
+    topics: Annotated[
+        str, typer.Argument(metavar="TOPICS", help="What is copied, and its serdes: FILE.py:NAME, PACKAGE.MODULE:NAME.")
+    ],
+    until: Until = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Copy topics from Kafka into topic archives: what has come since the last time, exactly once.
+
+    Example: hindstream archive jobs/clicks.py:topics --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.cli.archive import run_archive  # noqa: PLC0415
+    from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
+
+    run_archive(load_kafka_topics(topics), given_settings(settings, warehouse=warehouse, until=until))
+
+
+@app.command()
+def handover(
+    what: Annotated[
+        str, typer.Argument(metavar="HANDOVER", help="What is handed over: FILE.py:NAME, PACKAGE.MODULE:NAME.")
+    ],
+    commit: Annotated[int | None, typer.Option(help="The job's commit; none: the newest.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Delete changelog topics that are there, with all that they hold.")
+    ] = False,
+    stopped: Stopped = False,
+) -> None:
+    """Hand a job's state over to a Kafka Streams application: changelogs, and the offsets where its group goes on.
+
+    Example: hindstream handover jobs/flights.py:handover --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.cli.handover import run_handover  # noqa: PLC0415
+    from statelib.job.handover import load_handover  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    run_handover(load_handover(what), given, commit=commit, replace=replace, stopped=stopped)
+
+
+@app.command()
+def takeover(
+    job: JobReference,
+    handover: Annotated[
+        str | None, typer.Option(help="Of which application: FILE.py:NAME. None: `handover` beside the job.")
+    ] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Make a job go on where a Kafka Streams application has stopped: of its changelogs, and its group's offsets.
+
+    Example: hindstream takeover jobs/flights.py:job --set kafka.bootstrap.servers=broker:9092
+    """
+    from hindstream.cli.takeover import run_takeover  # noqa: PLC0415
+    from statelib.job.handover import load_handover  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    run_takeover(load_job(job), load_handover(handover or job.partition(":")[0]), given, stopped=stopped)
+
+
+@app.command()
+def run(
+    job: JobReference,
+    until: Until = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    seal: Seal = False,
+) -> None:
+    """Run one slice in this process: plan, replay, audit, commit, publish, maintain, report.
+
+    Example: hindstream run jobs/flights.py:job --until 2013-02-01T00:00Z
+    """
+    from spark_jobs.pipeline import run_slice  # noqa: PLC0415
+    from statelib.commits import NothingToDo  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
+    result = run_slice(load_job(job), given)
+    typer.echo(str(result) if isinstance(result, NothingToDo) else f"Report: {result.report}")
+
+
+@app.command()
+def backfill(
+    job: JobReference,
+    start: Annotated[str, typer.Option("--from", help="Where the first slice begins: ISO 8601.")],
+    end: Annotated[str, typer.Option("--to", help="Where the last slice ends.")],
+    every: Annotated[Literal["hour", "day", "week", "month"], typer.Option(help="The length of a slice.")] = "day",
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            help="Zone of the slices' days, weeks and months, and of times without an offset: America/New_York."
+        ),
+    ] = None,
+    airflow_home: Annotated[
+        str, typer.Option(help="Airflow's home, with its database and log.")
+    ] = ".hindstream/airflow",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    seal: Seal = False,
+) -> None:
+    """Run many slices, one after the other, through an Airflow in this process; with --seal the last one seals.
+
+    Example: hindstream backfill jobs/flights.py:job --from 2013-01-01 --to 2014-01-01 --every month --timezone UTC
+    """
+    from hindstream.cli.backfill import run_backfill  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse, end_of_input=sealed(seal))
+    run_backfill(job, start, end, every, timezone, airflow_home, given)
+
+
+@app.command()
+def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Show a job's runs: commits, slices, records, size of the state, open windows.
+
+    Example: hindstream status flight-delays --warehouse demo-warehouse
+    """
+    from hindstream.cli.status import print_status  # noqa: PLC0415
+
+    print_status(job_name(job), given_settings(settings, warehouse=warehouse))
+
+
+@app.command()
+def placement(
+    job: JobName,
+    run_id: RunId = None,
+    output: Annotated[Literal["table", "json"], typer.Option(help="How it is shown.")] = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show which host of a cluster runs which task and keeps which copies of state, their lags, and what moves why.
+
+    Example: hindstream placement flight-delays
+    """
+    from hindstream.cli.placement import print_placement  # noqa: PLC0415
+
+    print_placement(job_name(job), run_id, given_settings(settings, warehouse=warehouse), output)
+
+
+@app.command()
+def describe(job: JobReference) -> None:
+    """Show a job's topology as text, as Kafka Streams describes it; the job's report has it as a picture.
+
+    Example: hindstream describe hindstream.demo.job:job
+    """
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    typer.echo(load_job(job).topology.describe(), nl=False)
+
+
+@app.command()
+def inspect(
+    job: JobName,
+    store: Annotated[str | None, typer.Argument(help="The store's name; none: the stores are listed.")] = None,
+    key: Annotated[str | None, typer.Argument(help="The key: text, or JSON if it is no text; none: all keys.")] = None,
+    as_of: Annotated[str | None, typer.Option(help="As of this time: ISO 8601 with time zone; none: latest.")] = None,
+    commit: Annotated[int | None, typer.Option(help="As of this commit; none: the newest.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="How many rows; none: 20, or all that a key has.")] = None,
+    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="How rows are shown.")] = "table",
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    history: Annotated[bool, typer.Option("--history", help="All versions of a versioned store.")] = False,
+) -> None:
+    """Show what a store holds, or of a key, as of a commit and a time. The job's code is not needed.
+
+    Example: hindstream inspect flight-delays weather-by-origin JFK --as-of 2013-06-01T12:00Z
+    """
+    from hindstream.cli.inspect import print_rows, print_stores  # noqa: PLC0415
+
+    name, given = job_name(job), given_settings(settings, warehouse=warehouse)
+    if store is None:
+        print_stores(name, commit, given, output)
+        return
+    most = limit or (_FEW_ROWS if key is None else None)
+    print_rows(name, store, key, as_of, commit, given, history=history, limit=most, output=output)
+
+
+@app.command()
+def doctor(
+    job: Annotated[
+        str | None, typer.Argument(help="A job: its name, or FILE.py:NAME, with which its sinks in Kafka are seen.")
+    ] = None,
+    topics: Annotated[str | None, typer.Option(help="Topics that are archived: FILE.py:NAME.")] = None,
+    handover: Annotated[str | None, typer.Option(help="A hand-over to a live application: FILE.py:NAME.")] = None,
+    connection: Annotated[str | None, typer.Option(help="Airflow's connection for the object store.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    spark: Annotated[bool, typer.Option(help="Whether to start Spark.")] = True,
+) -> None:
+    """Look at everything that a run needs, and say what is wrong and the command that mends it. Nothing is changed.
+
+    Exit code 78 if anything is wrong.
+
+    Example: hindstream doctor jobs/flights.py:job --topics jobs/flights.py:topics
+    """
+    from hindstream.doctor import examine, print_findings  # noqa: PLC0415
+    from statelib.job.handover import load_handover  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+    from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
+
+    findings = examine(
+        given_settings(settings, warehouse=warehouse),
+        job=load_job(job) if job and (":" in job or job.endswith(".py")) else job,
+        topics=load_kafka_topics(topics) if topics else (),
+        handover=load_handover(handover) if handover else None,
+        connection=connection,
+        with_spark=spark,
+    )
+    if not print_findings(findings):
+        raise typer.Exit(ConfigurationError.exit_code)
+
+
+@app.command()
+def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Let a job go that somebody holds who is no longer at work on it.
+
+    Example: hindstream release rates migration-of-rates
+    """
+    from spark_jobs.runs import open_warehouse  # noqa: PLC0415
+    from statelib.commits import release_hold  # noqa: PLC0415
+
+    release_hold(open_warehouse(given_settings(settings, warehouse=warehouse)), job_name(job), holder)
+
+
+@app.command()
+def settings(warehouse: Warehouse = None, until: Until = None, assignments: Assignments = None) -> None:
+    """Show every setting, its value, and where that comes from.
+
+    Example: HINDSTREAM_SPARK_MASTER=local[4] hindstream settings
+    """
+    typer.echo(given_settings(assignments, warehouse=warehouse, until=until).explain())
+
+
+@app.command()
+def plan(
+    job: JobReference,
+    until: Until = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    seal: Seal = False,
+) -> None:
+    """First phase: fix what the next run will replay.
+
+    Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
+    """
+    given = given_settings(settings, warehouse=warehouse, until=until, end_of_input=sealed(seal))
+    planned = _phase("plan", job, given, None)
+    typer.echo(getattr(planned, "run_id", None) or str(planned))
+
+
+def _phase_command(name: str, description: str) -> None:
+    """Adds the command of a phase that works on a planned run."""
+
+    def command(
+        job: JobReference, run_id: RunId = None, warehouse: Warehouse = None, settings: Assignments = None
+    ) -> None:
+        _phase(name, job, given_settings(settings, warehouse=warehouse), run_id)
+
+    app.command(name, help=f"{description}\n\nExample: hindstream {name} jobs/flights.py:job")(command)
+
+
+_phase_command("replay", "Second phase: replay the planned slice on Spark, and stage the result.")
+_phase_command("audit", "Third phase: check what was staged. A run that fails is quarantined.")
+_phase_command("commit", "Fourth phase: make the audited run true.")
+_phase_command("publish", "Fifth phase: add the committed files to the sink topics.")
+_phase_command("maintain", "Sixth phase: expire old state and leftovers.")
+_phase_command("report", "Last phase: write the pages of the run and of the job.")
+
+
+def _phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    return importlib.import_module(f"spark_jobs.{name}").run(load_job(job), settings, run_id)
+
+
+if __name__ == "__main__":
+    main()

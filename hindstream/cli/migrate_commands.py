@@ -1,0 +1,216 @@
+"""``hindstream migrate ...``: stores of tables made anew; see `hindstream.cli.migrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hindstream.cli.arguments import (
+    Assignments,
+    JobName,
+    JobReference,
+    Stopped,
+    Warehouse,
+    given_settings,
+    job_name,
+)
+
+if TYPE_CHECKING:
+    from spark_jobs.kafka.live_migration import LiveStore
+
+migrate = typer.Typer(
+    name="migrate",
+    help="Make the store of a table anew: versioned, plain again, or with another retention; or give a store another"
+    " name.\n\n"
+    "Change the job's topology first; then plan, run, and if need be rollback.\n\n"
+    "Example: hindstream migrate plan jobs/rates.py:job --store rates",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Stores = Annotated[
+    list[str], typer.Option("--store", metavar="NAME", help="A store to migrate, or FORMER=NAME; may be repeated.")
+]
+
+
+@migrate.command("plan")
+def migrate_plan(job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Show what a migration would do; nothing is changed.
+
+    Example: hindstream migrate plan jobs/rates.py:job --store rates
+    """
+    from hindstream.cli.migrate import print_plan  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    print_plan(load_job(job), given_settings(settings, warehouse=warehouse), store)
+
+
+@migrate.command("run")
+def migrate_run(
+    job: JobReference,
+    store: Stores,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Hold the job, make the stores anew in a commit of its own, compare latest values, let the job go.
+
+    Killed at any moment, the same command goes on.
+
+    Example: hindstream migrate run jobs/rates.py:job --store rates
+    """
+    from hindstream.cli.migrate import run  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    run(load_job(job), given_settings(settings, warehouse=warehouse), store, yes=yes)
+
+
+@migrate.command("verify")
+def migrate_verify(
+    job: JobName,
+    commit: Annotated[int | None, typer.Option(help="The commit of the migration; none: the newest.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Compare the latest values of the migrated stores with those before. Exit code 74 if any differs.
+
+    Example: hindstream migrate verify rates --commit 13
+    """
+    from hindstream.cli.migrate import print_verified  # noqa: PLC0415
+    from spark_jobs.migrate import verify  # noqa: PLC0415
+    from spark_jobs.runs import open_warehouse  # noqa: PLC0415
+    from statelib.commits import CommitLog  # noqa: PLC0415
+
+    given, name = given_settings(settings, warehouse=warehouse), job_name(job)
+    log = CommitLog(open_warehouse(given), name)
+    print_verified(verify(name, given, log.read(commit or log.head_number())), name)
+
+
+@migrate.command("rollback")
+def migrate_rollback(
+    job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None
+) -> None:
+    """Take back a migration that is the newest commit or has not come so far, and let the job go.
+
+    Example: hindstream migrate rollback jobs/rates.py:job --store rates
+    """
+    from spark_jobs.migrate import take_back  # noqa: PLC0415
+    from statelib.job.job import load_job  # noqa: PLC0415
+
+    loaded = load_job(job)
+    head = take_back(loaded, given_settings(settings, warehouse=warehouse), store)
+    typer.echo(f"{loaded.name}: commit {head.commit} is the head.")
+
+
+live = typer.Typer(
+    name="live",
+    help="Make the store of a live Kafka Streams application versioned: KIP-889's procedure.\n\n"
+    "Stop the application, prepare, start it with its new store, stop it, verify, start it.\n\n"
+    "Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+migrate.add_typer(live)
+
+Application = Annotated[str, typer.Argument(metavar="APPLICATION", help="Its application.id.")]
+Store = Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")]
+Retention = Annotated[str, typer.Option(help="Of the versioned store: 7d, 36h, 90min or ISO 8601.")]
+StateDir = Annotated[Path, typer.Option(help="The application's state.dir on this host.")]
+ChangelogTopic = Annotated[str | None, typer.Option("--changelog", help="Its changelog, where that is another topic.")]
+
+
+@live.command("plan")
+def live_plan(
+    application: Application,
+    store: Store,
+    history_retention: Retention,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    settings: Assignments = None,
+) -> None:
+    """Show what the changelog still has, and what would be done; nothing is changed, the application may run.
+
+    Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.cli.live_migration import print_plan  # noqa: PLC0415
+
+    print_plan(_live(application, store, history_retention, state_dir, changelog), given_settings(settings))
+
+
+@live.command("prepare")
+def live_prepare(
+    application: Application,
+    store: Store,
+    history_retention: Retention,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Delete the store's local state on this host, and set min.compaction.lag.ms; on each host of the application.
+
+    Example: hindstream migrate live prepare rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.cli.live_migration import run_prepare  # noqa: PLC0415
+
+    run_prepare(
+        _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
+    )
+
+
+@live.command("verify")
+def live_verify(
+    application: Application,
+    store: Store,
+    history_retention: Retention,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Compare the latest values that this host has restored with the changelog. Exit code 74 if any differs.
+
+    Example: hindstream migrate live verify rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.cli.live_migration import run_verify  # noqa: PLC0415
+
+    run_verify(
+        _live(application, store, history_retention, state_dir, changelog, stopped=stopped), given_settings(settings)
+    )
+
+
+@live.command("rollback")
+def live_rollback(
+    application: Application,
+    store: Store,
+    state_dir: StateDir,
+    changelog: ChangelogTopic = None,
+    former_lag: Annotated[int | None, typer.Option(help="min.compaction.lag.ms as it was; none: the broker's.")] = None,
+    settings: Assignments = None,
+    *,
+    stopped: Stopped = False,
+) -> None:
+    """Delete the store's local state on this host, and set min.compaction.lag.ms back.
+
+    Example: hindstream migrate live rollback rates-app rates --state-dir /var/lib/kafka-streams
+    """
+    from hindstream.cli.live_migration import run_rollback  # noqa: PLC0415
+
+    of = _live(application, store, "0s", state_dir, changelog, stopped=stopped)
+    run_rollback(of, given_settings(settings), former_lag)
+
+
+def _live(
+    application: str, store: str, retention: str, state_dir: Path, changelog: str | None, *, stopped: bool = False
+) -> LiveStore:
+    from spark_jobs.kafka.live_migration import LiveStore  # noqa: PLC0415
+    from statelib.settings.settings import time_span_ms  # noqa: PLC0415
+
+    topic = changelog or f"{application}-{store}-changelog"
+    retention_ms = time_span_ms(retention, "--history-retention")
+    return LiveStore(application, store, state_dir, retention_ms, topic, stopped)

@@ -1,0 +1,160 @@
+"""``hindstream state ...``: the commits of a job; see `hindstream.cli.state`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from hindstream.cli.arguments import Assignments, JobName, Warehouse, given_settings, job_name
+from statelib.errors.kinds import ConfigurationError
+
+
+class _StateGroup(typer.core.TyperGroup):
+    """``hindstream state JOB`` is ``hindstream state list JOB``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts ``list`` before what is neither a command nor an option."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+state = typer.Typer(
+    name="state",
+    cls=_StateGroup,
+    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, go back to one, rebuild"
+    " the newest, publish a topic anew, or let changelogs keep more.\n\n"
+    "Example: hindstream state flight-delays --warehouse demo-warehouse",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@state.command("list")
+def state_list(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """List commits: size of the state, shared and unique bytes, and what maintenance would free.
+
+    Example: hindstream state flight-delays --warehouse demo-warehouse
+    """
+    from hindstream.cli.state import print_commits  # noqa: PLC0415
+
+    print_commits(job_name(job), given_settings(settings, warehouse=warehouse))
+
+
+@state.command("verify")
+def state_verify(
+    job: JobName,
+    commit: Annotated[int | None, typer.Option(help="The commit; none: the newest.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All commits, and all that the sinks hold of them.")
+    ] = False,
+) -> None:
+    """Read every byte of a commit: documents, state files, the sinks' files. Exit code 74 if anything is damaged.
+
+    Example: hindstream state verify flight-delays --all
+    """
+    from hindstream.cli.state import print_verification  # noqa: PLC0415
+
+    if everything and commit is not None:
+        raise ConfigurationError("--all and --commit exclude each other", next_step="give one of them")
+    print_verification(job_name(job), given_settings(settings, warehouse=warehouse), commit, everything=everything)
+
+
+@state.command("rollback")
+def state_rollback(
+    job: JobName,
+    to: Annotated[int, typer.Option(help="The commit to go back to.")],
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken back.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
+) -> None:
+    """Make an earlier commit the head again, by a new commit; the records of those after it leave the sinks.
+
+    Example: hindstream state rollback flight-delays --to 6 --dry-run
+    """
+    from hindstream.cli.state import roll_back  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    roll_back(job_name(job), given, to, yes=yes, dry_run=dry_run, supersede=supersede)
+
+
+@state.command("rebuild")
+def state_rebuild(
+    job: JobName,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Rebuild what is whole, too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rebuilt.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
+) -> None:
+    """Make the newest state anew of the stores' changelogs where its files are damaged, by a new commit.
+
+    Example: hindstream state rebuild flight-delays --dry-run
+    """
+    from hindstream.cli.state import rebuild_state  # noqa: PLC0415
+
+    given = given_settings(settings, warehouse=warehouse)
+    rebuild_state(job_name(job), given, everything=everything, yes=yes, dry_run=dry_run, supersede=supersede)
+
+
+@state.command("republish")
+def state_republish(
+    job: JobName,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The sink's topic, or a changelog.")],
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")] = False,
+) -> None:
+    """Publish a topic anew: its archive then has what the job's commits have written to it, and nothing else.
+
+    For an archive that has lost its log, or that another program has changed. Nothing is replayed.
+
+    Example: hindstream state republish flight-delays delays-by-hour --dry-run
+    """
+    from hindstream.cli.state import publish_anew  # noqa: PLC0415
+
+    publish_anew(job_name(job), given_settings(settings, warehouse=warehouse), topic, yes=yes, dry_run=dry_run)
+
+
+@state.command("lag")
+def state_lag(
+    job: JobName,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store whose changelog it is.")],
+    to: Annotated[str | None, typer.Option(help="Set the lag: 8d, 36h, 90min or ISO 8601.")] = None,
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+) -> None:
+    """Show how far a store's changelog is compacted, and its min.compaction.lag.ms; with --to, set that.
+
+    Never less than what the states need that can be gone back to. What is compacted already does not come back.
+
+    Example: hindstream state lag rates rates --to 8d
+    """
+    from hindstream.cli.changelog_lag import print_lag  # noqa: PLC0415
+
+    print_lag(job_name(job), given_settings(settings, warehouse=warehouse), store, to)
+
+
+@state.command("clean")
+def state_clean(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """Delete what hosts have of a job below state_dir and the newest commit does not name; on a cluster, everywhere.
+
+    Safe beside runs and readers: what they miss they fetch.
+
+    Example: hindstream state clean flight-delays
+    """
+    from hindstream.cli.state import clean  # noqa: PLC0415
+
+    clean(job_name(job), given_settings(settings, warehouse=warehouse))

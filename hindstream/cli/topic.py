@@ -1,0 +1,55 @@
+"""``hindstream topic``: who has committed what to a topic's archive, and the way back to a version of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich import box
+from rich.table import Table
+
+from hindstream.console.numbers import time_text
+from hindstream.console.output import standard_output
+from spark_jobs.runs import open_warehouse
+from statelib.commits.layout import topic_path
+from statelib.errors.counted import counted
+from statelib.topics.other_writers import history, restore
+
+if TYPE_CHECKING:
+    from statelib.settings.settings import Settings
+
+
+def print_history(topic: str, settings: Settings) -> None:
+    """Prints a line for each version of a topic's archive, the newest first.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    warehouse = open_warehouse(settings)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in ("version", "made", "operation", "by"):
+        table.add_column(name, no_wrap=True)
+    for made in history(warehouse.uri(topic_path(topic)), options=warehouse.options):
+        when = "" if made.time_ms is None else time_text(made.time_ms).removesuffix(" UTC")
+        table.add_row(str(made.version), when, made.operation, "Hindstream" if made.is_ours else made.by)
+    standard_output().print(table)
+
+
+def restore_topic(topic: str, settings: Settings, version: int, *, yes: bool) -> None:
+    """Asks, and restores a former version of a topic's archive.
+
+    Raises:
+        ConfigurationError: There is no such version, or files of it are gone.
+    """
+    warehouse = open_warehouse(settings)
+    uri = warehouse.uri(topic_path(topic))
+    later = list(history(uri, version, options=warehouse.options))
+    for made in reversed(later):
+        by = "Hindstream" if made.is_ours else made.by
+        typer.echo(f"Version {made.version}, {made.operation} by {by}, is taken back.")
+    if not yes and not typer.confirm("Restore?", err=True):
+        raise typer.Exit(1)
+    restored = restore(uri, version, options=warehouse.options)
+    typer.echo(
+        f"{topic}: version {restored.version} is what version {version} was: {counted(restored.rows, 'record')}."
+    )

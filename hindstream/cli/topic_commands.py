@@ -1,0 +1,62 @@
+"""``hindstream topic ...``: the history of a topic's table, and the way back; see `hindstream.cli.topic`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from hindstream.cli.arguments import Assignments, Warehouse, given_settings
+
+
+class _TopicGroup(typer.core.TyperGroup):
+    """``hindstream topic TOPIC`` is ``hindstream topic history TOPIC``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts ``history`` before what is neither a command nor an option."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            args = ["history", *args]
+        return super().parse_args(ctx, args)
+
+
+topic = typer.Typer(
+    name="topic",
+    cls=_TopicGroup,
+    help="Show what Hindstream and other programs have committed to a topic's archive: 'hindstream topic TOPIC'; or"
+    " restore a former version of it.\n\n"
+    "Example: hindstream topic flights --warehouse demo-warehouse",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+
+
+@topic.command("history")
+def topic_history(name: TopicName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
+    """List the versions of a topic's archive, the newest first: when, which operation, by whom.
+
+    Example: hindstream topic flights --warehouse demo-warehouse
+    """
+    from hindstream.cli.topic import print_history  # noqa: PLC0415
+
+    print_history(name, given_settings(settings, warehouse=warehouse))
+
+
+@topic.command("restore")
+def topic_restore(
+    name: TopicName,
+    to: Annotated[int, typer.Option(help="The version to restore.")],
+    warehouse: Warehouse = None,
+    settings: Assignments = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Make a topic's archive what it was in a former version, by a new one: nothing is deleted.
+
+    Example: hindstream topic restore flights --to 12
+    """
+    from hindstream.cli.topic import restore_topic  # noqa: PLC0415
+
+    restore_topic(name, given_settings(settings, warehouse=warehouse), to, yes=yes)
