@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dags.embedded import backfill
+from hindstream.airflow.embedded import backfill
 from hindstream.cli.slices import Every, slice_ends_ms, time_of, time_zone
 from hindstream.console.numbers import time_text
 from hindstream.console.output import standard_output
@@ -16,7 +16,7 @@ from statelib.job.job import load_job
 from statelib.settings.local_dir import for_all_hosts
 
 if TYPE_CHECKING:
-    from dags.embedded import SliceRun
+    from hindstream.airflow.embedded import SliceRun
     from statelib.settings.settings import Settings
 
 

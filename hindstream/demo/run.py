@@ -22,7 +22,7 @@ from statelib.storage import Storage
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dags.embedded import SliceRun
+    from hindstream.airflow.embedded import SliceRun
 
 _YEAR = 2013
 
@@ -108,7 +108,7 @@ def _replay(places: _Places, missing: list[int], console: Console) -> str:
 
         prepare_topics(places.warehouse, announce=lambda what: progress.update(bar, description=what))
         progress.update(bar, description="starting Airflow and Spark")
-        from dags.embedded import backfill  # noqa: PLC0415  (seconds, and needless where all is done)
+        from hindstream.airflow.embedded import backfill  # noqa: PLC0415  (seconds, and needless where all is done)
 
         def advance(run: SliceRun) -> None:
             following = [end for end in missing if run.until_ms is not None and end > run.until_ms]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CONNECTION = """
 import sys
 from airflow.sdk import BaseHook
-from dags.connections import store_environment
+from hindstream.airflow.connections import store_environment
 from statelib.errors.kinds import HindstreamError
 try:
     print(*sorted(store_environment(BaseHook.get_connection(sys.argv[1]))))

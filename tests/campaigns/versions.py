@@ -44,7 +44,12 @@ SHOWN = {
 }
 """The packages whose versions the table shows, by their columns."""
 COLUMNS = ("Python", "packages", *SHOWN.values(), "demo", "tests")
-_TESTS = ("tests/formats", "tests/golden", "tests/spark_jobs/test_pipeline.py", "tests/dags/test_factory.py")
+_TESTS = (
+    "tests/formats",
+    "tests/golden",
+    "tests/spark_jobs/test_pipeline.py",
+    "tests/hindstream/airflow/test_factory.py",
+)
 """Formats, the answers of Kafka Streams, the phases on Spark, and DAGs."""
 _TOOLS = ("cryptography", "hypothesis", "opentelemetry-sdk", "pytest", "pytest-timeout")
 """What the tests need; of the lock in each try."""

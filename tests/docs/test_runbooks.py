@@ -70,7 +70,7 @@ def test_the_commands_do_what_the_page_says(
             situation = part
             bring_about(part)
             continue
-        if situation is None:  # of Airflow's, see tests/dags/test_scheduler.py
+        if situation is None:  # of Airflow's, see tests/hindstream/airflow/test_scheduler.py
             continue
         code, printed = typed_in(part.command, monkeypatch)
         fails = any(word in part.printed for word in _FAILS)

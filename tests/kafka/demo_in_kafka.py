@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dags.embedded import backfill
+from hindstream.airflow.embedded import backfill
 from hindstream.demo.in_kafka import published_job, send_topics
 from hindstream.demo.run import MONTH_ENDS_MS
 from spark_jobs.kafka.registry import SchemaRegistry

@@ -43,7 +43,7 @@ def test_topics_are_archived(cluster: Cluster, tmp_path: Path, unique: str) -> N
     cluster.produce(other, [Message(b"\x00", b"\xff", 7)])
     file = tmp_path / "topics.py"
     file.write_text(TOPICS.format(one=one, other=other))
-    command = [sys.executable, "-m", "hindstream.cli.main", "archive", str(file), "--warehouse", "warehouse"]
+    command = [sys.executable, "-m", "hindstream", "archive", str(file), "--warehouse", "warehouse"]
     servers = f"kafka.bootstrap.servers={cluster.settings['bootstrap.servers']}"
     done = run([*command, "--set", servers], tmp_path)
     assert done.returncode == 0, done.stderr

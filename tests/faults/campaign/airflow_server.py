@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.dags.airflow_environ import AIRFLOW, airflow_environ
+from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

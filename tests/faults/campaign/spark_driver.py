@@ -86,7 +86,7 @@ def act(verb: str, folder: Path) -> None:
     elif verb == "take-back":
         migrate.take_back(rates(5), settings, ["s"])
     elif verb == "airflow":
-        from dags.embedded import backfill  # noqa: PLC0415 - some seconds, which the others need not wait
+        from hindstream.airflow.embedded import backfill  # noqa: PLC0415 - some seconds, which the others need not wait
 
         given = {"warehouse": settings.warehouse, "state_dir": str(settings.state_dir), "spark_master": "local[2]"}
         backfill(f"{JOB_FILE}:job", [2 * DAY_MS], home=folder / "airflow", dag_id="orders", settings=given)

@@ -35,7 +35,7 @@ class Runner:
             do: Imports what it needs when it is called, since parsing a DAG file must stay quick.
             settings: As those of the DAG, and before them.
         """
-        from dags.connections import store_credentials  # noqa: PLC0415
+        from hindstream.airflow.connections import store_credentials  # noqa: PLC0415
         from statelib.errors.kinds import HindstreamError, RetryableError  # noqa: PLC0415
         from statelib.job.job import load_job  # noqa: PLC0415
         from statelib.settings.settings import load_settings  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 ::
 
-    from dags.factory import migration_dag
+    from hindstream.airflow.factory import migration_dag
 
     dag = migration_dag("/srv/jobs/rates.py:job", stores=["rates"], warehouse="s3://lake/warehouse")
 
@@ -24,7 +24,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, chain, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.runner import Runner
+from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 from statelib.settings.settings import check_settings
 
@@ -57,11 +57,11 @@ def migration_dag(
     """The DAG that migrates stores of a job to what its topology says that they are now.
 
     Args:
-        job: As for `dags.factory.replay_dag`.
+        job: As for `hindstream.airflow.factory.replay_dag`.
         stores: Their names, unless the run's parameter ``stores`` has others.
         dag_id: Airflow's name for it; None: made from ``job``.
         tags: For Airflow's pages.
-        storage_conn_id: As for `dags.factory.replay_dag`.
+        storage_conn_id: As for `hindstream.airflow.factory.replay_dag`.
         settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
 
     Raises:

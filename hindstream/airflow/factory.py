@@ -2,7 +2,7 @@
 
 ::
 
-    from dags.factory import replay_dag
+    from hindstream.airflow.factory import replay_dag
 
     dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
 
@@ -13,7 +13,7 @@ two runs at once one commits and the other is told. The parameter ``end_of_input
 
 With ``archive`` a run begins by copying what has come to the job's topics in Kafka since the last one.
 
-`migration_dag` makes the DAG that migrates a job's stores (`dags.migration`).
+`migration_dag` makes the DAG that migrates a job's stores (`hindstream.airflow.migration`).
 
 Nothing large but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in
 it, or Airflow passes it over.)
@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
 
-from dags.migration import migration_dag
-from dags.runner import Runner
+from hindstream.airflow.migration import migration_dag
+from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dags import embedded
-from dags.factory import PHASES
-from dags.migration import STEPS
+from hindstream.airflow import embedded
+from hindstream.airflow.factory import PHASES
+from hindstream.airflow.migration import STEPS
 from spark_jobs.runs import open_warehouse
 from statelib import open_state
 from statelib.commits import CommitLog, Runs, read_hold
@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where `tests.dags.scenario` has run."""
+    """Where `tests.hindstream.airflow.scenario` has run."""
     folder = tmp_path_factory.mktemp("scenario")
-    command = [sys.executable, "-m", "tests.dags.scenario", str(folder)]
+    command = [sys.executable, "-m", "tests.hindstream.airflow.scenario", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "DAG TEST" not in done.stdout + done.stderr  # Airflow's own words are in its log

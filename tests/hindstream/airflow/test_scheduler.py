@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dags import embedded
-from dags.factory import PHASES
-from dags.migration import STEPS
+from hindstream.airflow import embedded
+from hindstream.airflow.factory import PHASES
+from hindstream.airflow.migration import STEPS
 from spark_jobs.runs import open_warehouse
 from statelib import open_state
 from statelib.commits import CommitLog, published_through, read_hold
-from tests.dags import rates
-from tests.dags.airflow_environ import AIRFLOW, airflow_environ
 from tests.docs.blocks import Typed, parts, section
 from tests.docs.curl import path_with_curl
+from tests.hindstream.airflow import rates
+from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
 from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dags.connections import store_environment
+from hindstream.airflow.connections import store_environment
 from statelib.commits import CommitLog
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
@@ -118,8 +118,8 @@ def ran(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, s
     key_id, secret = s3.credentials["AWS_ACCESS_KEY_ID"], s3.credentials["AWS_SECRET_ACCESS_KEY"]
     connection = json.dumps({"conn_type": "aws", "login": key_id, "password": secret})
     return folder, command.run(
-        sys.executable, "-m", "tests.dags.connected", str(folder), s3.endpoint,
-        cwd=Path(__file__).parents[2], AIRFLOW_CONN_LAKE=connection, AWS_SECRET_ACCESS_KEY="wrong",
+        sys.executable, "-m", "tests.hindstream.airflow.connected", str(folder), s3.endpoint,
+        cwd=Path(__file__).parents[3], AIRFLOW_CONN_LAKE=connection, AWS_SECRET_ACCESS_KEY="wrong",
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """A backfill with a defect in it, and a migration whose changelog is another job's, in a process of their own.
 
-(Airflow keeps what it finds when it is imported.) ``python -m tests.dags.scenario FOLDER`` writes what happened to
+(Airflow keeps what it finds when it is imported.) ``python -m tests.hindstream.airflow.scenario FOLDER`` writes what happened to
 ``FOLDER/events.json`` and ``FOLDER/migration.json``.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from dags import embedded
-from dags.embedded import backfill
+from hindstream.airflow import embedded
+from hindstream.airflow.embedded import backfill
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.errors.kinds import HindstreamError
-from tests.dags import rates
+from tests.hindstream.airflow import rates
 from tests.spark_jobs.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
 
 DEFECT_MS = DAY_MS + 6 * HOUR_MS
@@ -73,7 +73,7 @@ def migrate(folder: Path, home: Path) -> dict[str, str]:
     given = f'warehouse="{warehouse}", state_dir="{folder}/rates/state", spark_master="local[2]"'
     dag_file = home / "dags" / "migrate.py"
     dag_file.write_text(
-        "from dags.factory import migration_dag  # Airflow\n\n"
+        "from hindstream.airflow.factory import migration_dag  # Airflow\n\n"
         f'dag = migration_dag("{rates.__file__}:job", stores=["rates"], dag_id="migrate", {given})\n'
     )
     with embedded._started(home).taken():

@@ -1,6 +1,6 @@
 """One slice through Airflow with the credentials in a connection, in a process of its own.
 
-``python -m tests.dags.connected FOLDER ENDPOINT`` prints the run's id, and what is left of the credentials after it.
+``python -m tests.hindstream.airflow.connected FOLDER ENDPOINT`` prints the run's id, and what is left of the credentials after it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from dags.embedded import backfill
+from hindstream.airflow.embedded import backfill
 from tests.spark_jobs.orders import DAY_MS, JOB_FILE
 
 
