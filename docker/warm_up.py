@@ -6,8 +6,8 @@ import os
 import tempfile
 
 from hindstream.demo.run import run_demo
-from spark_jobs.kafka.source import ensure_connector
-from spark_jobs.session import spark_session
+from hindstream.spark.kafka.source import ensure_connector
+from hindstream.spark.session.session import spark_session
 from statelib.settings.settings import load_settings
 
 if __name__ == "__main__":

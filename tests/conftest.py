@@ -60,7 +60,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local Spark for this process; its own warehouse and scratch folders, UTC, no user interface."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  (only the tests that want Spark pay for it)
 
-    from spark_jobs.session import quick_start  # noqa: PLC0415
+    from hindstream.spark.session.session import quick_start  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("spark")
     session = (
@@ -74,7 +74,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.python.daemon.module", "spark_jobs.daemon")
+        .config("spark.python.daemon.module", "hindstream.spark.session.daemon")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()

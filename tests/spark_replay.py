@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from spark_jobs import commit, plan, publish, replay
+from hindstream.spark.phases import commit, plan, publish, replay
 from spark_jobs.runs import open_warehouse
 from statelib import load_job
 from statelib.commits import NothingToDo, record_audit

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from benchmarks.contestants.contestant import Contestant
 from benchmarks.works import ANSWER, WORKS, job
-from spark_jobs.pipeline import run_slice
+from hindstream.spark.phases.pipeline import run_slice
 from statelib.commits import NothingToDo, topic_path
 from statelib.settings.settings import load_settings
 from statelib.storage import Storage

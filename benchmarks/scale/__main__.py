@@ -18,7 +18,7 @@ from benchmarks.scale.object_store import ObjectStore
 from benchmarks.scale.slices import Slices
 from benchmarks.scale.start import Start
 from benchmarks.scale.state import State
-from spark_jobs.session import WORKER_ENVIRONMENT
+from hindstream.spark.session.session import WORKER_ENVIRONMENT
 
 MEASUREMENTS: tuple[Measurement, ...] = (Start(), State(), Slices(), Growth(), Memory(), ObjectStore())
 

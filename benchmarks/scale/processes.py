@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.sampling import Sampling
-from spark_jobs.imports import importing
+from hindstream.spark.session.imports import importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

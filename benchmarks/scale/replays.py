@@ -150,7 +150,7 @@ class Replays:
 
     def _audit(self, planned: Plan) -> None:
         if self._is_audited:
-            from spark_jobs import audit  # noqa: PLC0415 - brings Spark and Great Expectations
+            from hindstream.spark.phases import audit  # noqa: PLC0415 - brings Spark and Great Expectations
 
             audit.run(self.job, self._job_settings(), planned.run_id)
             return
@@ -158,7 +158,7 @@ class Replays:
         record_audit(self.warehouse, planned, verdict)
 
     def _report(self, planned: Plan) -> None:
-        from spark_jobs import report  # noqa: PLC0415
+        from hindstream.spark.phases import report  # noqa: PLC0415
 
         report.run(self.job, self._job_settings(), planned.run_id)
 

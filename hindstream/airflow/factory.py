@@ -146,7 +146,7 @@ def _archive_task(runner: Runner, topics: str) -> Any:
         """Copies all that Kafka has, whatever the slice: it ends by event time, and records come out of order."""
 
         def copy(_: Job, settings: Settings) -> None:
-            from spark_jobs.kafka.archive import archive as archive_topics  # noqa: PLC0415
+            from hindstream.spark.kafka.archive import archive as archive_topics  # noqa: PLC0415
             from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
             for copied in archive_topics(load_kafka_topics(topics), settings):

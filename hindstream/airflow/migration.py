@@ -9,7 +9,7 @@
 A run plans, waits for a person who approves what it has planned, and does it. Nothing is changed before that, nor by a
 refusal. Any task may be killed, tried again or cleared: it finds what has been done. Where a task fails for good, the
 job stays held, and ``roll_back`` says so; only where the stores turn out not to hold what they did, it takes the
-migration back and lets the job go. `spark_jobs.migrate` has the steps; ``hindstream migrate`` is the same by hand.
+migration back and lets the job go. `hindstream.spark.migration.migrate` has the steps; ``hindstream migrate`` is the same by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from statelib.settings.settings import check_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark_jobs.migrate import MigrationPreview
+    from hindstream.spark.migration.migrate import MigrationPreview
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 
@@ -109,7 +109,7 @@ class _Steps:
         """Says what would be done, for the person who approves it."""
 
         def do(job: Job, settings: Settings) -> MigrationPreview:
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
 
             return migrate.preview(job, settings, _stores())
 
@@ -122,7 +122,7 @@ class _Steps:
         """Holds the job, for what was approved."""
 
         def do(job: Job, settings: Settings) -> None:
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
             from statelib.documents.manifests import Evolution  # noqa: PLC0415
 
             approved = Evolution.model_validate(_pulled("plan")["evolution"])
@@ -136,7 +136,7 @@ class _Steps:
         def do(job: Job, settings: Settings) -> list[dict[str, object]]:
             from dataclasses import asdict  # noqa: PLC0415
 
-            from spark_jobs.hosts import clean_hosts  # noqa: PLC0415
+            from hindstream.spark.placement.hosts import clean_hosts  # noqa: PLC0415
 
             return [{"host": host, **asdict(found)} for host, found in clean_hosts(job.name, settings)]
 
@@ -146,7 +146,7 @@ class _Steps:
         """Sets how long the stores' changelogs are not compacted; gives it in ms, by store with a changelog."""
 
         def do(job: Job, settings: Settings) -> dict[str, int]:
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
 
             return migrate.lag(job, settings, _stores())
 
@@ -158,7 +158,7 @@ class _Steps:
         """Makes the stores anew, in a commit; gives its number."""
 
         def do(job: Job, settings: Settings) -> int:
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
 
             return migrate.restore(job, settings, _stores()).commit
 
@@ -170,7 +170,7 @@ class _Steps:
         def do(job: Job, settings: Settings) -> list[dict[str, object]]:
             from dataclasses import asdict  # noqa: PLC0415
 
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
             from spark_jobs.runs import open_warehouse  # noqa: PLC0415
             from statelib.commits import CommitLog  # noqa: PLC0415
 
@@ -188,7 +188,7 @@ class _Steps:
         """Lets the job go."""
 
         def do(job: Job, settings: Settings) -> None:
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
 
             migrate.release(job.name, settings, _stores())
 
@@ -201,7 +201,7 @@ class _Steps:
         """
 
         def do(job: Job, settings: Settings) -> int:
-            from spark_jobs import migrate  # noqa: PLC0415
+            from hindstream.spark.migration import migrate  # noqa: PLC0415
 
             if not _pulled("verify", "differences"):
                 raise AirflowSkipException(migrate.standing(job, settings, _stores()))

@@ -9,18 +9,18 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text
 from hindstream.console.output import standard_output
-from spark_jobs.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from spark_jobs.kafka.archive import Copied
+    from hindstream.spark.kafka.archive import Copied
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.settings.settings import Settings
 
 
 def run_archive(topics: Sequence[KafkaTopic], settings: Settings) -> None:
-    """Copies what is new, and prints a line for each topic. Raises as `spark_jobs.kafka.archive.archive` does."""
+    """Copies what is new, and prints a line for each topic. Raises as `hindstream.spark.kafka.archive.archive` does."""
     done: list[Copied] = []
     try:
         done.extend(archive(topics, settings))

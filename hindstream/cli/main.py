@@ -184,7 +184,7 @@ def run(
 
     Example: hindstream run jobs/flights.py:job --until 2013-02-01T00:00Z
     """
-    from spark_jobs.pipeline import run_slice  # noqa: PLC0415
+    from hindstream.spark.phases.pipeline import run_slice  # noqa: PLC0415
     from statelib.commits import NothingToDo  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 

@@ -10,14 +10,14 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text, time_text
 from hindstream.console.output import standard_output
-from spark_jobs import migrate
+from hindstream.spark.migration import migrate
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark_jobs.migrate import Verified
+    from hindstream.spark.migration.migrate import Verified
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
 

@@ -80,7 +80,7 @@ def migrate_verify(
     Example: hindstream migrate verify rates --commit 13
     """
     from hindstream.cli.migrate import print_verified  # noqa: PLC0415
-    from spark_jobs.migrate import verify  # noqa: PLC0415
+    from hindstream.spark.migration.migrate import verify  # noqa: PLC0415
     from spark_jobs.runs import open_warehouse  # noqa: PLC0415
     from statelib.commits import CommitLog  # noqa: PLC0415
 
@@ -97,7 +97,7 @@ def migrate_rollback(
 
     Example: hindstream migrate rollback jobs/rates.py:job --store rates
     """
-    from spark_jobs.migrate import take_back  # noqa: PLC0415
+    from hindstream.spark.migration.migrate import take_back  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
 
     loaded = load_job(job)

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from hindstream.console.numbers import bytes_text, time_text
 from hindstream.console.output import standard_output
-from spark_jobs import rebuild
-from spark_jobs.hosts import clean_hosts
+from hindstream.spark.migration import rebuild
+from hindstream.spark.placement.hosts import clean_hosts
 from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
@@ -191,7 +191,7 @@ def clean(job: str, settings: Settings) -> None:
     """Cleans up the local state on all hosts, and prints what was there.
 
     Raises:
-        HindstreamError: See `spark_jobs.hosts.clean_hosts`.
+        HindstreamError: See `hindstream.spark.placement.hosts.clean_hosts`.
     """
     for host, found in clean_hosts(job, settings):
         kept = counted(found.kept_files, "file is", "files are")

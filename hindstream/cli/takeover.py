@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from hindstream.cli.handover import print_changelogs, print_offsets
-from spark_jobs.kafka.takeover import take_over
+from hindstream.spark.kafka.takeover import take_over
 
 if TYPE_CHECKING:
     from statelib.job.handover import Handover
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_takeover(job: Job, handover: Handover, settings: Settings, *, stopped: bool) -> None:
-    """Takes over, and prints what. Raises as `spark_jobs.kafka.takeover.take_over` does."""
+    """Takes over, and prints what. Raises as `hindstream.spark.kafka.takeover.take_over` does."""
     done = take_over(job, handover, settings, stopped=stopped)
     if done.stores:
         print_changelogs(done.stores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
-from spark_jobs.expectations import check_expectations
+from hindstream.spark.expectations.expectations import check_expectations
 from spark_jobs.runs import open_warehouse
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.console.numbers import bytes_text
 from hindstream.doctor.finding import Finding
-from spark_jobs.java import find_java
+from hindstream.spark.session.java import find_java
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:

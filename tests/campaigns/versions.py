@@ -47,7 +47,7 @@ COLUMNS = ("Python", "packages", *SHOWN.values(), "demo", "tests")
 _TESTS = (
     "tests/formats",
     "tests/golden",
-    "tests/spark_jobs/test_pipeline.py",
+    "tests/hindstream/spark/phases/test_pipeline.py",
     "tests/hindstream/airflow/test_factory.py",
 )
 """Formats, the answers of Kafka Streams, the phases on Spark, and DAGs."""
@@ -173,7 +173,7 @@ class _Trial:
         """The checkout's tests with the environment's packages; what it only warns of is no failure here."""
         home, python = environment.with_name(f"{environment.name}-home"), environment / "bin" / "python"
         environ = bare_environ(home)
-        java = subprocess.check_output([python, "-m", "spark_jobs.java"], env=environ, text=True).strip()
+        java = subprocess.check_output([python, "-m", "hindstream.spark.session.java"], env=environ, text=True).strip()
         environ |= {"JAVA_HOME": java, "PATH": f"{environment / 'bin'}:{java}/bin:{os.defpath}"}
         environ |= {"NUMBA_CACHE_DIR": str(home / "numba"), "AIRFLOW_HOME": str(home / "airflow")}
         environ |= {"PYTEST_DEBUG_TEMPROOT": str(home)}

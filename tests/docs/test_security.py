@@ -85,9 +85,9 @@ def told(event, args):
 
 sys.addaudithook(told)
 import pandas as pd
-from spark_jobs.checks import Check, Suite
-from spark_jobs.frames import PandasFrame
-from spark_jobs.validation import Validator
+from hindstream.spark.expectations.checks import Check, Suite
+from hindstream.spark.expectations.frames import PandasFrame
+from hindstream.spark.validation.validation import Validator
 
 validator = Validator(Path(sys.argv[1]))
 check = Check("expect_column_values_to_not_be_null", {"column": "x"}, {})

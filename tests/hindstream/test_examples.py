@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import statelib
-from spark_jobs.task_work import stages_of
+from hindstream.spark.phases.task_work import stages_of
 from statelib import load_job
 from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
 from statelib.commits.archives import open_archive

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark_jobs.kafka import archive as archive_module
-from spark_jobs.kafka.archive import archive
+from hindstream.spark.kafka import archive as archive_module
+from hindstream.spark.kafka.archive import archive
 from spark_jobs.kafka.properties import CREDENTIALS, variable_of
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.job.kafka_topic import KafkaTopic
@@ -28,7 +28,7 @@ from tests.kafka.maven import build
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.kafka.archive import Copied
+    from hindstream.spark.kafka.archive import Copied
     from statelib.settings.settings import Settings
     from tests.kafka.broker import Broker
     from tests.kafka.cluster import Cluster

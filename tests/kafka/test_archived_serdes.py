@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from spark_jobs.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive
 from spark_jobs.kafka.registry import SchemaRegistry
 from statelib import AvroSerde, KafkaTopic, ProtobufSerde, RetryableError, UuidSerde
 from tests.kafka.cluster import Message

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark_jobs.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive
+from hindstream.spark.phases.pipeline import run_slice
 from spark_jobs.kafka.handover import hand_over
-from spark_jobs.pipeline import run_slice
 from statelib import Handover, Job, KafkaTopic
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import FixedWidthSerde, StringSerde

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from hindstream.cli.takeover import run_takeover
-from spark_jobs.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive
+from hindstream.spark.kafka.takeover import take_over
+from hindstream.spark.phases.pipeline import run_slice
 from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.takeover import take_over
-from spark_jobs.pipeline import run_slice
 from statelib import (
     Handover,
     Job,

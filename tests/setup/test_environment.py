@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from packaging.requirements import Requirement
 
-from spark_jobs.java import find_java
+from hindstream.spark.session.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

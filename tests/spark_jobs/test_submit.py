@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hindstream.spark.session.session import quick_start
 from spark_jobs.runs import open_warehouse
-from spark_jobs.session import quick_start
 from statelib.commits import published_through
 from tests.command import spark_submit
-from tests.spark_jobs.orders import JOB_FILE, archive_orders, check_published, make_settings, orders
+from tests.hindstream.spark.orders import JOB_FILE, archive_orders, check_published, make_settings, orders
 
 if TYPE_CHECKING:
     import subprocess

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from hindstream.console.numbers import bytes_text
 from hindstream.report.documents import load_run
 from hindstream.report.placement import waiting
-from spark_jobs.pipeline import run_slice
+from hindstream.spark.phases.pipeline import run_slice
 from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
@@ -28,8 +28,8 @@ from statelib.storage import Storage
 from tests.campaigns.placement import profiles
 from tests.campaigns.placement.profiles import NAME, SINK, SLICE_MS, STORE, Size, archive_all
 from tests.campaigns.placement.restores import restore_seconds
+from tests.hindstream.spark.placement.placed_driver import Run, driven
 from tests.spark_cluster import spark_cluster
-from tests.spark_jobs.placed_driver import Run, driven
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.documents.manifests import Commit
+    from tests.hindstream.spark.placement.placed_driver import Driver
     from tests.spark_cluster import SparkCluster
-    from tests.spark_jobs.placed_driver import Driver
 
 _JOB = f"{profiles.__file__}:job", NAME
 _HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")

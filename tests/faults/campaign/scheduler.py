@@ -23,7 +23,7 @@ from tests.faults.campaign.airflow_kills import AT_WORK, BEGIN, DONE, Who
 from tests.faults.campaign.airflow_server import Airflow, airflow
 from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.campaign.processes import state
-from tests.spark_jobs.orders import DAY_MS, JOB_FILE
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from statelib.dsl import Deduplicated, Named, StreamsBuilder
 from statelib.job.job import Job
-from tests.spark_jobs.orders_job import SINK
+from tests.hindstream.spark.orders_job import SINK
 
 _SECONDS_A_BATCH = 0.1
 

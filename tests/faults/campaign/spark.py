@@ -25,9 +25,9 @@ from tests.faults.campaign.case import Case, Fault, Outcome
 from tests.faults.campaign.processes import children, descendants
 from tests.faults.campaign.spark_driver import SLOW_JOB_FILE
 from tests.faults.children import Child
-from tests.spark_jobs.orders import JOB_FILE
-from tests.spark_jobs.orders_job import SINK
-from tests.spark_jobs.test_migrate import rates
+from tests.hindstream.spark.migration.test_migrate import rates
+from tests.hindstream.spark.orders import JOB_FILE
+from tests.hindstream.spark.orders_job import SINK
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import daemon
 
-import spark_jobs.daemon  # noqa: F401 - its imports
+import hindstream.spark.session.daemon  # noqa: F401 - its imports
 from statelib.errors.steps import observed
 
 if TYPE_CHECKING:

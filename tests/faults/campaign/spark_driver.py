@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_jobs import migrate, pipeline
+from hindstream.spark.migration import migrate
+from hindstream.spark.phases import pipeline
 from spark_jobs.runs import open_warehouse
 from statelib.commits.layout import topic_path
 from statelib.errors.steps import observed
@@ -23,8 +24,8 @@ from statelib.job.job import load_job
 from statelib.topics.append import append
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults.killer import killer
-from tests.spark_jobs.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
-from tests.spark_jobs.test_migrate import CUT, rates
+from tests.hindstream.spark.migration.test_migrate import CUT, rates
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
     from statelib.settings.settings import Settings

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from hindstream.airflow.embedded import backfill
-from tests.spark_jobs.orders import DAY_MS, JOB_FILE
+from tests.hindstream.spark.orders import DAY_MS, JOB_FILE
 
 
 def main(folder: Path, endpoint: str) -> None:

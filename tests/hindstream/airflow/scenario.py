@@ -20,7 +20,7 @@ from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.errors.kinds import HindstreamError
 from tests.hindstream.airflow import rates
-from tests.spark_jobs.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
+from tests.hindstream.spark.orders import DAY_MS, HOUR_MS, JOB_FILE, VALUE, archive_orders, make_settings, orders
 
 DEFECT_MS = DAY_MS + 6 * HOUR_MS
 

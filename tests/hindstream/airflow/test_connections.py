@@ -16,7 +16,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 from statelib.storage import Storage
 from tests import command
-from tests.spark_jobs.orders import archive_orders, orders
+from tests.hindstream.spark.orders import archive_orders, orders
 from tests.storage.s3 import S3Server
 from tests.storage.s3 import s3 as s3  # noqa: PLC0414
 

@@ -18,7 +18,7 @@ from statelib import open_state
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
-from tests.spark_jobs.orders import check_published, make_settings, orders
+from tests.hindstream.spark.orders import check_published, make_settings, orders
 
 if TYPE_CHECKING:
     from pathlib import Path

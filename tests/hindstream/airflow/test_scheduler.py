@@ -31,7 +31,7 @@ from tests.docs.blocks import Typed, parts, section
 from tests.docs.curl import path_with_curl
 from tests.hindstream.airflow import rates
 from tests.hindstream.airflow.airflow_environ import AIRFLOW, airflow_environ
-from tests.spark_jobs.orders import JOB_FILE, archive_orders, make_settings, orders
+from tests.hindstream.spark.orders import JOB_FILE, archive_orders, make_settings, orders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

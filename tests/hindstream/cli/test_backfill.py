@@ -11,7 +11,7 @@ from hindstream.report.documents import load_runs
 from statelib.commits import published_through
 from statelib.storage import Storage
 from tests.command import hindstream
-from tests.spark_jobs.orders import (
+from tests.hindstream.spark.orders import (
     DAY_MS,
     JOB_FILE,
     archive_orders,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hindstream.demo import DELAYS, NAME
 from hindstream.demo.job import job
-from spark_jobs.task_work import stages_of
+from hindstream.spark.phases.task_work import stages_of
 from statelib.commits import NothingToDo, commit, plan, publish, record_audit, stage
 from statelib.commits.archives import open_archive
 from statelib.documents.manifests import Audit, Staged

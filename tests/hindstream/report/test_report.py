@@ -17,7 +17,7 @@ from hindstream.report.history import History
 from hindstream.report.measures import measure_rows, windows
 from hindstream.report.pages import job_page, run_page
 from hindstream.report.write import _templates
-from spark_jobs import report
+from hindstream.spark.phases import report
 from statelib.commits import Runs
 from statelib.commits.layout import run_id
 from statelib.documents.manifests import Audit, Staged

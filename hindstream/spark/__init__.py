@@ -1,0 +1,1 @@
+"""The phases of a run on Spark, and frames of Spark's that become topics and show state."""

@@ -1,0 +1,4 @@
+"""Topics of Kafka read by Spark, and applications taken over from there: see `hindstream.kafka`.
+
+Begin with `archive`.
+"""

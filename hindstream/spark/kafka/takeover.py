@@ -1,0 +1,230 @@
+"""Makes a job go on where a live Kafka Streams application has stopped: the way back of `spark_jobs.kafka.handover`.
+
+Nothing of the application may run meanwhile, and nothing of it is changed. Stores are made of its changelogs, positions
+of what its group has committed; one commit, the job's first, makes them true. The job is held until then.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from hindstream.spark.phases.plan import described as describe
+from hindstream.spark.phases.task_work import task_settings
+from hindstream.spark.session.session import spark_session
+from hindstream.spark.tasks.spark_tasks import Work, run_works
+from spark_jobs.kafka.cluster import Cluster
+from spark_jobs.kafka.reading import ChangelogReader
+from spark_jobs.runs import now_ms, open_warehouse
+from statelib.changelog.import_records import importer_of
+from statelib.columns.schema_text import decode_schema
+from statelib.commits.archives import open_archive
+from statelib.commits.hold import read_hold, release_hold, take_hold
+from statelib.commits.plan import settle_plan
+from statelib.commits.takeover import (
+    Reached,
+    commit_taken_over,
+    described_topology,
+    plan_taking_over,
+    taken_over_by,
+)
+from statelib.documents.manifests import CommittedTask
+from statelib.errors.counted import counted
+from statelib.errors.kinds import ConfigurationError, RetryableError
+from statelib.job.handover import StoreChangelog
+from statelib.task.takeover import TaskTakeover
+from statelib.topics.kafka_copy import KafkaCopy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from spark_jobs.kafka.cluster import Committed, TopicState
+    from statelib.documents.manifests import Commit, Plan, StoreDescription
+    from statelib.job.handover import Handover
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+    from statelib.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TookOver:
+    """What was taken over.
+
+    Attributes:
+        commit: The job's first.
+        stores: What they were made of; empty if that had been done before.
+    """
+
+    commit: Commit
+    stores: tuple[StoreChangelog, ...]
+
+
+class _Made(BaseModel):
+    """What a task has made, on its way from a worker."""
+
+    task: CommittedTask
+    records: dict[str, int]
+
+
+def take_over(job: Job, handover: Handover, settings: Settings, *, stopped: bool = False) -> TookOver:
+    """Makes the job's first commit of an application's changelogs and offsets; a repeat changes nothing.
+
+    Args:
+        job: The job, which has no commits.
+        handover: Of which application.
+        settings: See `Settings`.
+        stopped: Whether the application is taken to be at rest where nobody can tell: see `Cluster.check_stopped`.
+
+    Raises:
+        ConfigurationError: The application runs, or has not read its own repartition topics to their ends; the job
+            has commits; a topic is not as the job's, or is not archived as far; a store cannot be made of a changelog.
+        InputError: A changelog holds what the declared serdes do not write.
+        FencedError: Somebody else was quicker to commit.
+        RetryableError: The cluster, the warehouse or Spark did not answer; or the application has moved meanwhile.
+    """
+    if handover.job != job.name:
+        step = f"give the job of the hand-over, {handover.job}, or a hand-over of this one"
+        raise ConfigurationError("the hand-over is of another job", job=job.name, next_step=step)
+    warehouse, holder = open_warehouse(settings), f"takeover-{handover.application_id}"
+    done = taken_over_by(warehouse, job.name, handover.application_id)
+    stores: tuple[StoreChangelog, ...] = ()
+    if done is None:
+        application = _Application(job, handover, Cluster(settings), warehouse, stopped=stopped)
+        reached = application.reached()
+        wanted = plan_taking_over(
+            job,
+            warehouse,
+            reached,
+            now_ms=now_ms(),
+            semantics=settings.semantics,
+            describe=partial(describe, job, settings),
+        )
+        taken = application.taken(described_topology(warehouse, wanted).stores, settings)
+        reason = f"it takes over from the application {handover.application_id}"
+        take_hold(warehouse, job.name, holder, reason=reason, now_ms=now_ms())
+        plan = settle_plan(warehouse, wanted)
+        made = _carry_out(plan, application.tasks(plan, taken, settings), settings)
+        if application.reached() != reached:
+            what = "the application, or somebody in its name, has been at work meanwhile"
+            raise RetryableError(what, group=handover.application_id, next_step="stop it, and run the same command")
+        tasks = {task_id: of.task for task_id, of in made.items()}
+        done = commit_taken_over(warehouse, plan, tasks, now_ms=now_ms())
+        stores = tuple(
+            StoreChangelog(name, handover.changelog(name), sum(of.records.get(name, 0) for of in made.values()))
+            for name in taken
+        )
+    standing = read_hold(warehouse, job.name)
+    if standing is not None and standing.holder == holder:
+        release_hold(warehouse, job.name, holder)
+    return TookOver(done, stores)
+
+
+class _Application:
+    """What Kafka says of an application that has stopped."""
+
+    def __init__(self, job: Job, handover: Handover, cluster: Cluster, warehouse: Storage, *, stopped: bool) -> None:
+        self._stopped = stopped
+        self._job = job
+        self._handover = handover
+        self._cluster = cluster
+        self._warehouse = warehouse
+        globals_ = {s.topic for sub in job.topology.sub_topologies for s in sub.all_sources if s.is_global}
+        self._sources = [topic for topic in job.topology.source_topics if topic not in globals_]
+
+    def reached(self) -> Reached:
+        """How far it has come."""
+        self._cluster.check_stopped(self._handover.application_id, assumed=self._stopped)
+        committed = self._cluster.committed(self._handover.application_id)
+        if not committed:
+            what = "the group has committed nothing"
+            step = "check application_id; offsets expire too (offsets.retention.minutes)"
+            raise ConfigurationError(what, group=self._handover.application_id, next_step=step)
+        self._check_read(committed)
+        offsets: dict[str, dict[int, int]] = {}
+        times: dict[str, int] = {}
+        for topic in self._sources:
+            state = self._cluster.topic(self._handover.kafka_topic(topic))
+            if self._handover.copies_only:
+                KafkaCopy(open_archive(self._warehouse, topic)).check_origin(state.origin)
+            offsets[topic] = {}
+            for partition, begin in state.begins.items():
+                found = committed.get((state.name, partition))
+                offsets[topic][partition] = begin if found is None else found.offset
+                if found is not None and found.partition_time_ms is not None:
+                    times[f"{topic}/{partition}"] = found.partition_time_ms
+        changelogs = {name: self._ends(name, offsets) for name in self._stores()}
+        return Reached(self._handover.application_id, offsets, times, changelogs)
+
+    def taken(self, stores: Iterable[StoreDescription], settings: Settings) -> dict[str, ChangelogReader]:
+        """What reads the changelogs, by store; refuses a store that cannot be made of one."""
+        wanted = set(self._stores())
+        readers = {}
+        for store in stores:
+            if store.name in wanted:
+                form = self._handover.format(store.name)
+                importer_of(store, decode_schema(store.arrow_schema), form, semantics=settings.semantics)
+                readers[store.name] = ChangelogReader(self._cluster.properties, self._handover.changelog(store.name))
+        return readers
+
+    def tasks(self, plan: Plan, taken: Mapping[str, ChangelogReader], settings: Settings) -> list[TaskTakeover]:
+        """The work on each task of the plan."""
+        described, how = described_topology(self._warehouse, plan), task_settings(self._warehouse, settings)
+        formats = {name: self._handover.format(name) for name in taken}
+        return [TaskTakeover(how, plan, planned, described, taken, formats) for planned in plan.tasks]
+
+    def _stores(self) -> list[str]:
+        """The stores that are made of changelogs: a global table is read anew from its topic."""
+        names: list[str] = []
+        of_global: list[str] = []
+        for sub in self._job.topology.sub_topologies:
+            for processor in sub.processors:
+                of = of_global if processor.name in sub.global_nodes else names
+                of += [store.name for store in processor.spec.state_stores()]
+        self._handover.check_stores({*names, *of_global})
+        return [name for name in names if name not in self._handover.leave_out]
+
+    def _ends(self, store: str, offsets: Mapping[str, Mapping[int, int]]) -> Mapping[int, int]:
+        """Where the changelog of a store ends; a source topic that serves as one ends where the application stands."""
+        changelog = self._handover.changelog(store)
+        for topic in self._sources:
+            if self._handover.kafka_topic(topic) == changelog:
+                return offsets[topic]
+        return self._cluster.topic(changelog).ends
+
+    def _check_read(self, committed: Mapping[tuple[str, int], Committed]) -> None:
+        """Makes sure that nothing is under way between the application's own sub-topologies."""
+        prefix, suffix = f"{self._handover.application_id}-", "-repartition"
+        besides = {self._handover.kafka_topic(topic) for topic in self._job.topology.source_topics}
+        mentioned = {topic for topic, _ in committed}
+        own = {name for name in self._cluster.topic_names() if name.startswith(prefix)} - besides
+        for name in sorted(name for name in own if name in mentioned or name.endswith(suffix)):
+            unread = _unread(self._cluster.topic(name), committed)
+            if unread:
+                what = f"the application has not read {counted(unread, 'record')} of its own"
+                step = "start it again, let it read all that it is given, and stop it then"
+                raise ConfigurationError(what, topic=name, next_step=step)
+
+
+def _unread(topic: TopicState, committed: Mapping[tuple[str, int], Committed]) -> int:
+    """How many offsets of a topic a group has not come to."""
+    begun = {p: committed[topic.name, p].offset for p in topic.ends if (topic.name, p) in committed}
+    return sum(max(end - begun.get(p, topic.begins[p]), 0) for p, end in topic.ends.items())
+
+
+def _carry_out(plan: Plan, tasks: list[TaskTakeover], settings: Settings) -> dict[str, _Made]:
+    works = [Work(plan.job, plan.run_id, t.planned.task_id, t.settings.state_dir, partial(_made, t)) for t in tasks]
+    results = run_works(spark_session(settings), works, name=f"{plan.job}, taken over")
+    made = [_Made.model_validate_json(result) for result in results]
+    _log.info("%s: %s made of changelogs", plan.job, counted(len(made), "task was", "tasks were"))
+    return {of.task.position.task_id: of for of in made}
+
+
+def _made(task: TaskTakeover, attempt: str) -> bytes:
+    made, records = task.run(attempt)
+    return _Made(task=made, records=records).model_dump_json().encode()

@@ -1,0 +1,95 @@
+"""All phases of one slice, in this process: what ``hindstream run`` does, without Airflow."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from hindstream.spark.phases import audit, commit, maintain, plan, publish, replay, report
+from hindstream.spark.phases.command import phase_main
+from statelib.commits import NothingToDo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from statelib.commits import Maintained, Published
+    from statelib.documents.manifests import Audit, Commit, Plan, Staged
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceResult:
+    """What became of a slice.
+
+    Attributes:
+        seconds: By phase.
+        report: Where the run's report is.
+    """
+
+    plan: Plan
+    staged: Staged
+    audit: Audit
+    commit: Commit
+    published: tuple[Published, ...]
+    maintained: Maintained
+    report: str
+    seconds: dict[str, float]
+
+
+@dataclass(slots=True)
+class _Stopwatch:
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def time(self, phase: str, do: Callable[[], T]) -> T:
+        started = time.perf_counter()
+        try:
+            return do()
+        finally:
+            self.seconds[phase] = time.perf_counter() - started
+
+
+def run_slice(job: Job, settings: Settings, until_ms: int | None = None) -> SliceResult | NothingToDo:
+    """Plans, replays, audits, commits, publishes, maintains and reports one slice.
+
+    Args:
+        job: The job.
+        settings: See `Settings`.
+        until_ms: End of the slice in event time; None: ``settings.until``, which may be none too: all there is.
+
+    Returns:
+        What was done, or why there was nothing to do.
+
+    Raises:
+        HindstreamError: That of the phase that failed; running the slice again goes on from there.
+    """
+    if until_ms is not None:
+        settings = settings.model_copy(update={"until": until_ms})
+    watch = _Stopwatch()
+    planned = watch.time("plan", lambda: plan.run(job, settings))
+    if isinstance(planned, NothingToDo):
+        return planned
+    run_id = planned.run_id
+    return SliceResult(
+        plan=planned,
+        staged=watch.time("replay", lambda: replay.run(job, settings, run_id)),
+        audit=watch.time("audit", lambda: audit.run(job, settings, run_id)),
+        commit=watch.time("commit", lambda: commit.run(job, settings, run_id)),
+        published=watch.time("publish", lambda: publish.run(job, settings, run_id)),
+        maintained=watch.time("maintain", lambda: maintain.run(job, settings, run_id)),
+        report=watch.time("report", lambda: report.run(job, settings, run_id)),
+        seconds=watch.seconds,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``spark-submit hindstream/spark/phases/pipeline.py --job FILE.py:NAME [--until TIME] [--SETTING VALUE ...]``."""
+    phase_main(lambda job, settings, _: run_slice(job, settings), argv, description="Runs one slice, all phases.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Fifth phase: shows the readers of the sinks what has been committed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hindstream.spark.phases.command import phase_main
+from spark_jobs.runs import open_warehouse
+from statelib.commits import publish as publish_commits
+from statelib.errors.counted import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.commits import Published
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Published, ...]:  # noqa: ARG001
+    """Publishes every commit that the sinks' archives lack, and what topics of Kafka lack; a repeat changes nothing.
+
+    Raises:
+        HindstreamError: See `statelib.commits.publish` and `spark_jobs.kafka.publish.publish_to_kafka`.
+    """
+    warehouse = open_warehouse(settings)
+    added = publish_commits(warehouse, job.name)
+    for part in added:
+        what, where = ("added", "to") if part.rows >= 0 else ("took", "out of")
+        _log.info(
+            "%s: commit %d %s %s %s %s",
+            job.name,
+            part.commit,
+            what,
+            counted(abs(part.rows), "record"),
+            where,
+            part.topic,
+        )
+    if job.kafka_sinks:
+        from spark_jobs.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
+
+        for sent in publish_to_kafka(job, warehouse, settings):
+            _log.info("%s: %s sent to Kafka's %s", job.name, counted(sent.records, "record"), sent.topic)
+    return added
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python -m hindstream.spark.phases.publish --job FILE.py:NAME [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Publishes what has been committed.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Second phase: replays the planned slice on Spark, one stage per sub-topology, and stages the result."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from hindstream.spark.phases.command import phase_main
+from hindstream.spark.phases.stage import run_stage
+from hindstream.spark.phases.task_work import stages_of
+from hindstream.spark.placement import standbys
+from hindstream.spark.placement.placement import elsewhere, place_run, restores
+from hindstream.spark.session.session import spark_session
+from hindstream.spark.tasks.spark_tasks import carry_user_code
+from spark_jobs.runs import find_replay, now_ms, open_warehouse
+from statelib.commits import fenced, read_staged, stage
+from statelib.documents.manifests import Staged
+from statelib.errors.counted import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.documents.manifests import TaskOutcome
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
+    """Replays a run. A run that has staged its result already is left as it is.
+
+    Args:
+        job: The job.
+        settings: See `Settings`.
+        run_id: The run; None: the newest.
+
+    Returns:
+        The result that stands, stored as the run's ``staged.json``.
+
+    Raises:
+        InputError: Records or files of the sources cannot be used; names task, topic, partition and offset.
+        FencedError: Another driver has made the commit before this one was through.
+        HindstreamError: See `hindstream.spark.tasks.spark_tasks.run_works` and `statelib.commits.stage`.
+    """
+    warehouse = open_warehouse(settings)
+    plan = find_replay(warehouse, job.name, run_id)
+    if (standing := read_staged(warehouse, plan)) is not None:
+        _log.info("%s: run %s has been replayed already", job.name, plan.run_id)
+        return standing
+    started, began_at_ms = time.perf_counter(), now_ms()
+    stages = stages_of(job, plan, warehouse, settings)
+    spark = spark_session(settings)
+    carry_user_code()
+    outcomes: list[TaskOutcome] = []
+    with fenced(warehouse, job.name, plan.commit), ExitStack() as copies:
+        copies.enter_context(standbys.held())
+        placement = place_run(spark, job, plan, warehouse, settings)
+        if not restores(placement, stages.restored):
+            copies.close()  # nothing is fetched: copies may be made beside the tasks
+        for sub in stages.sub_topologies:
+            name = f"{job.name}, stage {sub.index + 1} of {len(stages.sub_topologies)}"
+            works = stages.works(sub, outcomes)
+            outcomes += run_stage(spark, works, name=name, placement=placement)
+    if astray := elsewhere(placement, outcomes):
+        _log.warning("%s: Spark has run %s on other hosts than planned", job.name, counted(len(astray), "task"))
+    seconds = time.perf_counter() - started
+    _log.info("%s: run %s replayed %s in %.1f s", job.name, plan.run_id, counted(plan.records, "record"), seconds)
+    return stage(
+        warehouse, plan, Staged(run_id=plan.run_id, tasks=tuple(outcomes), seconds=seconds, began_at_ms=began_at_ms)
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``spark-submit hindstream/spark/phases/replay.py --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Replays the planned slice on Spark and stages the result.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Last phase: writes the run's and the job's report, a page of HTML each.
+
+The pages are made by ``hindstream.report``, which stands above this package and needs nothing but the run's documents;
+it is looked up by name, so that the phases can be submitted without it being imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING
+
+from hindstream.spark.phases.command import phase_main
+from spark_jobs.runs import find_plan, open_warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
+    """Writes the report of a run, and that of the job anew.
+
+    Returns:
+        Where the run's report is: a path or URL.
+
+    Raises:
+        ConfigurationError: There is no such run.
+    """
+    pages = importlib.import_module("hindstream.report")
+    warehouse = open_warehouse(settings)
+    plan = find_plan(warehouse, job.name, run_id)
+    path = warehouse.uri(str(pages.write_run_report(warehouse, job, plan.run_id)))
+    pages.write_job_report(warehouse, job)
+    _log.info("%s: the report of run %s is %s", job.name, plan.run_id, path)
+    return path
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python -m hindstream.spark.phases.report --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    phase_main(run, argv, description="Writes the report of a run, and that of the job.")
+
+
+if __name__ == "__main__":
+    main()

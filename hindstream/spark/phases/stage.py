@@ -1,0 +1,70 @@
+"""Runs the tasks of one sub-topology as one Spark stage."""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hindstream.spark.tasks.spark_tasks import Work, run_works
+from spark_jobs.runs import now_ms
+from statelib.documents.manifests import TaskOutcome
+from statelib.placement.process import process_id
+from statelib.task import run_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from statelib.placement.documents import Placement
+    from statelib.task import TaskWork
+
+
+def run_stage(
+    spark: SparkSession, works: Sequence[TaskWork], *, name: str, placement: Placement | None = None
+) -> list[TaskOutcome]:
+    """Runs every task of ``works`` and waits for all of them.
+
+    Args:
+        spark: The session.
+        works: The tasks; each becomes one Spark task, those with most records first.
+        name: For Spark's and our own progress.
+        placement: Where each is to run; None: anywhere. One that Spark runs elsewhere is as right, and may be slower.
+
+    Returns:
+        What the winning attempts made, in the order of ``works``.
+
+    Raises:
+        HindstreamError: See `hindstream.spark.tasks.spark_tasks.run_works`.
+    """
+    largest_first = sorted(works, key=_records, reverse=True)
+    executors = {task_id: host.executors for task_id, host in placement.owners().items()} if placement else {}
+    doing = [work_on(work, on_cluster=placement is not None) for work in largest_first]
+    results = run_works(spark, doing, name=name, executors=executors)
+    outcomes = {outcome.task_id: outcome for outcome in map(TaskOutcome.model_validate_json, results)}
+    return [outcomes[work.planned.task_id] for work in works]
+
+
+def work_on(work: TaskWork, *, on_cluster: bool = False) -> Work:
+    """The replay of one task's slice; makes a `TaskOutcome` as JSON.
+
+    Args:
+        work: The task.
+        on_cluster: Whether the outcome says by its process id which host it was.
+    """
+    do = partial(_replayed, work, on_cluster=on_cluster)
+    return Work(work.job, work.run_id, work.planned.task_id, work.settings.state_dir, do)
+
+
+def _replayed(work: TaskWork, attempt: str, *, on_cluster: bool) -> bytes:
+    began_at_ms = now_ms()
+    outcome = run_task(work, attempt=attempt, clock=time.perf_counter, host=socket.gethostname())
+    host = process_id(work.settings.local_state_dir, uuid.uuid4) if on_cluster else None
+    return outcome.model_copy(update={"began_at_ms": began_at_ms, "process_id": host}).model_dump_json().encode()
+
+
+def _records(work: TaskWork) -> int:
+    return sum(s.records for s in work.planned.sources) + sum(file.rows for file in work.repartitions)

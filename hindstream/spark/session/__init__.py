@@ -1,0 +1,1 @@
+"""Spark's session, and the Java under it. Begin with `session`."""

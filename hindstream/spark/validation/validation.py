@@ -1,0 +1,233 @@
+"""Great Expectations, kept quiet and in memory: runs suites over frames, and writes their pages of Data Docs."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pandas as pd
+
+from hindstream.spark.session.imports import importing
+from statelib.documents.manifests import AuditCheck
+from statelib.errors.kinds import ConfigurationError
+
+os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; an audit tells nobody
+logging.getLogger("great_expectations").setLevel(logging.ERROR)  # its import logs hundreds of lines
+
+with importing():
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    import hindstream.spark.validation.escaped_docs
+    import hindstream.spark.validation.exact
+    import hindstream.spark.validation.exact_rows
+    import hindstream.spark.validation.exact_statistics  # noqa: F401  (each registers what it replaces)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from great_expectations.checkpoint.checkpoint import CheckpointResult
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
+    from great_expectations.core.batch_definition import BatchDefinition
+    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.data_context.types.resource_identifiers import ValidationResultIdentifier
+
+    from hindstream.spark.expectations.checks import Check, Suite
+    from hindstream.spark.expectations.frames import Frame
+
+SAMPLE_ROWS = 20
+"""Failing rows of a check that are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What came of a suite.
+
+    Attributes:
+        checks: In the order of the suite.
+        identifier: Great Expectations' own, by which `Validator.page` finds the page.
+    """
+
+    checks: tuple[AuditCheck, ...]
+    identifier: ValidationResultIdentifier
+
+
+class Validator:
+    """A context of Great Expectations for the suites of one run.
+
+    Args:
+        site: The folder in which `write_docs` builds Data Docs: that run's and nothing else, since whatever it has no
+            results of is removed there.
+    """
+
+    def __init__(self, site: Path) -> None:
+        config = DataContextConfig(
+            store_backend_defaults=InMemoryStoreBackendDefaults(),
+            data_docs_sites={
+                "audit": {
+                    "class_name": "SiteBuilder",
+                    "show_how_to_buttons": False,  # how to edit suites: here they come from the job
+                    "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)},
+                }
+            },
+            progress_bars=ProgressBarsConfig(globally=False),
+            analytics_enabled=False,
+        )
+        self._context: EphemeralDataContext = gx.get_context(mode="ephemeral", project_config=config)
+
+    def validate(self, suite: Suite, frame: Frame, *, run: str) -> Validated:
+        """Runs ``suite`` over ``frame``; ``run`` names the run in Data Docs.
+
+        Raises:
+            ConfigurationError: Great Expectations cannot take an expectation.
+        """
+        exact: dict[str, Any] = {}
+        checks = [
+            {"type": check.type, "kwargs": _without_loss(check.kwargs, f"of_check_{n}", exact), "meta": {"check": n}}
+            for n, check in enumerate(suite.checks)
+        ]
+        try:
+            with warnings.catch_warnings():
+                # A condition as text, which has one meaning here on every engine.
+                warnings.filterwarnings("ignore", ".*row.condition", DeprecationWarning)
+                outcome = self._outcome(suite, checks, frame, exact, run)
+        except Exception as error:  # Great Expectations has no error of its own for what it cannot take
+            what = f"Great Expectations cannot run the checks: {type(error).__name__}: {' '.join(str(error).split())}"
+            step = "mend the job's expectations, and run the same slice again"
+            raise ConfigurationError(what, topic=suite.name, next_step=step) from error
+        ((identifier, result),) = outcome.run_results.items()
+        return Validated(_audit_checks(suite, frame, result), identifier)
+
+    def _outcome(
+        self, suite: Suite, checks: list[dict[str, Any]], frame: Frame, exact: dict[str, Any], run: str
+    ) -> CheckpointResult:
+        stored = self._context.suites.add_or_update(
+            gx.ExpectationSuite(name=suite.title, expectations=checks, notes=suite.note or None)
+        )
+        definition = self._context.validation_definitions.add_or_update(
+            gx.ValidationDefinition(
+                name=suite.title, data=self._batch_definition(suite.title, frame.engine), suite=stored
+            )
+        )
+        checkpoint = self._context.checkpoints.add_or_update(
+            gx.Checkpoint(
+                name=suite.title,
+                validation_definitions=[definition],
+                result_format={
+                    "result_format": "SUMMARY",
+                    "unexpected_index_column_names": list(suite.place),
+                    "partial_unexpected_count": SAMPLE_ROWS,
+                },
+            )
+        )
+        return checkpoint.run(
+            batch_parameters={"dataframe": frame.data},
+            expectation_parameters=exact,
+            run_id=gx.RunIdentifier(run_name=run),
+        )
+
+    def write_docs(self) -> None:
+        """Writes a page for everything validated so far, and an index of them."""
+        self._context.build_data_docs()
+
+    def page(self, validated: Validated) -> Path | None:
+        """The page that `write_docs` has written; None: it could not be rendered."""
+        (site,) = self._context.get_docs_sites_urls(resource_identifier=validated.identifier)
+        address = site["site_url"]
+        return Path(unquote(urlsplit(address).path)) if address else None
+
+    def _batch_definition(self, name: str, engine: str) -> BatchDefinition[Any]:
+        # A data source of its own for each table: adding one again drops all its assets.
+        sources, source_name = self._context.data_sources, f"{name}-on-{engine}"
+        source: Any
+        if engine == "spark":
+            source = sources.add_or_update_spark(source_name, persist=False)
+        else:
+            source = sources.add_or_update_pandas(source_name)
+        return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("staged")  # type: ignore[no-any-return]
+
+
+def _without_loss(kwargs: Mapping[str, Any], name: str, exact: dict[str, Any]) -> dict[str, Any]:
+    """Parameters for a suite, which is kept as JSON: what that cannot hold goes to ``exact``, and is named instead."""
+    result = dict(kwargs)
+    for parameter, value in kwargs.items():
+        if _is_more_than_json(value):
+            exact[f"{parameter}_{name}"] = value
+            result[parameter] = {"$PARAMETER": f"{parameter}_{name}"}
+    return result
+
+
+def _is_more_than_json(value: Any) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return any(map(_is_more_than_json, value))
+    return isinstance(value, (Decimal, datetime, date))
+
+
+def _audit_checks(suite: Suite, frame: Frame, result: ExpectationSuiteValidationResult) -> tuple[AuditCheck, ...]:
+    """Each check's result, in the order of the suite: Great Expectations answers in an order of its own."""
+    results = {entry.expectation_config.meta["check"]: entry for entry in result.results if entry.expectation_config}
+    return tuple(_audit_check(suite, frame, check, results[n]) for n, check in enumerate(suite.checks))
+
+
+def _audit_check(suite: Suite, frame: Frame, check: Check, entry: ExpectationValidationResult) -> AuditCheck:
+    error = _error(entry.exception_info)
+    details: Mapping[str, Any] = entry.result or {}
+    places: Sequence[Mapping[str, Any]] = details.get("partial_unexpected_index_list") or ()
+    found = [] if entry.success else frame.rows([{name: place[name] for name in suite.place} for place in places])
+    rows = tuple({suite.names.get(name, name): plain(value) for name, value in row.items()} for row in found)
+    return AuditCheck(
+        topic=suite.name,
+        expectation=check.type,
+        parameters=plain(dict(check.shown)),
+        success=bool(entry.success) and error is None,
+        observed=_shown(plain(details.get("observed_value")), suite.names),
+        unexpected_count=int(details.get("unexpected_count") or 0),
+        unexpected_rows=rows[:SAMPLE_ROWS],
+        error=error,
+    )
+
+
+def _shown(observed: Any, names: Mapping[str, str]) -> Any:
+    """What was observed, with the names of columns that a person uses."""
+    if isinstance(observed, list):
+        return [names.get(name, name) if isinstance(name, str) else name for name in observed]
+    return observed
+
+
+def _error(exception_info: Mapping[str, Any]) -> str | None:
+    """What kept an expectation from being evaluated: one entry, or one by metric."""
+    entries = [exception_info] if "raised_exception" in exception_info else list(exception_info.values())
+    messages = [str(entry.get("exception_message")) for entry in entries if entry.get("raised_exception")]
+    return "; ".join(dict.fromkeys(messages)) or None
+
+
+def plain(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
+    """A value as JSON data: times in ISO 8601, anything unknown as text, what is missing (NaN, NaT, <NA>) as None."""
+    if isinstance(value, dict):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (bool, int, str)) or value is None:
+        return value
+    if pd.isna(value):
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value.as_tuple().exponent == 0 else str(value)
+    return plain(value.item()) if isinstance(value, np.generic) else str(value)
