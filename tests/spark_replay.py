@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import commit, plan, publish, replay
-from spark_jobs.runs import open_warehouse
 from statelib import load_job
 from statelib.commits import NothingToDo, record_audit
 from statelib.documents.manifests import Audit

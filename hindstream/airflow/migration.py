@@ -170,8 +170,8 @@ class _Steps:
         def do(job: Job, settings: Settings) -> list[dict[str, object]]:
             from dataclasses import asdict  # noqa: PLC0415
 
+            from hindstream.runs import open_warehouse  # noqa: PLC0415
             from hindstream.spark.migration import migrate  # noqa: PLC0415
-            from spark_jobs.runs import open_warehouse  # noqa: PLC0415
             from statelib.commits import CommitLog  # noqa: PLC0415
 
             made = CommitLog(open_warehouse(settings), job.name).read(_pulled("restore"))

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text, duration_text
 from hindstream.console.output import standard_output
-from spark_jobs.runs import open_warehouse
+from hindstream.runs import open_warehouse
 from statelib.commits.changelog_lag import changelog_lag, set_changelog_lag
 from statelib.settings.settings import time_span_ms
 

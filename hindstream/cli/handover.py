@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text
 from hindstream.console.output import standard_output
-from spark_jobs.kafka.handover import hand_over
+from hindstream.kafka.handover import hand_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_handover(handover: Handover, settings: Settings, *, commit: int | None, replace: bool, stopped: bool) -> None:
-    """Hands over, and prints what. Raises as `spark_jobs.kafka.handover.hand_over` does."""
+    """Hands over, and prints what. Raises as `hindstream.kafka.handover.hand_over` does."""
     done = hand_over(handover, settings, commit=commit, replace=replace, stopped=stopped)
     print_changelogs(done.stores)
     print_offsets(done.offsets)

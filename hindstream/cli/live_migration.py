@@ -10,14 +10,14 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text, duration_text, time_text
 from hindstream.console.output import standard_output
-from spark_jobs.kafka import live_migration
-from spark_jobs.kafka.cluster import Cluster
+from hindstream.kafka import live_migration
+from hindstream.kafka.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from spark_jobs.kafka.changelog_history import ChangelogHistory
-    from spark_jobs.kafka.live_migration import LiveStore, Prepared
+    from hindstream.kafka.changelog_history import ChangelogHistory
+    from hindstream.kafka.live_migration import LiveStore, Prepared
     from statelib.settings.settings import Settings
 
 _LONGEST_MS = 2**63 - 1

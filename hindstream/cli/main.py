@@ -332,7 +332,7 @@ def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: As
 
     Example: hindstream release rates migration-of-rates
     """
-    from spark_jobs.runs import open_warehouse  # noqa: PLC0415
+    from hindstream.runs import open_warehouse  # noqa: PLC0415
     from statelib.commits import release_hold  # noqa: PLC0415
 
     release_hold(open_warehouse(given_settings(settings, warehouse=warehouse)), job_name(job), holder)

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text, time_text
 from hindstream.console.output import standard_output
+from hindstream.runs import open_warehouse
 from hindstream.spark.migration import migrate
-from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 
 if TYPE_CHECKING:

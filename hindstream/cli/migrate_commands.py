@@ -18,7 +18,7 @@ from hindstream.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from spark_jobs.kafka.live_migration import LiveStore
+    from hindstream.kafka.live_migration import LiveStore
 
 migrate = typer.Typer(
     name="migrate",
@@ -80,8 +80,8 @@ def migrate_verify(
     Example: hindstream migrate verify rates --commit 13
     """
     from hindstream.cli.migrate import print_verified  # noqa: PLC0415
+    from hindstream.runs import open_warehouse  # noqa: PLC0415
     from hindstream.spark.migration.migrate import verify  # noqa: PLC0415
-    from spark_jobs.runs import open_warehouse  # noqa: PLC0415
     from statelib.commits import CommitLog  # noqa: PLC0415
 
     given, name = given_settings(settings, warehouse=warehouse), job_name(job)
@@ -208,7 +208,7 @@ def live_rollback(
 def _live(
     application: str, store: str, retention: str, state_dir: Path, changelog: str | None, *, stopped: bool = False
 ) -> LiveStore:
-    from spark_jobs.kafka.live_migration import LiveStore  # noqa: PLC0415
+    from hindstream.kafka.live_migration import LiveStore  # noqa: PLC0415
     from statelib.settings.settings import time_span_ms  # noqa: PLC0415
 
     topic = changelog or f"{application}-{store}-changelog"

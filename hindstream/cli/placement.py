@@ -14,7 +14,7 @@ from hindstream.console.numbers import bytes_text, count_text, seconds_text
 from hindstream.console.output import standard_output
 from hindstream.report.documents import RunDocuments, load_run
 from hindstream.report.placement import host_rows, task_rows, waiting
-from spark_jobs.runs import find_plan, open_warehouse
+from hindstream.runs import find_plan, open_warehouse
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:

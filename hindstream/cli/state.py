@@ -11,9 +11,9 @@ from rich.table import Table
 
 from hindstream.console.numbers import bytes_text, time_text
 from hindstream.console.output import standard_output
+from hindstream.runs import now_ms, open_warehouse, retention
 from hindstream.spark.migration import rebuild
 from hindstream.spark.placement.hosts import clean_hosts
-from spark_jobs.runs import now_ms, open_warehouse, retention
 from statelib.commits import CommitLog, maintain, oldest_restorable, preview_rollback, rollback, verify
 from statelib.commits.layout import rolled_back
 from statelib.commits.republish import republish

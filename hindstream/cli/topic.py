@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hindstream.console.numbers import time_text
 from hindstream.console.output import standard_output
-from spark_jobs.runs import open_warehouse
+from hindstream.runs import open_warehouse
 from statelib.commits.layout import topic_path
 from statelib.errors.counted import counted
 from statelib.topics.other_writers import history, restore

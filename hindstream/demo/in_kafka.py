@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from hindstream.demo import DELAYS, FLIGHTS, WEATHER, data
 from hindstream.demo.job import HOUR, job
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.sending import outgoing, produce, transaction, transactional_producer
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.sending import outgoing, produce, transaction, transactional_producer
 from statelib import AvroSerde, JsonSerde, KafkaTopic, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.topics.partitioner import partition_for

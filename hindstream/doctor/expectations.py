@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
+from hindstream.runs import open_warehouse
 from hindstream.spark.expectations.expectations import check_expectations
-from spark_jobs.runs import open_warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

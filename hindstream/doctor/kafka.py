@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.published_position import positions_topic
-from spark_jobs.runs import open_warehouse
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.published_position import positions_topic
+from hindstream.runs import open_warehouse
 from statelib.commits.archives import open_archive_if_present
 from statelib.errors.counted import counted
 from statelib.job.handover import changelog_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
-from spark_jobs.runs import now_ms, open_warehouse
+from hindstream.runs import now_ms, open_warehouse
 from statelib.columns.times import instant_text, unit_hint
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive_if_present

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.console.numbers import time_text
 from hindstream.doctor.finding import Finding, found
-from spark_jobs.runs import open_warehouse
+from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, oldest_restorable, published_through
 from statelib.commits.changed_archives import changed_by_others
 from statelib.commits.hold import read_hold

@@ -35,7 +35,7 @@ class RegisteredSchema(NamedTuple):
 class SchemaSource(Protocol):
     """A schema registry; immutable, hashable and picklable, and what it has looked up it remembers in the process.
 
-    `spark_jobs.kafka.registry.SchemaRegistry` asks one that speaks Confluent's API.
+    `hindstream.kafka.registry.SchemaRegistry` asks one that speaks Confluent's API.
     """
 
     def __hash__(self) -> int:

@@ -102,8 +102,8 @@ FORMATS = {
     "statelib.placement.holdings": Format(
         (1,), "tests/placement/test_holdings.py::test_a_position_that_cannot_be_read_is_none"
     ),
-    "spark_jobs.kafka.published_position": Format(
-        (1,), "tests/spark_jobs/kafka/test_published_position.py::test_a_newer_format_is_refused"
+    "hindstream.kafka.published_position": Format(
+        (1,), "tests/hindstream/kafka/test_published_position.py::test_a_newer_format_is_refused"
     ),
     "hindstream.report.history": Format(
         (2,),

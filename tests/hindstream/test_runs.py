@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.runs import find_plan, find_replay
+from hindstream.runs import find_plan, find_replay
 from statelib.commits import commit, plan, publish, record_audit, rollback, stage
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.steps import observed

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hindstream.airflow.embedded import backfill
 from hindstream.demo.in_kafka import published_job, send_topics
 from hindstream.demo.run import MONTH_ENDS_MS
-from spark_jobs.kafka.registry import SchemaRegistry
+from hindstream.kafka.registry import SchemaRegistry
 from statelib.settings.settings import load_settings
 from tests.conftest import ROOT
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from hindstream.kafka.properties import CREDENTIALS, variable_of
 from hindstream.spark.kafka import archive as archive_module
 from hindstream.spark.kafka.archive import archive
-from spark_jobs.kafka.properties import CREDENTIALS, variable_of
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.job.kafka_topic import KafkaTopic
 from statelib.serdes import StringSerde
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.spark
 
 KILLED = """
 import json, os, signal, sys
-from spark_jobs.kafka import archive
+from hindstream.kafka import archive
 from statelib.settings.settings import load_settings
 from tests.kafka.test_archive import topic_of
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from hindstream.kafka.registry import SchemaRegistry
 from hindstream.spark.kafka.archive import archive
-from spark_jobs.kafka.registry import SchemaRegistry
 from statelib import AvroSerde, KafkaTopic, ProtobufSerde, RetryableError, UuidSerde
 from tests.kafka.cluster import Message
 from tests.kafka.test_archive import archived, connector, with_settings

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hindstream.doctor import kafka
 from hindstream.doctor.finding import found
-from spark_jobs.kafka.published_position import positions_topic
+from hindstream.kafka.published_position import positions_topic
 from statelib import Handover, Job, KafkaTopic, Materialized, Stores, StreamsBuilder, TimeWindows
 from statelib.settings.settings import load_settings
 from statelib.topics.archive import TopicArchive

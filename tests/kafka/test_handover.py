@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from hindstream.kafka.handover import hand_over
 from hindstream.spark.kafka.archive import archive
 from hindstream.spark.phases.pipeline import run_slice
-from spark_jobs.kafka.handover import hand_over
 from statelib import Handover, Job, KafkaTopic
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import FixedWidthSerde, StringSerde

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from hindstream.cli.live_migration import run_verify
 from hindstream.cli.main import app
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.live_migration import LiveStore, prepare, preview, verify
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.live_migration import LiveStore, prepare, preview, verify
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.settings.settings import load_settings
 from tests.docs.blocks import RUNBOOKS

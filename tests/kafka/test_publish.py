@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark_jobs.kafka import publish as publish_module
-from spark_jobs.kafka.publish import publish_to_kafka
+from hindstream.kafka import publish as publish_module
+from hindstream.kafka.publish import publish_to_kafka
 from statelib import Job, JsonSerde, KafkaTopic, StreamsBuilder
 from statelib.commits.layout import rollback_path
 from statelib.documents.upkeep import ROLLBACKS, Rollback
@@ -149,7 +149,7 @@ def test_windowed_keys_go_by_their_plain_key(cluster: Cluster, warehouse: str, u
 KILLED = """
 import os, signal, sys
 from statelib.storage import Storage
-from spark_jobs.kafka import publish
+from hindstream.kafka import publish
 from tests.kafka.test_publish import job_of, settings_of
 
 name, warehouse, servers, when, number = sys.argv[1:]

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from spark_jobs.kafka.registry import SchemaRegistry
+from hindstream.kafka.registry import SchemaRegistry
 from statelib import AvroSerde, ConfigurationError, JsonSerde, ProtobufSerde
 from statelib.serdes.schema_source import RegisteredSchema
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from hindstream.cli.takeover import run_takeover
+from hindstream.kafka.cluster import Cluster
 from hindstream.spark.kafka.archive import archive
 from hindstream.spark.kafka.takeover import take_over
 from hindstream.spark.phases.pipeline import run_slice
-from spark_jobs.kafka.cluster import Cluster
 from statelib import (
     Handover,
     Job,

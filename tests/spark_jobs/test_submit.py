@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.session.session import quick_start
-from spark_jobs.runs import open_warehouse
 from statelib.commits import published_through
 from tests.command import spark_submit
 from tests.hindstream.spark.orders import JOB_FILE, archive_orders, check_published, make_settings, orders

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.reading import range_batches
+from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.frames.arrow_batches import arrow_batches, records_for
 from hindstream.spark.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
 from hindstream.spark.kafka.source import ensure_connector, kafka_frame
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.tasks.spark_tasks import TaskErrors, carry_user_code, run_action
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.reading import range_batches
-from spark_jobs.runs import now_ms, open_warehouse
 from statelib.columns.times import LAST_TIME_MS
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.errors.counted import counted

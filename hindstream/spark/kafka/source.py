@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyspark
 from pyspark.errors import PySparkException
 
-from spark_jobs.kafka.properties import java_properties
+from hindstream.kafka.properties import java_properties
 from statelib.errors.kinds import ConfigurationError
 
 from py4j.protocol import Py4JError  # isort: skip

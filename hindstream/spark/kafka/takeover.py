@@ -1,4 +1,4 @@
-"""Makes a job go on where a live Kafka Streams application has stopped: the way back of `spark_jobs.kafka.handover`.
+"""Makes a job go on where a live Kafka Streams application has stopped: the way back of `hindstream.kafka.handover`.
 
 Nothing of the application may run meanwhile, and nothing of it is changed. Stores are made of its changelogs, positions
 of what its group has committed; one commit, the job's first, makes them true. The job is held until then.
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.reading import ChangelogReader
+from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.plan import described as describe
 from hindstream.spark.phases.task_work import task_settings
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.tasks.spark_tasks import Work, run_works
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.reading import ChangelogReader
-from spark_jobs.runs import now_ms, open_warehouse
 from statelib.changelog.import_records import importer_of
 from statelib.columns.schema_text import decode_schema
 from statelib.commits.archives import open_archive
@@ -42,7 +42,7 @@ from statelib.topics.kafka_copy import KafkaCopy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from spark_jobs.kafka.cluster import Committed, TopicState
+    from hindstream.kafka.cluster import Committed, TopicState
     from statelib.documents.manifests import Commit, Plan, StoreDescription
     from statelib.job.handover import Handover
     from statelib.job.job import Job

@@ -22,10 +22,10 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases import audit, commit, replay
 from hindstream.spark.phases.plan import described, planner
 from hindstream.spark.placement.hosts import clean_hosts
-from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, check_free, publish, read_hold, release_hold, take_hold
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.changelog_lag import set_and_read_back

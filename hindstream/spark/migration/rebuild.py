@@ -6,8 +6,8 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.task_work import task_settings
-from spark_jobs.runs import now_ms, open_warehouse
 from statelib.documents.manifests import CommittedTask
 from statelib.errors.kinds import HindstreamError
 from statelib.task import rebuilt_head

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hindstream.runs import find_replay, open_warehouse
 from hindstream.spark.expectations.checks import (
     FILES,
     files_frame,
@@ -31,7 +32,6 @@ from hindstream.spark.screening.screen import screen_of
 from hindstream.spark.screening.suspects import find_suspects
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.validation.data_docs import keep_site
-from spark_jobs.runs import find_replay, open_warehouse
 from statelib.commits import CommitLog, JobLayout, Runs, read_staged, reconcile, record_audit
 from statelib.commits.archives import open_archive_if_present
 from statelib.documents.manifests import Audit, AuditCheck

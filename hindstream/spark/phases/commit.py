@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.runs import find_plan, now_ms, open_warehouse
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.phases.telemetry import export
-from spark_jobs.runs import find_plan, now_ms, open_warehouse
 from statelib.commits import CommitLog, read_staged
 from statelib.commits import commit as make_commit
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.runs import file_policy, now_ms, open_warehouse, retention
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.placement import standbys
-from spark_jobs.runs import file_policy, now_ms, open_warehouse, retention
 from statelib.checkpoint.scratch import remove_dead
 from statelib.commits import maintain
 from statelib.commits.local_state import readers_folder

@@ -6,9 +6,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.expectations.expectations import check_expectations
 from hindstream.spark.phases.command import phase_main
-from spark_jobs.runs import now_ms, open_warehouse
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan
 from statelib.commits.changed_archives import changed_by_others

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases.command import phase_main
-from spark_jobs.runs import open_warehouse
 from statelib.commits import publish as publish_commits
 from statelib.errors.counted import counted
 
@@ -24,7 +24,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
     """Publishes every commit that the sinks' archives lack, and what topics of Kafka lack; a repeat changes nothing.
 
     Raises:
-        HindstreamError: See `statelib.commits.publish` and `spark_jobs.kafka.publish.publish_to_kafka`.
+        HindstreamError: See `statelib.commits.publish` and `hindstream.kafka.publish.publish_to_kafka`.
     """
     warehouse = open_warehouse(settings)
     added = publish_commits(warehouse, job.name)
@@ -40,7 +40,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
             part.topic,
         )
     if job.kafka_sinks:
-        from spark_jobs.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
+        from hindstream.kafka.publish import publish_to_kafka  # noqa: PLC0415  (an extra, which not every job needs)
 
         for sent in publish_to_kafka(job, warehouse, settings):
             _log.info("%s: %s sent to Kafka's %s", job.name, counted(sent.records, "record"), sent.topic)

@@ -7,6 +7,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from hindstream.runs import find_replay, now_ms, open_warehouse
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.phases.stage import run_stage
 from hindstream.spark.phases.task_work import stages_of
@@ -14,7 +15,6 @@ from hindstream.spark.placement import standbys
 from hindstream.spark.placement.placement import elsewhere, place_run, restores
 from hindstream.spark.session.session import spark_session
 from hindstream.spark.tasks.spark_tasks import carry_user_code
-from spark_jobs.runs import find_replay, now_ms, open_warehouse
 from statelib.commits import fenced, read_staged, stage
 from statelib.documents.manifests import Staged
 from statelib.errors.counted import counted

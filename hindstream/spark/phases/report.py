@@ -10,8 +10,8 @@ import importlib
 import logging
 from typing import TYPE_CHECKING
 
+from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases.command import phase_main
-from spark_jobs.runs import find_plan, open_warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

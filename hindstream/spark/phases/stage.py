@@ -8,8 +8,8 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hindstream.runs import now_ms
 from hindstream.spark.tasks.spark_tasks import Work, run_works
-from spark_jobs.runs import now_ms
 from statelib.documents.manifests import TaskOutcome
 from statelib.placement.process import process_id
 from statelib.task import run_task

@@ -8,9 +8,9 @@ import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from hindstream.runs import now_ms
 from hindstream.spark.placement.hosts import in_every_slot, settled_slots, slots_now
 from hindstream.spark.session.session import is_local
-from spark_jobs.runs import now_ms
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import CommitLog, Runs
 from statelib.errors.counted import counted

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from hindstream.console.numbers import bytes_text
 from hindstream.report.documents import load_run
 from hindstream.report.placement import waiting
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases.pipeline import run_slice
-from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive
 from statelib.settings.settings import load_settings

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.migration import migrate
 from hindstream.spark.phases import pipeline
-from spark_jobs.runs import open_warehouse
 from statelib.commits.layout import topic_path
 from statelib.errors.steps import observed
 from statelib.job.job import load_job

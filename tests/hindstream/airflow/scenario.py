@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hindstream.airflow import embedded
 from hindstream.airflow.embedded import backfill
-from spark_jobs.runs import open_warehouse
+from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog
 from statelib.errors.kinds import HindstreamError
 from tests.hindstream.airflow import rates

@@ -13,7 +13,7 @@ import pytest
 from hindstream.airflow import embedded
 from hindstream.airflow.factory import PHASES
 from hindstream.airflow.migration import STEPS
-from spark_jobs.runs import open_warehouse
+from hindstream.runs import open_warehouse
 from statelib import open_state
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors.kinds import ConfigurationError

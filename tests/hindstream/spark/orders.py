@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.runs import open_warehouse
+from hindstream.runs import open_warehouse
 from statelib.commits.archives import open_archive
 from statelib.settings.settings import Settings, load_settings
 from statelib.topics.append import append

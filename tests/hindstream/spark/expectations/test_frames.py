@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.expectations.frames import (
     flat_columns,
     flat_row_group,
@@ -20,7 +21,6 @@ from hindstream.spark.expectations.frames import (
     spark_uri,
 )
 from hindstream.spark.validation.validation import plain
-from spark_jobs.runs import open_warehouse
 from statelib.commits import topic_path
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage

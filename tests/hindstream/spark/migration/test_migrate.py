@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from hindstream.cli.migrate import print_plan, print_verified, run
+from hindstream.runs import open_warehouse
 from hindstream.spark.migration import migrate
 from hindstream.spark.phases import pipeline
-from spark_jobs.runs import open_warehouse
 from statelib import Job, Materialized, Stores, StreamsBuilder, open_state
 from statelib.commits import CommitLog, read_hold
 from statelib.commits.archives import open_archive

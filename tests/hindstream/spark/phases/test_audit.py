@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import audit, commit, plan, publish, replay
 from hindstream.spark.screening import suspects
-from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, Runs
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.job.job import Job, expect

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline
-from spark_jobs.runs import open_warehouse
 from statelib import Job, Materialized, Stores, StreamsBuilder
 from statelib.commits import topic_path
 from statelib.commits.archives import open_archive

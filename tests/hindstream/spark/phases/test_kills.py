@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline
-from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, Runs
 from statelib.errors.steps import observed
 from statelib.job.job import load_job

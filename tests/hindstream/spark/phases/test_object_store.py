@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline
-from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, published_through
 from statelib.settings.settings import Settings, load_settings
 from tests import command

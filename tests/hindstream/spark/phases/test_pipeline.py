@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.phases import audit, commit, maintain, pipeline, plan, replay, report
-from spark_jobs.runs import open_warehouse
 from statelib.commits import CommitLog, NothingToDo, published_through, rollback
 from statelib.commits.archives import open_archive
 from statelib.errors.kinds import ConfigurationError

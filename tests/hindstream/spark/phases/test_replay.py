@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pytest
 from pyspark import TaskContext
 
+from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import audit, commit, plan, publish, replay
 from hindstream.spark.phases.stage import work_on
 from hindstream.spark.phases.task_work import stages_of
 from hindstream.spark.tasks.spark_tasks import _unforeseen
-from spark_jobs.runs import find_plan, open_warehouse
 from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder

@@ -9,8 +9,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hindstream.runs import open_warehouse
 from hindstream.spark.session.session import quick_start
-from spark_jobs.runs import open_warehouse
 from statelib.commits import Runs
 from statelib.placement.documents import read_copies, read_placement
 from statelib.settings.settings import load_settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from spark_jobs.kafka.errors import kafka_errors
+from hindstream.kafka.errors import kafka_errors
 from statelib.changelog.export import RECORDS
 from statelib.topics.schema import HEADERS, TIMESTAMP
 

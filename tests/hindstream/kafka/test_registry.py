@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.kafka.registry import SchemaRegistry
+from hindstream.kafka.registry import SchemaRegistry
 from statelib.errors.kinds import ConfigurationError, RetryableError
 
 if TYPE_CHECKING:

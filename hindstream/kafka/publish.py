@@ -1,7 +1,7 @@
 """Publishes sinks to topics of a Kafka cluster: what their archives show, each record once.
 
 Each partition of an archive has a transactional producer of its own. Its transactions hold records and the position in
-the archive up to which they go (`spark_jobs.kafka.published_position`), and go on from the position that stands. So a
+the archive up to which they go (`hindstream.kafka.published_position`), and go on from the position that stands. So a
 publication that was stopped anywhere continues; and of two at once, Kafka stops the older one.
 
 Kafka takes nothing back. Where an archive has taken back records that were published, publishing is refused.
@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.published_position import Begun, PublishedPosition, positions_topic
-from spark_jobs.kafka.sending import Outgoing, outgoing, produce, transaction, transactional_producer
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.published_position import Begun, PublishedPosition, positions_topic
+from hindstream.kafka.sending import Outgoing, outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
 from statelib.documents.upkeep import ROLLBACKS
@@ -31,7 +31,7 @@ from statelib.topics.partitioner import partition_for
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-    from spark_jobs.kafka.cluster import TopicState
+    from hindstream.kafka.cluster import TopicState
     from statelib.job.job import Job
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.settings.settings import Settings

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.kafka.published_position import Begun, PublishedPosition
+from hindstream.kafka.published_position import Begun, PublishedPosition
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 
 POSITION = b'{"format":1,"offset":117,"rollback":3}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.kafka.properties import client_properties, java_properties
+from hindstream.kafka.properties import client_properties, java_properties
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_jobs.kafka.changelog_history import digest, read_history
-from spark_jobs.kafka.streams_directory import StreamsDirectory
-from spark_jobs.kafka.streams_store import latest_values
+from hindstream.kafka.changelog_history import digest, read_history
+from hindstream.kafka.streams_directory import StreamsDirectory
+from hindstream.kafka.streams_store import latest_values
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, RetryableError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from spark_jobs.kafka.changelog_history import ChangelogHistory
-    from spark_jobs.kafka.cluster import Cluster
+    from hindstream.kafka.changelog_history import ChangelogHistory
+    from hindstream.kafka.cluster import Cluster
 
 _LAG = "min.compaction.lag.ms"
 _POLICY = "cleanup.policy"
@@ -42,7 +42,7 @@ class LiveStore:
         history_retention_ms: Of the versioned store that it becomes.
         changelog: Its changelog topic.
         stopped: Whether the application is taken to be at rest where its group does not tell
-            (`spark_jobs.kafka.cluster.Cluster.check_stopped`).
+            (`hindstream.kafka.cluster.Cluster.check_stopped`).
     """
 
     application_id: str

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.kafka.streams_directory import StreamsDirectory
+from hindstream.kafka.streams_directory import StreamsDirectory
 from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_jobs.kafka.cluster import Cluster
-from spark_jobs.kafka.sending import Outgoing, outgoing, produce, record_of, sending
-from spark_jobs.runs import now_ms, open_warehouse
+from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.sending import Outgoing, outgoing, produce, record_of, sending
+from hindstream.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive

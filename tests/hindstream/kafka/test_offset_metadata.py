@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from spark_jobs.kafka.offset_metadata import metadata_of, partition_time_ms
+from hindstream.kafka.offset_metadata import metadata_of, partition_time_ms
 
 GOLDEN = "AgAAAAAAFUjI"
 """As Kafka Streams 4.3 has written it for 1,394,888 ms, but for what comes behind."""
