@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from statelib.commits import topic_path
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
@@ -198,5 +198,5 @@ def _archive(
     archive = TopicArchive.create(
         warehouse.uri(topic_path(topic)), topic_schema(pa.string(), value), partitions, topic=topic
     )
-    append(archive, counted(), attempt=uuid.uuid4().hex[:8], app_id="benchmark", app_version=1)
+    append_records(archive, counted(), attempt=uuid.uuid4().hex[:8], app_id="benchmark", app_version=1)
     yield from counts

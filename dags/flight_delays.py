@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hindstream.airflow.factory import replay_dag
+from hindstream.airflow import replay_dag
 
 dag = replay_dag("hindstream.demo.job:job", dag_id="flight-delays", schedule="0 0 1 * *")

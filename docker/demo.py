@@ -13,9 +13,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from hindstream import load_settings
 from hindstream.demo import NAME
 from hindstream.demo.in_kafka import send_topics
-from statelib.settings.settings import load_settings
 
 
 def main() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 
+from hindstream import load_settings
 from hindstream.demo.run import run_demo
+from hindstream.spark import spark_session
 from hindstream.spark.kafka.source import ensure_connector
-from hindstream.spark.session.session import spark_session
-from statelib.settings.settings import load_settings
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

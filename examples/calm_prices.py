@@ -16,7 +16,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from statelib import BufferConfig, Job, StreamsBuilder, Suppressed, expect
+from hindstream import BufferConfig, Job, StreamsBuilder, Suppressed, expect
 
 
 def job() -> Job:
@@ -46,13 +46,12 @@ def prices() -> pa.Table:
 
 def main(warehouse: str = "warehouse") -> None:
     """Archives the prices as the topic ``prices`` with two partitions, once."""
-    from statelib.topics.append import append  # noqa: PLC0415  (workers that load the job need none of this)
-    from statelib.topics.archive import TopicArchive, topic_schema  # noqa: PLC0415
+    from hindstream import TopicArchive, append_records, topic_schema  # noqa: PLC0415  (only who archives needs them)
 
     records = prices()
     schema = topic_schema(records.schema.field("key").type, records.schema.field("value").type)
     archive = TopicArchive.ensure(f"{warehouse}/topics/prices", schema, partitions=2)
-    added = append(archive, records, attempt="example", app_id="calm-prices-example", app_version=1)
+    added = append_records(archive, records, attempt="example", app_id="calm-prices-example", app_version=1)
     print(f"{'archived' if added else 'there are already'} {records.num_rows} records in {archive.uri}")
 
 

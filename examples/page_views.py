@@ -13,17 +13,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from statelib import (
-    BufferConfig,
-    Deduplicated,
-    Job,
-    StreamsBuilder,
-    Suppressed,
-    TimeWindows,
-    count,
-    expect,
-    max_,
-)
+from hindstream import BufferConfig, Deduplicated, Job, StreamsBuilder, Suppressed, TimeWindows, count, expect, max_
 
 
 def job() -> Job:
@@ -65,13 +55,12 @@ def views() -> pa.Table:
 
 def main(warehouse: str = "warehouse") -> None:
     """Archives the views as the topic ``views`` with two partitions, once."""
-    from statelib.topics.append import append  # noqa: PLC0415  (workers that load the job need none of this)
-    from statelib.topics.archive import TopicArchive, topic_schema  # noqa: PLC0415
+    from hindstream import TopicArchive, append_records, topic_schema  # noqa: PLC0415  (only who archives needs them)
 
     records = views()
     schema = topic_schema(records.schema.field("key").type, records.schema.field("value").type)
     archive = TopicArchive.ensure(f"{warehouse}/topics/views", schema, partitions=2)
-    added = append(archive, records, attempt="example", app_id="page-views-example", app_version=1)
+    added = append_records(archive, records, attempt="example", app_id="page-views-example", app_version=1)
     print(f"{'archived' if added else 'there are already'} {records.num_rows} records in {archive.uri}")
 
 

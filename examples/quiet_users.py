@@ -18,7 +18,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib import BufferConfig, Job, StreamsBuilder, StrictBufferConfig, Suppressed, TimeWindows, count, expect
+from hindstream import BufferConfig, Job, StreamsBuilder, StrictBufferConfig, Suppressed, TimeWindows, count, expect
 
 BUFFER = BufferConfig.max_bytes(5_000_000).spill_to_disk_when_full()
 
@@ -52,13 +52,12 @@ def events() -> pa.Table:
 
 def main(warehouse: str = "warehouse") -> None:
     """Archives the events as the topic ``events`` with two partitions, once."""
-    from statelib.topics.append import append  # noqa: PLC0415  (workers that load the job need none of this)
-    from statelib.topics.archive import TopicArchive, topic_schema  # noqa: PLC0415
+    from hindstream import TopicArchive, append_records, topic_schema  # noqa: PLC0415  (only who archives needs them)
 
     records = events()
     schema = topic_schema(records.schema.field("key").type, records.schema.field("value").type)
     archive = TopicArchive.ensure(f"{warehouse}/topics/events", schema, partitions=2)
-    added = append(archive, records, attempt="example", app_id="quiet-users-example", app_version=1)
+    added = append_records(archive, records, attempt="example", app_id="quiet-users-example", app_version=1)
     print(f"{'archived' if added else 'there are already'} {records.num_rows} records in {archive.uri}")
 
 

@@ -1,0 +1,36 @@
+"""Replays historical Kafka topics through Kafka-Streams-grade state on Spark.
+
+All that a job is made of is here: `StreamsBuilder` and its streams and tables, `Job`, stores, windows, serdes,
+`open_state` and errors. Beside it:
+
+- `hindstream.testing`: a topology tried record by record, without Spark;
+- `hindstream.airflow`: DAGs of jobs;
+- `hindstream.spark`: the phases of a run as functions, frames as topics, state as frames;
+- `hindstream.kafka`: topics of a Kafka cluster, hand-over and take-over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import statelib
+
+if TYPE_CHECKING:
+    from statelib import *  # noqa: F403
+
+__all__ = statelib.__all__
+
+
+def __getattr__(name: str) -> object:
+    """Loads a name of the engine where it is first used."""
+    if name == "__version__":
+        import importlib.metadata  # noqa: PLC0415 - 10 ms, which no other name waits for
+
+        return importlib.metadata.version(__name__)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(statelib, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

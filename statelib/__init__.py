@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statelib.changelog import StoreFormat, export_changelog
+    from statelib.changelog import StoreFormat, export_changelog, import_changelog
     from statelib.dsl import (
         Branched,
         BranchedKStream,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from statelib.serdes.protobuf.serde import ProtobufSerde
     from statelib.serdes.uuids import UuidSerde
     from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
+    from statelib.settings.settings import Settings, load_settings
     from statelib.snapshots import StateSnapshot, StoreSnapshot, open_state
     from statelib.state import (
         KeyValueBytesStoreSupplier,
@@ -90,7 +91,11 @@ if TYPE_CHECKING:
         Windowed,
         WindowStore,
     )
+    from statelib.storage import Storage
     from statelib.testing.driver import TestRecord, TopologyTestDriver
+    from statelib.topics.append import append_records
+    from statelib.topics.archive import TopicArchive
+    from statelib.topics.schema import topic_schema
     from statelib.topology import (
         Consumed,
         FailOnInvalidTimestamp,
@@ -102,7 +107,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "statelib.changelog": ("StoreFormat", "export_changelog"),
+    "statelib.changelog": ("StoreFormat", "export_changelog", "import_changelog"),
     "statelib.operators.windows.day_windows": ("DayWindows",),
     "statelib.dsl": (
         "Branched", "BranchedKStream", "Deduplicated", "GlobalKTable", "Grouped", "Joined", "KGroupedStream",
@@ -130,6 +135,7 @@ _HOMES = {
     "statelib.serdes.protobuf.serde": ("ProtobufSerde",),
     "statelib.serdes.uuids": ("UuidSerde",),
     "statelib.serdes.windowed": ("SessionWindowedSerde", "TimeWindowedSerde"),
+    "statelib.settings.settings": ("Settings", "load_settings"),
     "statelib.snapshots": ("StateSnapshot", "StoreSnapshot", "open_state"),
     "statelib.state": (
         "KeyValueBytesStoreSupplier", "KeyValueStore", "MultiVersionedKeyQuery", "SessionBytesStoreSupplier",
@@ -139,6 +145,10 @@ _HOMES = {
         "WindowStore", "Windowed",
     ),
     "statelib.operators.suppress.definition": ("BufferConfig", "EagerBufferConfig", "StrictBufferConfig", "Suppressed"),
+    "statelib.storage": ("Storage",),
+    "statelib.topics.append": ("append_records",),
+    "statelib.topics.archive": ("TopicArchive",),
+    "statelib.topics.schema": ("topic_schema",),
     "statelib.topology": (
         "Consumed", "FailOnInvalidTimestamp", "LogAndSkipOnInvalidTimestamp", "TimestampExtractor", "Topology",
         "UsePartitionTimeOnInvalidTimestamp", "describe",
@@ -157,14 +167,15 @@ __all__ = [
     "KeyValueStore", "LogAndSkipOnInvalidTimestamp", "Materialized", "MultiVersionedKeyQuery", "Named", "Processor",
     "ProcessorContext", "ProcessorSupplier", "Produced", "ProtobufSerde", "PunctuationType", "Record", "RecordMetadata",
     "Repartitioned", "RetryableError", "SessionBytesStoreSupplier", "SessionStore", "SessionWindowedKStream",
-    "SessionWindowedSerde", "SessionWindows", "SlidingWindows", "StateSnapshot", "StateStore", "StoreBuilder",
-    "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig", "StringSerde",
-    "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "TimestampExtractor",
-    "TimestampedKeyValueStore", "TimestampedWindowStore", "Topology", "TopologyTestDriver", "UnlimitedWindows",
-    "UsePartitionTimeOnInvalidTimestamp", "UuidSerde", "ValueAndTimestamp", "VersionedBytesStore",
-    "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore", "VersionedRecord",
-    "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "count", "describe", "expect",
-    "export_changelog", "load_job", "max_", "mean_", "min_", "open_state", "per_record", "serde_for", "sum_",
+    "SessionWindowedSerde", "SessionWindows", "Settings", "SlidingWindows", "StateSnapshot", "StateStore", "Storage",
+    "StoreBuilder", "StoreFormat", "StoreSnapshot", "Stores", "StreamJoined", "StreamsBuilder", "StrictBufferConfig",
+    "StringSerde", "Suppressed", "TestRecord", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows",
+    "TimestampExtractor", "TimestampedKeyValueStore", "TimestampedWindowStore", "TopicArchive", "Topology",
+    "TopologyTestDriver", "UnlimitedWindows", "UsePartitionTimeOnInvalidTimestamp", "UuidSerde", "ValueAndTimestamp",
+    "VersionedBytesStore", "VersionedBytesStoreSupplier", "VersionedKeyQuery", "VersionedKeyValueStore",
+    "VersionedRecord", "WindowBytesStoreSupplier", "WindowStore", "Windowed", "WindowedKTable", "append_records",
+    "count", "describe", "expect", "export_changelog", "import_changelog", "load_job", "load_settings", "max_", "mean_",
+    "min_", "open_state", "per_record", "serde_for", "sum_", "topic_schema",
 ]  # fmt: skip
 
 

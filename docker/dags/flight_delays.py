@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hindstream.airflow.factory import replay_dag
+from hindstream.airflow import replay_dag
 
 dag = replay_dag(
     "/opt/hindstream/docker/jobs/flight_delays.py:job",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hindstream.demo.in_kafka import published_job, topics
-from hindstream.kafka.registry import SchemaRegistry
+from hindstream.kafka import SchemaRegistry
 
 __all__ = ["job", "topics"]
 

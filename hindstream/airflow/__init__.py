@@ -1,1 +1,26 @@
-"""DAGs that replay a job slice by slice, and migrate its stores. Begin with `factory`."""
+"""DAGs of jobs: slices that are replayed, stores that are migrated, warehouses that are maintained.
+
+Airflow is imported where a DAG is made. `factory` has the DAG that replays; begin there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hindstream.lazy import offers
+
+if TYPE_CHECKING:
+    from hindstream.airflow.factory import replay_dag
+    from hindstream.airflow.maintenance import maintenance_dag
+    from hindstream.airflow.migration import migration_dag
+
+__all__ = ["maintenance_dag", "migration_dag", "replay_dag"]
+
+__getattr__ = offers(
+    __name__,
+    {
+        "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
+        "migration_dag": "hindstream.airflow.migration:migration_dag",
+        "replay_dag": "hindstream.airflow.factory:replay_dag",
+    },
+)

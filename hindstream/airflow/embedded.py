@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DAG_FILE = '''"""An Airflow DAG, written by Hindstream."""
 
-from hindstream.airflow.factory import replay_dag
+from hindstream.airflow import replay_dag
 
 dag = replay_dag({job!r}, dag_id={dag_id!r}, **{settings!r})
 '''

@@ -2,7 +2,7 @@
 
 ::
 
-    from hindstream.airflow.factory import replay_dag
+    from hindstream.airflow import replay_dag
 
     dag = replay_dag("/srv/jobs/flights.py:job", schedule="0 0 1 * *", warehouse="s3://lake/warehouse")
 
@@ -13,7 +13,7 @@ two runs at once one commits and the other is told. The parameter ``end_of_input
 
 With ``archive`` a run begins by copying what has come to the job's topics in Kafka since the last one.
 
-`migration_dag` makes the DAG that migrates a job's stores (`hindstream.airflow.migration`).
+`hindstream.airflow.migration` makes the DAG that migrates a job's stores.
 
 Nothing large but Airflow is imported when the file is parsed. (A DAG file must have the words "airflow" and "dag" in
 it, or Airflow passes it over.)
@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain, get_current_context, task
 
-from hindstream.airflow.migration import migration_dag
 from hindstream.airflow.runner import Runner
 from statelib.calls import function_checked
 from statelib.errors.counted import counted
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
-
-__all__ = ["PHASES", "migration_dag", "replay_dag"]
 
 FUTURE_RECORDS = "future_records"
 """The key of what the task ``plan`` tells beside its run: records by which others are lost, or have to wait."""
@@ -146,7 +143,7 @@ def _archive_task(runner: Runner, topics: str) -> Any:
         """Copies all that Kafka has, whatever the slice: it ends by event time, and records come out of order."""
 
         def copy(_: Job, settings: Settings) -> None:
-            from hindstream.spark.kafka.archive import archive as archive_topics  # noqa: PLC0415
+            from hindstream.spark.kafka.archive import archive_topics  # noqa: PLC0415
             from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415
 
             for copied in archive_topics(load_kafka_topics(topics), settings):
@@ -186,7 +183,7 @@ def _phase_task(name: str, runner: Runner, run_id: Any) -> Any:
 
 def _phase(name: str, run_id: str | None = None) -> Callable[[Job, Settings], Any]:
     def run(job: Job, settings: Settings) -> Any:
-        return importlib.import_module(f"spark_jobs.{name}").run(job, settings, run_id)
+        return importlib.import_module(f"hindstream.spark.phases.{name}").run(job, settings, run_id)
 
     return run
 

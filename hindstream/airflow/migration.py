@@ -2,14 +2,15 @@
 
 ::
 
-    from hindstream.airflow.factory import migration_dag
+    from hindstream.airflow import migration_dag
 
     dag = migration_dag("/srv/jobs/rates.py:job", stores=["rates"], warehouse="s3://lake/warehouse")
 
 A run plans, waits for a person who approves what it has planned, and does it. Nothing is changed before that, nor by a
 refusal. Any task may be killed, tried again or cleared: it finds what has been done. Where a task fails for good, the
 job stays held, and ``roll_back`` says so; only where the stores turn out not to hold what they did, it takes the
-migration back and lets the job go. `hindstream.spark.migration.migrate` has the steps; ``hindstream migrate`` is the same by hand.
+migration back and lets the job go. `hindstream.spark.migration.migrate` has the steps; ``hindstream migrate`` is the
+same by hand.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from hindstream.console.numbers import count_text
 from hindstream.console.output import standard_output
-from hindstream.spark.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ def run_archive(topics: Sequence[KafkaTopic], settings: Settings) -> None:
     """Copies what is new, and prints a line for each topic. Raises as `hindstream.spark.kafka.archive.archive` does."""
     done: list[Copied] = []
     try:
-        done.extend(archive(topics, settings))
+        done.extend(archive_topics(topics, settings))
     finally:
         if done:
             standard_output().print(_table(done))

@@ -1,6 +1,6 @@
 """The command line: the phases of a run as verbs, what drives them, and what looks at the result.
 
-Every command is a thin layer over a function of `spark_jobs`, `dags` or `statelib`, imported when it is called.
+Every command is a thin layer over a function of `hindstream` or `statelib`, imported when it is called.
 """
 
 from __future__ import annotations
@@ -387,7 +387,7 @@ _phase_command("report", "Last phase: write the pages of the run and of the job.
 def _phase(name: str, job: str, settings: Settings, run_id: str | None) -> Any:
     from statelib.job.job import load_job  # noqa: PLC0415
 
-    return importlib.import_module(f"spark_jobs.{name}").run(load_job(job), settings, run_id)
+    return importlib.import_module(f"hindstream.spark.phases.{name}").run(load_job(job), settings, run_id)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hindstream.demo import data
 from statelib.commits import topic_path
 from statelib.commits.archives import open_archive_if_present
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def prepare_topics(warehouse: Storage, *, announce: Callable[[str], object]) -> 
             warehouse.uri(topic_path(topic)), schema, data.PARTITIONS, topic=topic, options=warehouse.options
         )
         attempt = f"demo-{uuid.uuid4().hex[:8]}"
-        archived += append(archive, table, attempt=attempt, app_id=_APPLICATION, app_version=1)
+        archived += append_records(archive, table, attempt=attempt, app_id=_APPLICATION, app_version=1)
     return archived
 
 

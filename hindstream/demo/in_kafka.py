@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hindstream import AvroSerde, JsonSerde, KafkaTopic, StringSerde
 from hindstream.demo import DELAYS, FLIGHTS, WEATHER, data
 from hindstream.demo.job import HOUR, job
 from hindstream.kafka.cluster import Cluster
 from hindstream.kafka.sending import outgoing, produce, transaction, transactional_producer
-from statelib import AvroSerde, JsonSerde, KafkaTopic, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
-    from statelib import Job
+    from hindstream import Job
     from statelib.serdes.schema_source import SchemaSource
     from statelib.settings.settings import Settings
 

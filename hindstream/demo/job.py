@@ -16,9 +16,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, NAME, WEATHER
-from hindstream.demo.figures import NOTES, figures
-from statelib import (
+from hindstream import (
     BufferConfig,
     Deduplicated,
     Job,
@@ -36,6 +34,8 @@ from statelib import (
     mean_,
     sum_,
 )
+from hindstream.demo import DELAYS, FLIGHTS, FLIGHTS_ONCE, NAME, WEATHER
+from hindstream.demo.figures import NOTES, figures
 
 DEDUPLICATION_INTERVAL = timedelta(days=2)
 """Longer than any redelivery and any delay."""

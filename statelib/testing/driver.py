@@ -32,7 +32,7 @@ from statelib.job.job import Job
 from statelib.state.time import epoch_ms
 from statelib.storage import Storage
 from statelib.task import Stages, TaskSettings, replay_here
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class TopologyTestDriver(KafkasNames):
         columns = pa.schema([piped.schema.field(name) for name in ("key", "value", "timestamp")])
         archive = TopicArchive.open(self._warehouse.uri(topic_path(topic)))
         records = pa.Table.from_pylist(piped.records, columns)
-        append(archive, records, attempt=f"a{number}", app_id="topology-test-driver", app_version=number)
+        append_records(archive, records, attempt=f"a{number}", app_id="topology-test-driver", app_version=number)
         piped.records.clear()
 
 

@@ -23,7 +23,7 @@ _MEMORY_BYTES = 512 << 20
 """What the row groups of all partitions may hold together."""
 
 
-def append(
+def append_records(
     archive: TopicArchive,
     records: pa.Table | Iterable[pa.RecordBatch],
     *,

@@ -5,7 +5,7 @@ import pytest
 from statelib.commits import NothingToDo, Runs, commit, plan, record_audit, stage
 from statelib.commits.archives import open_archive
 from statelib.errors.kinds import ConfigurationError
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.commits import toy
 from tests.commits.toy import DAY, SCHEMA
@@ -155,7 +155,7 @@ def test_a_changed_schema_is_refused(warehouse, events, run_slice, tmp_path):
 def test_a_sink_that_is_in_use_is_refused(warehouse, events):
     strange = open_archive(warehouse, "events").reader(0).read_all().drop(["offset"])
     archive = TopicArchive.ensure(warehouse.uri("topics/counts"), SCHEMA, 2)
-    append(archive, strange, attempt="x", app_id="x", app_version=1)
+    append_records(archive, strange, attempt="x", app_id="x", app_version=1)
     assert any(archive.refresh().end_offsets().values())
     with pytest.raises(ConfigurationError, match=r"already holds records.*topic counts"):
         planned(warehouse)

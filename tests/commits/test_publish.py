@@ -7,7 +7,7 @@ import pytest
 from statelib.commits import CommitLog, Published, commit, plan, publish, published_through, record_audit, stage
 from statelib.commits.archives import open_archive
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from tests.commits import toy
 from tests.commits.toy import DAY
 
@@ -92,7 +92,7 @@ def test_files_of_another_writer_are_not_published_over(warehouse, events, commi
     commit_slice(DAY)
     publish(warehouse, "counting")
     strange = open_archive(warehouse, "events").reader(0).read_all().drop(["offset"])
-    append(open_archive(warehouse, "counts"), strange, attempt="x", app_id="x", app_version=1)
+    append_records(open_archive(warehouse, "counts"), strange, attempt="x", app_id="x", app_version=1)
     commit_slice(2 * DAY)
     with pytest.raises(ConfigurationError, match="somebody else writes to it"):
         publish(warehouse, "counting")

@@ -17,7 +17,7 @@ from statelib.job.job import Job
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.stores.backend import WriteBatch
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from statelib.topics.writer import PartitionWriter
 from statelib.topology import Sink, Source, Topology
@@ -48,7 +48,7 @@ def archive_events(warehouse: Storage, first_day: int, days: int = 1, *, per_day
             "timestamp": pa.array([max(time, 0) for time in times], pa.timestamp("ms", "UTC")),
         }
     )
-    append(archive, records, attempt=f"day{first_day}", app_id="test", app_version=first_day + 1)
+    append_records(archive, records, attempt=f"day{first_day}", app_id="test", app_version=first_day + 1)
 
 
 def replay(warehouse: Storage, plan: Plan, scratch: Path, attempt: str = "a0") -> Staged:

@@ -52,7 +52,7 @@ def _is_there(named: str) -> bool:  # noqa: PLR0911 - one for each kind of name
         return f"\n  {named.split()[1]} " in (ROOT / "dev").read_text(encoding="utf-8")
     if named.startswith("HINDSTREAM_"):
         return named.removeprefix("HINDSTREAM_").lower() in Settings.model_fields or named in _dev_variables()
-    if re.fullmatch(r"(?:statelib|spark_jobs|dags|hindstream)(?:\.\w+)+", named):
+    if re.fullmatch(r"(?:statelib|hindstream)(?:\.\w+)+", named):
         return _is_python(named)
     if _FILE.fullmatch(named) and not _OF_OTHERS.match(named):
         return named.endswith("/") or (ROOT / named).exists()

@@ -15,7 +15,7 @@ from tests.docs.named import wrong
 from tests.docs.situations import bring_about
 
 PAGE = (ROOT / "SECURITY.md").read_text()
-PACKAGES = ("dags", "hindstream", "spark_jobs", "statelib")
+PACKAGES = ("hindstream", "statelib")
 UNSAFE_MODULES = {"_pickle", "cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
 UNSAFE_CALLS = {"compile", "eval", "exec", "read_pickle", "to_pickle"}
 
@@ -101,4 +101,4 @@ def test_nobody_is_told(tmp_path: Path) -> None:
     """An audit opens no connection, whatever the environment says; the embedded Airflow is told not to."""
     done = run(sys.executable, "-c", _AUDITED, tmp_path / "site", cwd=tmp_path, GX_ANALYTICS_ENABLED="true")
     assert done.stdout == "done\n", done.stderr
-    assert '"AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False"' in (ROOT / "dags" / "embedded.py").read_text()
+    assert '"AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False"' in (ROOT / "hindstream" / "airflow" / "embedded.py").read_text()

@@ -36,7 +36,7 @@ from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import changelog_topic
 from statelib.documents.manifests import Audit, Plan
 from statelib.operators.deduplication import operator as deduplicate
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.task.pipeline import Pipeline
 from tests.task.test_run import TYPES, sales, topology
@@ -90,7 +90,7 @@ def ingest(made: Pipeline, part: int) -> None:
     )
     uri, options = made.warehouse.uri(topic_path("sales")), made.warehouse.options
     archive = TopicArchive.ensure(uri, topic_schema(*TYPES), 2, topic="sales", options=options)
-    append(archive, records, attempt=f"part{part}-{made.attempt}", app_id="sales", app_version=part + 1)
+    append_records(archive, records, attempt=f"part{part}-{made.attempt}", app_id="sales", app_version=part + 1)
 
 
 def replay_slice(

@@ -9,7 +9,7 @@ import pytest
 
 from statelib.settings.storage_options import RequestLimits
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults.proxy import Fault, FaultProxy, First
 from tests.storage.s3 import S3Server
@@ -52,12 +52,12 @@ def test_a_commit_to_a_table_is_one_s_own(s3, proxy, root, fault):
     archive = TopicArchive.create(f"{root}/topic", schema, 2, options=through(proxy, s3))
     proxy.decide = First("PUT", "_delta_log", fault)
     records = pa.table({"key": ["a", "b", "c"], "value": [1, 2, 3], "timestamp": [1, 2, 3]})
-    assert append(archive, records, attempt="a0", app_id="job", app_version=1)
+    assert append_records(archive, records, attempt="a0", app_id="job", app_version=1)
     assert proxy.happened == {fault: 1}
     newest = TopicArchive.open(f"{root}/topic", options=s3.options)
     assert newest.version == 1
     assert sum(newest.reader(partition).read_all().num_rows for partition in range(2)) == 3
-    assert not append(newest, records, attempt="a1", app_id="job", app_version=1)
+    assert not append_records(newest, records, attempt="a1", app_id="job", app_version=1)
     assert sum(newest.refresh().reader(partition).read_all().num_rows for partition in range(2)) == 3
 
 

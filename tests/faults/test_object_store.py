@@ -14,7 +14,7 @@ from hindstream.spark.expectations.frames import read_flat
 from statelib.errors.kinds import RetryableError
 from statelib.settings.storage_options import RequestLimits
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults import object_store, storage_verbs
 from tests.faults.proxy import Fault, FaultProxy, Request
@@ -57,7 +57,7 @@ def test_a_failing_store_is_not_taken_for_damage(s3: S3Server, tmp_path: Path, f
     root = f"s3://warehouse/audited/{tmp_path.name}"
     archive = TopicArchive.create(f"{root}/topics/t", topic_schema(pa.string(), pa.int64()), 1, options=s3.options)
     records = pa.table({"key": ["a", "b", "c"], "value": [1, 2, 3], "timestamp": [1, 2, 3]})
-    append(archive, records, attempt="a0", app_id="job", app_version=1)
+    append_records(archive, records, attempt="a0", app_id="job", app_version=1)
     (file,) = archive.refresh().files(0)
     requests: list[Request] = []
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("statelib", "hindstream", "spark_jobs")
+PACKAGES = ("statelib", "hindstream")
 
 
 class Format(NamedTuple):

@@ -28,7 +28,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic, topic_path
 from statelib.operators.joins.foreign_key.codec import decode_key, decode_value
 from statelib.stores.buffer_value_codec import VERSION_HEADER, decode
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.golden.murmur3 import hash128
 from tests.golden.scenarios.table_table_join import FOREIGN_KEY, JOINER
@@ -92,7 +92,7 @@ def archive(pipeline: Pipeline, steps: list[dict[str, Any]], value_type: pa.Data
         "timestamp": pa.array([step["ts"] for step in steps], pa.timestamp("ms", "UTC")),
         "headers": pa.array(headers, HEADERS),
     }
-    append(into, pa.table(columns), attempt="a", app_id="test", app_version=1)
+    append_records(into, pa.table(columns), attempt="a", app_id="test", app_version=1)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -13,7 +13,7 @@ import pytest
 
 from hindstream.kafka.properties import CREDENTIALS, variable_of
 from hindstream.spark.kafka import archive as archive_module
-from hindstream.spark.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive_topics
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.job.kafka_topic import KafkaTopic
 from statelib.serdes import StringSerde
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.spark
 
 KILLED = """
 import json, os, signal, sys
-from hindstream.kafka import archive
+from hindstream.spark.kafka import archive
 from statelib.settings.settings import load_settings
 from tests.kafka.test_archive import topic_of
 
@@ -50,7 +50,7 @@ def killed(*arguments, **more):
 
 archive.set_aside = killed
 given = {**json.loads(sys.argv[3]), "on_bad_record": "quarantine"}
-list(archive.archive([topic_of(sys.argv[2])], load_settings(given, environ={})))
+list(archive.archive_topics([topic_of(sys.argv[2])], load_settings(given, environ={})))
 """
 """A driver that is killed at a step."""
 
@@ -93,7 +93,7 @@ def numbered(n: int, **more: object) -> Message:
 
 
 def copy(topic: KafkaTopic, settings: Settings) -> Copied:
-    (copied,) = archive([topic], settings)
+    (copied,) = archive_topics([topic], settings)
     return copied
 
 

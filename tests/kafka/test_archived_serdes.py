@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.kafka.registry import SchemaRegistry
-from hindstream.spark.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive_topics
 from statelib import AvroSerde, KafkaTopic, ProtobufSerde, RetryableError, UuidSerde
 from tests.kafka.cluster import Message
 from tests.kafka.test_archive import archived, connector, with_settings
@@ -43,7 +43,7 @@ def test_values_of_several_schemas(cluster: Cluster, tmp_path: Path, schema_regi
     cluster.produce(name, [Message(UUID.encode(), value, 1_000 + n, partition=0) for n, value in enumerate(values)])
     settings = with_settings(tmp_path, cluster, on_bad_record="quarantine")
     topic = KafkaTopic(name, key=UuidSerde(), value=AvroSerde(NEW, registry=registry))
-    (copied,) = archive([topic], settings)
+    (copied,) = archive_topics([topic], settings)
     assert [(part.read, part.quarantined) for part in copied.partitions] == [(3, 2)]
     rows = archived(settings, name)
     assert [row["value"] for row in rows] == [{"n": 7, "at": TIME}, None, {"n": 8, "at": TIME}]
@@ -61,7 +61,7 @@ def test_protobuf_values(cluster: Cluster, tmp_path: Path, schema_registry: str,
     value = {"page": "/a", "line": 3}
     cluster.produce(name, [Message(b"a", written(serde, value), 1_000, partition=0)])
     settings = with_settings(tmp_path, cluster)
-    list(archive([KafkaTopic(name, value=serde)], settings))
+    list(archive_topics([KafkaTopic(name, value=serde)], settings))
     assert [row["value"] for row in archived(settings, name)] == [value]
 
 
@@ -74,7 +74,7 @@ def test_a_registry_that_does_not_answer_changes_nothing(
     settings = with_settings(tmp_path, cluster, on_bad_record="quarantine")
     nobody = SchemaRegistry("http://127.0.0.1:9", retries=0)
     with pytest.raises(RetryableError, match="schema registry does not answer"):
-        list(archive([KafkaTopic(name, value=AvroSerde(OLD, registry=nobody))], settings))
+        list(archive_topics([KafkaTopic(name, value=AvroSerde(OLD, registry=nobody))], settings))
     assert archived(settings, name) == []
-    list(archive([KafkaTopic(name, value=AvroSerde(OLD, registry=SchemaRegistry(schema_registry)))], settings))
+    list(archive_topics([KafkaTopic(name, value=AvroSerde(OLD, registry=SchemaRegistry(schema_registry)))], settings))
     assert [row["value"] for row in archived(settings, name)] == [{"at": TIME}]

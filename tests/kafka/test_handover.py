@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hindstream.kafka.handover import hand_over
-from hindstream.spark.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive_topics
 from hindstream.spark.phases.pipeline import run_slice
 from statelib import Handover, Job, KafkaTopic
 from statelib.errors.kinds import ConfigurationError
@@ -81,7 +81,7 @@ def test_replayed_and_live_are_as_one_that_was_always_live(
 
     broker.cluster.produce(f"{live}-amounts", first)
     settings = settings_of(tmp_path, broker)
-    list(archive([KafkaTopic(f"{live}-amounts", StringSerde(), LONG, archive="amounts")], settings))
+    list(archive_topics([KafkaTopic(f"{live}-amounts", StringSerde(), LONG, archive="amounts")], settings))
     run_slice(job_of(live), settings)
     handover = Handover("windows", live, topics={"amounts": f"{live}-amounts"})
     done = hand_over(handover, settings)
@@ -121,7 +121,7 @@ def test_what_cannot_be_handed_over(broker: Broker, unique: str, tmp_path: Path,
         cluster.create_topic(f"{unique}-{topic}", PARTITIONS)
     cluster.produce(f"{unique}-amounts", amounts(random.Random(1), 50, 1_000, 200_000))
     settings = settings_of(tmp_path, broker)
-    list(archive([KafkaTopic(f"{unique}-amounts", StringSerde(), LONG, archive="amounts")], settings))
+    list(archive_topics([KafkaTopic(f"{unique}-amounts", StringSerde(), LONG, archive="amounts")], settings))
     run_slice(job_of(unique), settings)
     topics = {"amounts": f"{unique}-amounts"}
     with pytest.raises(ConfigurationError, match="the job has no such store"):

@@ -16,7 +16,7 @@ import pytest
 
 from hindstream.cli.takeover import run_takeover
 from hindstream.kafka.cluster import Cluster
-from hindstream.spark.kafka.archive import archive
+from hindstream.spark.kafka.archive import archive_topics
 from hindstream.spark.kafka.takeover import take_over
 from hindstream.spark.phases.pipeline import run_slice
 from statelib import (
@@ -272,7 +272,7 @@ class Bed:
 
     def archive(self) -> None:
         topics = [KafkaTopic(f"{self.live}-{n}", STRING, of, archive=n) for n, of in self.case.sources.items()]
-        list(archive(topics, self.settings))
+        list(archive_topics(topics, self.settings))
 
     def made(self, which: str, topic: str) -> Made:
         records = self.broker.cluster.read(f"{self.prefixes[which]}-{topic}")

@@ -69,7 +69,7 @@ class Blocker:
             raise ModuleNotFoundError(f"No module named {name!r} (it is not among the demo's)", name=name)
 
 sys.meta_path.insert(0, Blocker)
-for package in map(importlib.import_module, ("statelib", "spark_jobs", "dags", "hindstream")):
+for package in map(importlib.import_module, ("statelib", "hindstream")):
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
@@ -188,7 +188,7 @@ def test_every_package_is_pinned_by_hash_and_no_index_is_named(lock: str) -> Non
 
 
 def test_the_project_is_installed_from_this_checkout() -> None:
-    for name in ("statelib", "spark_jobs", "dags", "hindstream"):
+    for name in ("statelib", "hindstream"):
         package = importlib.import_module(name)
         assert package.__file__ is not None
         assert Path(package.__file__).is_relative_to(ROOT)

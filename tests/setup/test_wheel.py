@@ -54,7 +54,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 def test_it_holds_the_packages_and_their_data_and_nothing_else(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    tracked = subprocess.check_output(["git", "ls-files", "dags", "hindstream", "spark_jobs", "statelib"], cwd=ROOT)
+    tracked = subprocess.check_output(["git", "ls-files", "hindstream", "statelib"], cwd=ROOT)
     assert names == {*tracked.decode().split()}
 
 
@@ -75,9 +75,9 @@ def test_its_command_says_its_version(installed: Installed, tmp_path: Path) -> N
 
 
 def test_its_packages_are_those_that_are_imported(installed: Installed, tmp_path: Path) -> None:
-    code = "import dags, hindstream, spark_jobs, statelib as s; print(dags.__file__, hindstream.__file__, s.__file__)"
+    code = "import hindstream, statelib; print(hindstream.__file__, statelib.__file__)"
     files = installed.run("python", "-c", code, cwd=tmp_path).split()
-    assert [Path(file).is_relative_to(installed.environment) for file in files] == [True] * 3
+    assert [Path(file).is_relative_to(installed.environment) for file in files] == [True] * 2
 
 
 @pytest.mark.slow

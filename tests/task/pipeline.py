@@ -25,7 +25,7 @@ from statelib.storage import Storage
 from statelib.stores.rocksdb import RocksDbBackend
 from statelib.stores.spec import families_of
 from statelib.task import Stages, TaskSettings, describe_topology, replay_here
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Pipeline:
             }
         )
         version = (archive.last_transaction("test") or 0) + 1
-        append(
+        append_records(
             archive,
             table,
             attempt=f"a{version}",

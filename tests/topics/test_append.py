@@ -13,7 +13,7 @@ from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
 from statelib.storage import Storage
 from statelib.topics import append as append_module
-from statelib.topics.append import append, distribute
+from statelib.topics.append import append_records, distribute
 from statelib.topics.archive import TopicArchive
 from statelib.topics.delta_log import DeltaLog
 from statelib.topics.partitioner import partition_for
@@ -29,8 +29,8 @@ def without_offsets(rows):
 def test_records_are_partitioned_and_numbered(tmp_path):
     archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 3)
     records = without_offsets(range(50))
-    assert append(archive, records.slice(0, 30), attempt="1", app_id="import", app_version=1)
-    assert append(archive, records.slice(30).to_batches(), attempt="2", app_id="import", app_version=2)
+    assert append_records(archive, records.slice(0, 30), attempt="1", app_id="import", app_version=1)
+    assert append_records(archive, records.slice(30).to_batches(), attempt="2", app_id="import", app_version=2)
     newest = archive.refresh()
     assert newest.rows == 50
     expected = {0: [], 1: [], 2: []}
@@ -53,7 +53,7 @@ def test_keys_of_any_kind(tmp_path, key):
         [b"a", b"b", b"c"] if key == pa.binary() else [0, 1, 2], pa.binary() if key == pa.binary() else None
     )
     records = pa.table({"key": keys.cast(key), "value": pa.array([1, 2, None], pa.int32()), "timestamp": [1, 2, 3]})
-    assert append(archive, records, attempt="1", app_id="import", app_version=1)
+    assert append_records(archive, records, attempt="1", app_id="import", app_version=1)
     newest = archive.refresh()
     where = partition_for(serde_for(key).serialize(records["key"].combine_chunks()), 4)
     for partition in range(4):
@@ -66,9 +66,9 @@ def test_keys_of_any_kind(tmp_path, key):
 def test_a_repeat_adds_nothing_and_leaves_nothing(tmp_path):
     archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 2)
     records = without_offsets(range(10))
-    assert append(archive, records, attempt="1", app_id="import", app_version=1)
+    assert append_records(archive, records, attempt="1", app_id="import", app_version=1)
     files = archive.storage.list("partition=0") + archive.storage.list("partition=1")
-    assert not append(archive, records, attempt="2", app_id="import", app_version=1)
+    assert not append_records(archive, records, attempt="2", app_id="import", app_version=1)
     assert archive.storage.list("partition=0") + archive.storage.list("partition=1") == files
 
 
@@ -81,14 +81,16 @@ def test_another_writer_is_quicker(tmp_path, monkeypatch, same_transaction):
     def overtaken(*args):
         original(*args)
         monkeypatch.setattr(append_module, "distribute", original)
-        assert append(archive, records, attempt="rival", app_id="import" if same_transaction else "x", app_version=1)
+        assert append_records(
+            archive, records, attempt="rival", app_id="import" if same_transaction else "x", app_version=1
+        )
 
     monkeypatch.setattr(append_module, "distribute", overtaken)
     if same_transaction:
-        assert not append(archive, records, attempt="1", app_id="import", app_version=1)
+        assert not append_records(archive, records, attempt="1", app_id="import", app_version=1)
     else:
         with pytest.raises(RetryableError, match="another writer"):
-            append(archive, records, attempt="1", app_id="import", app_version=1)
+            append_records(archive, records, attempt="1", app_id="import", app_version=1)
     assert archive.refresh().rows == 10
     assert [entry.path for entry in archive.storage.list("partition=0")] == [f.path for f in archive.refresh().files(0)]
 
@@ -103,10 +105,10 @@ def test_the_files_of_a_commit_that_landed_stay(tmp_path, monkeypatch, error):
     real = DeltaLog.sync
     monkeypatch.setattr(DeltaLog, "sync", fail)
     with pytest.raises(type(error), match=error.what):
-        append(archive, without_offsets(range(10)), attempt="1", app_id="import", app_version=1)
+        append_records(archive, without_offsets(range(10)), attempt="1", app_id="import", app_version=1)
     monkeypatch.setattr(DeltaLog, "sync", real)
     assert archive.refresh().reader(0).read_all().num_rows == 10
-    assert not append(archive, without_offsets(range(10)), attempt="2", app_id="import", app_version=1)
+    assert not append_records(archive, without_offsets(range(10)), attempt="2", app_id="import", app_version=1)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,9 @@ def test_records_that_do_not_fit_leave_nothing(tmp_path, change):
     archive = TopicArchive.create(str(tmp_path / "t"), SCHEMA, 2)
     good = without_offsets(range(5))
     with pytest.raises(ConfigurationError):
-        append(archive, [*good.to_batches(), *change(good).to_batches()], attempt="1", app_id="i", app_version=1)
+        append_records(
+            archive, [*good.to_batches(), *change(good).to_batches()], attempt="1", app_id="i", app_version=1
+        )
     assert all(entry.path.startswith("_delta_log") for entry in archive.storage.list())
 
 
@@ -143,13 +147,13 @@ def test_batches_do_not_matter(data):
 
 _APPEND_FOR_EVER = """
 import itertools, sys
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from tests.topics.data import topic_records
 archive = TopicArchive.open(sys.argv[1])
 for n in itertools.count():
     records = topic_records(range(n * 10, n * 10 + 10)).drop_columns(["offset"])
-    append(archive, records, attempt=f"first-{n}", app_id="import", app_version=n)
+    append_records(archive, records, attempt=f"first-{n}", app_id="import", app_version=n)
     print(n, flush=True)
 """
 
@@ -166,12 +170,14 @@ def test_kill_and_run_again(tmp_path, kill_after):
                 break
     assert archive.refresh().last_transaction("import") >= kill_after, "what was acknowledged is there"
     for n in range(kill_after + 3):
-        append(
+        append_records(
             archive, without_offsets(range(n * 10, n * 10 + 10)), attempt=f"second-{n}", app_id="import", app_version=n
         )
     undisturbed = TopicArchive.create(str(tmp_path / "undisturbed"), SCHEMA, 2)
     for n in range(kill_after + 3):
-        append(undisturbed, without_offsets(range(n * 10, n * 10 + 10)), attempt=str(n), app_id="import", app_version=n)
+        append_records(
+            undisturbed, without_offsets(range(n * 10, n * 10 + 10)), attempt=str(n), app_id="import", app_version=n
+        )
     ends = undisturbed.refresh().end_offsets()
     for partition in range(2):
         expected = undisturbed.refresh().reader(partition).read_all()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
@@ -106,7 +106,7 @@ def test_what_was_written_before_and_after_is_read_as_it_is(tmp_path: Path, old:
         values = pa.StructArray.from_arrays([pa.array(EXTREMES[of], of)], ["n"])
         times = pa.array([n] * len(values), pa.timestamp("ms", "UTC"))
         table = pa.table({"key": pa.nulls(len(values), pa.string()), "value": values, "timestamp": times})
-        append(archive, table, attempt=f"a{n}", app_id=f"a{n}", app_version=1)
+        append_records(archive, table, attempt=f"a{n}", app_id=f"a{n}", app_version=1)
         written += EXTREMES[of]
     found = TopicArchive.open(str(tmp_path / "t")).reader(0).read_all()
     assert [row["n"] for row in found["value"].to_pylist()] == written
@@ -218,7 +218,7 @@ def _add(archive: TopicArchive, number: int, values: list[Any], value: pa.DataTy
         "value": pa.array(values, value or archive.table_schema.field("value").type),
         "timestamp": pa.array(range(len(values)), pa.timestamp("ms", "UTC")),
     })  # fmt: skip
-    append(archive, table, attempt=f"a{number}", app_id="test", app_version=number)
+    append_records(archive, table, attempt=f"a{number}", app_id="test", app_version=number)
 
 
 def test_a_topic_gets_what_new_values_need(tmp_path: Path) -> None:

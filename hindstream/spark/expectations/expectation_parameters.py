@@ -1,6 +1,7 @@
 """Generated: the expectations of Great Expectations and their parameters, read without its import, which takes seconds.
 
-A test compares them with the library (``tests/hindstream/spark/expectations/test_expectations.py``), and says how to make them anew.
+A test compares them with the library (``tests/hindstream/spark/expectations/test_expectations.py``), and says how to
+make them anew.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a job expects of its sinks, checked before anything is replayed: names, parameters, columns and their types.
 
 Great Expectations finds a wrong name when it runs, after the replay. So its names are here too
-(`hindstream.spark.expectations.expectation_parameters`); an expectation of the job's own, registered by the module that defines the job,
-is looked up in the library's registry, which has been imported then.
+(`hindstream.spark.expectations.expectation_parameters`); an expectation of the job's own, registered by the module that
+defines the job, is looked up in the library's registry, which has been imported then.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Copied:
     partitions: tuple[CopiedPartition, ...]
 
 
-def archive(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[Copied]:
+def archive_topics(topics: Sequence[KafkaTopic], settings: Settings) -> Iterator[Copied]:
     """Copies what has come since the last time, one topic after the other.
 
     Args:

@@ -1,1 +1,1 @@
-"""Stores of a job made anew: migrated by KIP-889's procedure (`migrate`), or rebuilt of their changelogs (`rebuild`)."""
+"""Stores made anew: migrated by KIP-889's procedure (`migrate`), or rebuilt from their changelogs (`rebuild`)."""

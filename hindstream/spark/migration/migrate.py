@@ -11,9 +11,9 @@
 6. *verify*: of each key the latest value is what it was.
 7. *release*: the job is let go ("restart").
 
-`run` does them in order, an Airflow DAG as tasks (`hindstream.airflow.migration`). Each step may be killed and is done again by the
-next call; what has been done already is found to be so. Until the commit nothing is visible, and after it a rollback
-takes it back.
+`run` does them in order, an Airflow DAG as tasks (`hindstream.airflow.migration`). Each step may be killed and is done
+again by the next call; what has been done already is found to be so. Until the commit nothing is visible, and after it
+a rollback takes it back.
 """
 
 from __future__ import annotations

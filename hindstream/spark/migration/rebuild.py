@@ -38,7 +38,8 @@ def rebuild(job: str, settings: Settings, *, everything: bool, supersede: bool) 
     """Does it: a single task here, several on Spark.
 
     Raises:
-        HindstreamError: See `statelib.task.rebuilt_head.rebuild_head` and `hindstream.spark.tasks.spark_tasks.run_works`.
+        HindstreamError: See `statelib.task.rebuilt_head.rebuild_head` and
+            `hindstream.spark.tasks.spark_tasks.run_works`.
     """
     warehouse = open_warehouse(settings)
 

@@ -243,9 +243,5 @@ def describe(check: AuditCheck) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``spark-submit hindstream/spark/phases/audit.py --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/audit.py``: ``--job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Audits what a run has staged.")
-
-
-if __name__ == "__main__":
-    main()

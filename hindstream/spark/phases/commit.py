@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Commit:
-    """Commits an audited run and exports its metrics (`hindstream.spark.phases.telemetry`); a repeat gives the commit that is there.
+    """Commits an audited run and exports its metrics (`telemetry`); a repeat gives the commit that is there.
 
     Raises:
         HindstreamError: See `statelib.commits.commit`.
@@ -39,9 +39,5 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Commit:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``python -m hindstream.spark.phases.commit --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/commit.py``: ``--job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Commits an audited run.")
-
-
-if __name__ == "__main__":
-    main()

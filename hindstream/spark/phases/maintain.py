@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained:  # noqa: ARG001
     """Expires old checkpoints, and what dead runs and, on this host, dead readers left behind; merges small files.
 
-    On a cluster, hosts that keep copies of tasks' state get the newest commit's (`hindstream.spark.placement.standbys`).
+    On a cluster, hosts that keep copies of tasks' state get the newest commit's
+    (`hindstream.spark.placement.standbys`).
 
     Raises:
         HindstreamError: See `statelib.commits.maintain`.
@@ -47,9 +48,5 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Maintained: 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``python -m hindstream.spark.phases.maintain --job FILE.py:NAME [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/maintain.py``: ``--job FILE.py:NAME [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Removes what nobody can need any more.")
-
-
-if __name__ == "__main__":
-    main()

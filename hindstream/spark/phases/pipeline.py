@@ -87,9 +87,5 @@ def run_slice(job: Job, settings: Settings, until_ms: int | None = None) -> Slic
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``spark-submit hindstream/spark/phases/pipeline.py --job FILE.py:NAME [--until TIME] [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/pipeline.py``: ``--job FILE.py:NAME [--until TIME] [--SETTING VALUE ...]``."""
     phase_main(lambda job, settings, _: run_slice(job, settings), argv, description="Runs one slice, all phases.")
-
-
-if __name__ == "__main__":
-    main()

@@ -86,9 +86,5 @@ def described(job: Job, settings: Settings, archives: Mapping[str, TopicArchive]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``python -m hindstream.spark.phases.plan --job FILE.py:NAME [--until TIME] [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/plan.py``: ``--job FILE.py:NAME [--until TIME] [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Plans the slice that ends at --until.")
-
-
-if __name__ == "__main__":
-    main()

@@ -48,9 +48,5 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> tuple[Publis
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``python -m hindstream.spark.phases.publish --job FILE.py:NAME [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/publish.py``: ``--job FILE.py:NAME [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Publishes what has been committed.")
-
-
-if __name__ == "__main__":
-    main()

@@ -74,9 +74,5 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``spark-submit hindstream/spark/phases/replay.py --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/replay.py``: ``--job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Replays the planned slice on Spark and stages the result.")
-
-
-if __name__ == "__main__":
-    main()

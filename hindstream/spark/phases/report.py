@@ -41,9 +41,5 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """``python -m hindstream.spark.phases.report --job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
+    """The command line of ``spark_jobs/report.py``: ``--job FILE.py:NAME [--run RUN_ID] [--SETTING VALUE ...]``."""
     phase_main(run, argv, description="Writes the report of a run, and that of the job.")
-
-
-if __name__ == "__main__":
-    main()

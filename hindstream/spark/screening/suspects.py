@@ -1,9 +1,9 @@
 """Finds the rows of staged files that a `Screen` lets through: one pass over the files, on Spark or in this process.
 
-As in a replay, Spark's rows describe files, and each task looks through those of one partition (`hindstream.spark.screening.scan`).
-In this process the same happens, one partition after the other; that comes out cheaper for all but large sinks, as a
-stage of Spark costs as much as millions of rows. For uniqueness over all partitions equal hashes meet in one task after
-Spark's shuffle; most screens need none::
+As in a replay, Spark's rows describe files, and each task looks through those of one partition
+(`hindstream.spark.screening.scan`). In this process the same happens, one partition after the other; that comes out
+cheaper for all but large sinks, as a stage of Spark costs as much as millions of rows. For uniqueness over all
+partitions equal hashes meet in one task after Spark's shuffle; most screens need none::
 
     files ──scan──> rows that may fail by themselves ───────────────────────────────────────────┐
                 ├─> hashes that are there twice in the partition ───────────────────────────────┤

@@ -1,8 +1,8 @@
 """The archive of the classes that Spark's Java loads at its start: with it Spark starts in about half the time.
 
-``python -m hindstream.spark.session.class_archive`` makes it, beside the jars that it is of: ``./dev setup`` does, and who installs
-Hindstream by other means may. It is Java's class-data sharing (JEP 310): a file that Java maps into its memory. An
-archive by another Java or of other jars is passed over by Java, and the start takes as long as without.
+``python -m hindstream.spark.session.class_archive`` makes it, beside the jars that it is of: ``./dev setup`` does, and
+who installs Hindstream by other means may. It is Java's class-data sharing (JEP 310): a file that Java maps into its
+memory. An archive by another Java or of other jars is passed over by Java, and the start takes as long as without.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ Arrow takes its memory from the system's allocator: a worker lives for a run, an
 own touches some 40 MiB more of fresh memory for the same work, 0.1 CPU seconds a worker."""
 
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "hindstream" / "spark.jsa"
-"""The classes that Spark's Java loads at its start, of this environment's jars: made by `hindstream.spark.session.class_archive`."""
+"""The classes that Spark's Java loads at its start, of this environment's jars: see `class_archive`."""
 
 
 def spark_session(settings: Settings) -> SparkSession:

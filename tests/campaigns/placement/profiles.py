@@ -12,7 +12,7 @@ import pyarrow as pa
 from statelib.commits import topic_path
 from statelib.dsl import Materialized, Stores, StreamsBuilder
 from statelib.job.job import Job
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 
@@ -65,7 +65,7 @@ def archive_all(warehouse: Storage, size: Size, *, seed: int) -> None:
     ):
         archive = TopicArchive.ensure(warehouse.uri(topic_path(topic)), topic_schema(pa.string(), value), PARTITIONS)
         for version, table in enumerate(tables, start=1):
-            append(archive, table, attempt=f"{topic}-{version}", app_id="campaign", app_version=version)
+            append_records(archive, table, attempt=f"{topic}-{version}", app_id="campaign", app_version=version)
             archive = archive.refresh()
 
 

@@ -41,7 +41,7 @@ _LONGEST_SECONDS = 1500
 
 _DAG_FILE = """from pathlib import Path
 
-from hindstream.airflow.factory import replay_dag  # Airflow
+from hindstream.airflow import replay_dag  # Airflow
 from tests.faults.campaign.airflow_kills import with_kills
 
 for dag_id in {dag_ids!r}:

@@ -21,7 +21,7 @@ from hindstream.spark.phases import pipeline
 from statelib.commits.layout import topic_path
 from statelib.errors.steps import observed
 from statelib.job.job import load_job
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.faults.killer import killer
 from tests.hindstream.spark.migration.test_migrate import CUT, rates
@@ -61,7 +61,7 @@ def prepare(folder: Path) -> None:
         }
     )
     archive = TopicArchive.ensure(uri, topic_schema(pa.string(), pa.int64()), 2, topic="rate")
-    append(archive, records, attempt="a1", app_id="test", app_version=1)
+    append_records(archive, records, attempt="a1", app_id="test", app_version=1)
     pipeline.run_slice(rates(None), settings, CUT)
 
 

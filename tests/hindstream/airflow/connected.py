@@ -1,6 +1,7 @@
 """One slice through Airflow with the credentials in a connection, in a process of its own.
 
-``python -m tests.hindstream.airflow.connected FOLDER ENDPOINT`` prints the run's id, and what is left of the credentials after it.
+``python -m tests.hindstream.airflow.connected FOLDER ENDPOINT`` prints the run's id, and what is left of the
+credentials after it.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from statelib import Job, Materialized, Stores, StreamsBuilder
+from hindstream import Job, Materialized, Stores, StreamsBuilder
 from statelib.commits.layout import topic_path
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.task.pipeline import Pipeline
 
@@ -41,7 +41,7 @@ def falsify_changelog(warehouse: str, topic: str = CHANGELOG) -> None:
     shutil.rmtree(Path(uri))
     false = records.set_column(1, "value", pa.array([b"\0" * 8] * len(records)))
     archive = TopicArchive.ensure(uri, topic_schema(pa.binary(), pa.binary()), 2)
-    append(archive, false, attempt="b", app_id="rates", app_version=1)
+    append_records(archive, false, attempt="b", app_id="rates", app_version=1)
 
 
 job = rates(versioned=True)

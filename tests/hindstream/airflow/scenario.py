@@ -1,7 +1,7 @@
 """A backfill with a defect in it, and a migration whose changelog is another job's, in a process of their own.
 
-(Airflow keeps what it finds when it is imported.) ``python -m tests.hindstream.airflow.scenario FOLDER`` writes what happened to
-``FOLDER/events.json`` and ``FOLDER/migration.json``.
+(Airflow keeps what it finds when it is imported.) ``python -m tests.hindstream.airflow.scenario FOLDER`` writes what
+happened to ``FOLDER/events.json`` and ``FOLDER/migration.json``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def migrate(folder: Path, home: Path) -> dict[str, str]:
     given = f'warehouse="{warehouse}", state_dir="{folder}/rates/state", spark_master="local[2]"'
     dag_file = home / "dags" / "migrate.py"
     dag_file.write_text(
-        "from hindstream.airflow.factory import migration_dag  # Airflow\n\n"
+        "from hindstream.airflow import migration_dag  # Airflow\n\n"
         f'dag = migration_dag("{rates.__file__}:job", stores=["rates"], dag_id="migrate", {given})\n'
     )
     with embedded._started(home).taken():

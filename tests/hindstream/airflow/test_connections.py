@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from hindstream import Storage
 from hindstream.airflow.connections import store_environment
 from statelib.commits import CommitLog
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.settings import load_settings
-from statelib.storage import Storage
 from tests import command
 from tests.hindstream.spark.orders import archive_orders, orders
 from tests.storage.s3 import S3Server

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hindstream import Storage, open_state
 from hindstream.airflow import embedded
 from hindstream.airflow.factory import PHASES
 from hindstream.airflow.migration import STEPS
 from hindstream.runs import open_warehouse
-from statelib import open_state
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors.kinds import ConfigurationError
-from statelib.storage import Storage
 from tests.hindstream.spark.orders import check_published, make_settings, orders
 
 if TYPE_CHECKING:

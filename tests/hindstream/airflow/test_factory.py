@@ -24,7 +24,7 @@ PARSE = """
 import json, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from hindstream.airflow.factory import migration_dag, replay_dag
+from hindstream.airflow import migration_dag, replay_dag
 from airflow.dag_processing.dagbag import DagBag
 
 timed = replay_dag("a.b:job", schedule="0 0 1 * *", warehouse="w")
@@ -144,7 +144,7 @@ def test_airflow_does_not_pass_over_the_file() -> None:
 
 MADE = """
 import sys
-from hindstream.airflow.factory import migration_dag, replay_dag
+from hindstream.airflow import migration_dag, replay_dag
 from statelib.errors.kinds import ConfigurationError
 
 for schedule in ("@once", "@continuous", "@daily", "0 0 1 * *", None):
@@ -206,7 +206,7 @@ from zoneinfo import ZoneInfo
 import pendulum
 from airflow.timetables.base import TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
-from hindstream.airflow.factory import replay_dag
+from hindstream.airflow import replay_dag
 
 for start in (
     datetime(2024, 3, 30, tzinfo=ZoneInfo("Europe/Berlin")),
@@ -241,7 +241,7 @@ EACH_SCHEDULE = """
 # an airflow dag
 from datetime import timedelta
 from airflow.sdk import Asset
-from hindstream.airflow.factory import replay_dag
+from hindstream.airflow import replay_dag
 
 for name, schedule in {
     "once": "@once", "daily": "@daily", "cron": "0 0 1 * *", "every": timedelta(hours=6),
@@ -264,7 +264,7 @@ def test_airflow_loads_a_dag_of_each_schedule_and_tells_a_mistyped_setting(tmp_p
     folder = tmp_path / "dags"
     folder.mkdir()
     (folder / "each.py").write_text(EACH_SCHEDULE)
-    wrong = '# airflow\nfrom hindstream.airflow.factory import replay_dag\ndag = replay_dag("a.b:job", warehose="w")\n'
+    wrong = '# airflow\nfrom hindstream.airflow import replay_dag\ndag = replay_dag("a.b:job", warehose="w")\n'
     (folder / "wrong.py").write_text(wrong)
     environ = os.environ | {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "0"}
     command = [sys.executable, "-c", LOADED, str(folder)]

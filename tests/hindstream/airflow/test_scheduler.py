@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hindstream import open_state
 from hindstream.airflow import embedded
 from hindstream.airflow.factory import PHASES
 from hindstream.airflow.migration import STEPS
 from hindstream.runs import open_warehouse
-from statelib import open_state
 from statelib.commits import CommitLog, published_through, read_hold
 from tests.docs.blocks import Typed, parts, section
 from tests.docs.curl import path_with_curl

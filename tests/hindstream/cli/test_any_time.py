@@ -26,7 +26,7 @@ from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.errors.kinds import InputError
 from statelib.settings.settings import Settings
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.effort import examples
 from tests.task.pipeline import Pipeline
@@ -70,7 +70,7 @@ def archive(pipeline: Pipeline, topic: str, times: Sequence[tuple[int, int]]) ->
         "value": pa.StructArray.from_arrays([at, numbers], fields=list(VALUE)),
         "timestamp": pa.array([time for time, _ in times], pa.int64()).cast(AT),
     }
-    append(found, pa.table(records), attempt="a", app_id="test", app_version=1)
+    append_records(found, pa.table(records), attempt="a", app_id="test", app_version=1)
 
 
 def ints(pipeline: Pipeline, topic: str) -> list[dict[str, Any]]:

@@ -28,9 +28,11 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -> None:
     settings = make_settings(tmp_path)
     archive_orders(settings, orders(days=4))
-    shutil.copy(JOB_FILE, tmp_path / "job.py")
+    (tmp_path / "dags").mkdir()  # as repositories of Airflow's users have it
+    (tmp_path / "dags" / "__init__.py").write_text("")
+    shutil.copy(JOB_FILE, tmp_path / "dags" / "job.py")
     result = hindstream(
-        "backfill", "job.py:job", "--from", "1970-01-03T00:00Z", "--to", "1970-01-06T00:00Z", "--every", "day",
+        "backfill", "dags.job:job", "--from", "1970-01-03T00:00Z", "--to", "1970-01-06T00:00Z", "--every", "day",
         "--warehouse", "warehouse", "--set", "spark_master=local[2]",
         cwd=tmp_path,
     )  # fmt: skip
@@ -47,7 +49,7 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     check_published(settings, orders(days=4))
     assert runs[-1].sealed is False
     sealed = hindstream(
-        "backfill", "job.py:job", "--from", "1970-01-05", "--to", "1970-01-07", "--every", "day", "--timezone", "UTC",
+        "backfill", "dags/job.py:job", "--from", "1970-01-05", "--to", "1970-01-07", "--every", "day", "--timezone", "UTC",
         "--warehouse", "warehouse", "--set", "spark_master=local[2]", "--seal",
         cwd=tmp_path,
     )  # fmt: skip
@@ -69,9 +71,11 @@ def test_a_record_that_holds_a_slice_back_is_told(tmp_path) -> None:
     times = pa.array([4_102_444_800_000, DAY_MS], pa.timestamp("ms", "UTC"))  # of 2100, then of 1970
     table = two.set_column(0, "key", pa.array(["k", "k"])).set_column(2, "timestamp", times)
     archive_orders(settings, table)
-    shutil.copy(JOB_FILE, tmp_path / "job.py")
+    (tmp_path / "dags").mkdir()  # as repositories of Airflow's users have it
+    (tmp_path / "dags" / "__init__.py").write_text("")
+    shutil.copy(JOB_FILE, tmp_path / "dags" / "job.py")
     result = hindstream(
-        "backfill", "job.py:job", "--from", "1970-01-02T00:00Z", "--to", "1970-01-03T00:00Z", "--every", "day",
+        "backfill", "dags.job:job", "--from", "1970-01-02T00:00Z", "--to", "1970-01-03T00:00Z", "--every", "day",
         "--warehouse", "warehouse", "--set", "spark_master=local[2]",
         cwd=tmp_path,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from statelib.commits import CommitLog, commit, plan, publish, record_audit, sta
 from statelib.commits.hold import take_hold
 from statelib.settings.settings import load_settings
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import TIMESTAMP
 from tests.command import hindstream
@@ -127,7 +127,7 @@ def archive_readings(store, times, *, archived_at_ms):
     archive = TopicArchive.ensure(store.uri(topic_path("events")), toy.SCHEMA, 2, topic="events")
     table = {"key": ["k0"] * len(times), "value": pa.array(times, pa.int64()), "timestamp": pa.array(times, TIMESTAMP)}
     made = {"attempt": "a", "app_id": "readings", "app_version": 1}
-    append(archive, pa.table(table), **made, modification_time_ms=archived_at_ms)
+    append_records(archive, pa.table(table), **made, modification_time_ms=archived_at_ms)
 
 
 @pytest.mark.parametrize(

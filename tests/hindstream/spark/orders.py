@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hindstream.runs import open_warehouse
 from statelib.commits.archives import open_archive
 from statelib.settings.settings import Settings, load_settings
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from tests.hindstream.spark.orders_job import SINK
@@ -59,7 +59,7 @@ def archive_orders(settings: Settings, table: pa.Table, version: int = 1) -> Top
     """Appends orders to the topic, which is made if absent."""
     uri = open_warehouse(settings).uri("topics/orders")
     archive = TopicArchive.ensure(uri, topic_schema(pa.string(), VALUE), PARTITIONS, options=settings.store_options)
-    append(archive, table, attempt=f"test-{version}", app_id="test", app_version=version)
+    append_records(archive, table, attempt=f"test-{version}", app_id="test", app_version=version)
     return archive.refresh()
 
 

@@ -14,7 +14,7 @@ from statelib.job.job import Job, expect
 from statelib.operators.suppress.definition import BufferConfig, Suppressed
 from statelib.operators.windows.definition import TimeWindows
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 
@@ -82,7 +82,7 @@ def test_files_go_on_where_the_last_commit_ended(tmp_path: object) -> None:
     columns = pa.schema([SCHEMA.field(name) for name in ("key", "value", "timestamp")])
     for n in (1, 2):
         rows = [{"key": "k", "value": {"n": n, "nn": 1}, "timestamp": n}] * 3
-        append(archive, pa.Table.from_pylist(rows, columns), attempt=f"a{n}", app_id="t", app_version=n)
+        append_records(archive, pa.Table.from_pylist(rows, columns), attempt=f"a{n}", app_id="t", app_version=n)
     sinks = [SinkFile(topic="out", file=file) for file in archive.refresh().files(0)]
     position = TaskPosition(task_id="0_0", commit=1, fingerprint="f", sink_offsets={"out/0": 2})
     before = {"0_0": CommittedTask(state=StateManifest(), position=position)}

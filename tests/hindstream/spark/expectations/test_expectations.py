@@ -21,7 +21,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.job.job import Expectation, Job, expect
 from statelib.settings.settings import Settings
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 
@@ -45,7 +45,7 @@ def warehouse(tmp_path: Path) -> Storage:
     storage = Storage(str(tmp_path / "warehouse"))
     archive = TopicArchive.create(storage.uri(topic_path("in")), SCHEMA, 1, topic="in")
     columns = pa.schema([SCHEMA.field(name) for name in ("key", "value", "timestamp")])
-    append(archive, pa.Table.from_pylist([{"key": "k", "value": {}, "timestamp": 1}], columns), attempt="a",
+    append_records(archive, pa.Table.from_pylist([{"key": "k", "value": {}, "timestamp": 1}], columns), attempt="a",
            app_id="t", app_version=1)  # fmt: skip
     return storage
 
@@ -188,7 +188,7 @@ def parameters_of_great_expectations() -> dict[str, dict[str, bool]]:
 
 
 def test_the_names_are_those_of_great_expectations() -> None:
-    """If not: hindstream/spark/expectations/expectation_parameters.py has to have what `parameters_of_great_expectations` gives."""
+    """If not: `expectation_parameters` has to have what `parameters_of_great_expectations` gives."""
     assert parameters_of_great_expectations() == PARAMETERS
 
 

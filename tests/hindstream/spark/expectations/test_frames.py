@@ -24,7 +24,7 @@ from hindstream.spark.validation.validation import plain
 from statelib.commits import topic_path
 from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
@@ -117,7 +117,7 @@ def test_both_engines_have_the_same_rows(tmp_path: Path, spark: SparkSession, ro
         for n in range(rows)
     ]
     schema = pa.schema([("key", KEY), ("value", VALUE), ("timestamp", pa.timestamp("ms", "UTC"))])
-    append(archive, pa.Table.from_pylist(records, schema), attempt="t", app_id="t", app_version=1)
+    append_records(archive, pa.Table.from_pylist(records, schema), attempt="t", app_id="t", app_version=1)
     archive = archive.refresh()
     files = [file for partition in range(2) for file in archive.files(partition)]
     in_process = pandas_frame((t for file in files for t in read_flat(warehouse, "things", SCHEMA, file)), SCHEMA)

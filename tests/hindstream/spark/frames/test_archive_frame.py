@@ -16,7 +16,7 @@ from hindstream.spark.frames.archive_frame import archive_frame
 from statelib.errors.kinds import ConfigurationError, InputError, RetryableError
 from statelib.serdes import FixedWidthSerde
 from statelib.settings.settings import load_settings
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.partitioner import partition_for
 from statelib.topics.schema import topic_schema
@@ -66,7 +66,7 @@ def test_rows_are_where_a_producer_would_have_put_them(frame: DataFrame, setting
         "value": pa.array([{"n": row[1], "page": row[2]} for row in keyed], value),
         "timestamp": pa.array([row[3] for row in keyed], pa.timestamp("ms", "UTC")),
     })  # fmt: skip
-    append(other, table, attempt="a", app_id="a", app_version=1)
+    append_records(other, table, attempt="a", app_id="a", app_version=1)
     expected = [row["value"]["n"] for p in range(3) for row in other.refresh().reader(p).read_all().to_pylist()]
     found = archived(settings)
     assert [row[3]["n"] for row in found if row[2] is not None] == expected

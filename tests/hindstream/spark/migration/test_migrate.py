@@ -20,7 +20,7 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import topic_path
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.errors.steps import observed
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.hindstream.spark.orders import make_settings
 
@@ -62,7 +62,7 @@ def migrated_from(tmp_path: Path, spark: SparkSession) -> Settings:
             "timestamp": pa.array([i * 6_000 for i in range(300)], pa.timestamp("ms", "UTC")),
         }
     )
-    append(archive, records, attempt="a", app_id="test", app_version=1)
+    append_records(archive, records, attempt="a", app_id="test", app_version=1)
     pipeline.run_slice(rates(None), settings, CUT)
     return settings
 
@@ -88,7 +88,7 @@ def falsify_changelog(settings: Settings) -> None:
     rmtree(Path(settings.warehouse) / topic_path(topic))
     false = records.set_column(1, "value", pa.array([b"\0" * 8] * len(records)))
     archive = TopicArchive.ensure(warehouse.uri(topic_path(topic)), topic_schema(pa.binary(), pa.binary()), 2)
-    append(archive, false, attempt="b", app_id="rates", app_version=1)
+    append_records(archive, false, attempt="b", app_id="rates", app_version=1)
 
 
 def stored(settings: Settings) -> dict[str, int]:

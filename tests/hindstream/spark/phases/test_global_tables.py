@@ -13,7 +13,7 @@ from hindstream.spark.phases import pipeline
 from statelib import Job, Materialized, Stores, StreamsBuilder
 from statelib.commits import topic_path
 from statelib.commits.archives import open_archive
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.hindstream.spark.orders import make_settings
 
@@ -40,7 +40,7 @@ def archive(settings: Settings, topic: str, rows: list[tuple[Any, Any, int]], va
         "value": pa.array(values, value_type),
         "timestamp": pa.array(times, pa.timestamp("ms", "UTC")),
     }
-    append(made, pa.table(columns), attempt="a1", app_id="test", app_version=1)
+    append_records(made, pa.table(columns), attempt="a1", app_id="test", app_version=1)
 
 
 def job() -> Job:

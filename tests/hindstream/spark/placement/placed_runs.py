@@ -1,4 +1,6 @@
-"""``python -m tests.hindstream.spark.placement.placed_runs JOB SETTINGS``: a driver that runs a slice for each line that it reads.
+"""A driver that runs a slice for each line that it reads.
+
+``python -m tests.hindstream.spark.placement.placed_runs JOB SETTINGS``
 
 A line is the slice's end in ms; the answer is a line too: the run's id, or why there is none. After ``unkept`` and a
 space the slice is not maintained, so that standbys do not get its commit; ``maintain`` does that. ``wait`` waits for

@@ -19,7 +19,7 @@ from hindstream.spark.validation.validation import Validator
 from statelib.documents.manifests import AuditCheck
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
-from statelib.topics.append import append
+from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter
@@ -103,7 +103,7 @@ def staged(folder: Path, rows: list[tuple[Any, ...]]) -> tuple[Storage, list[Arc
     archive = TopicArchive.create(warehouse.uri("topics/t"), SCHEMA, 3)
     records = [{"key": key, "value": {"i": i, "x": x, "y": y, "b": b}, "timestamp": 0} for key, i, x, y, b in rows]
     schema = pa.schema([("key", pa.string()), ("value", VALUE), ("timestamp", pa.timestamp("ms", "UTC"))])
-    append(archive, pa.Table.from_pylist(records, schema), attempt="t", app_id="t", app_version=1)
+    append_records(archive, pa.Table.from_pylist(records, schema), attempt="t", app_id="t", app_version=1)
     archive = archive.refresh()
     return warehouse, [file for partition in range(3) for file in archive.files(partition)]
 

@@ -1,0 +1,79 @@
+"""Makes the Airflow DAG that maintains a job whose slices something else runs: another scheduler, or a person.
+
+::
+
+    from hindstream.airflow import maintenance_dag
+
+    dag = maintenance_dag("/srv/jobs/flights.py:job", schedule="@daily", warehouse="s3://lake/warehouse")
+
+A DAG of `replay_dag` maintains its job after each slice and needs no such DAG.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, task
+
+from hindstream.airflow.runner import Runner
+from statelib.calls import function_checked
+from statelib.settings.settings import check_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.job.job import Job
+    from statelib.settings.settings import Settings
+
+
+@function_checked
+def maintenance_dag(
+    job: str,
+    *,
+    dag_id: str | None = None,
+    schedule: Any = "@daily",
+    tags: Sequence[str] = ("hindstream",),
+    storage_conn_id: str | None = None,
+    **settings: object,
+) -> DAG:
+    """The DAG that expires old state, removes what dead runs have left and merges small files: ``hindstream maintain``.
+
+    Args:
+        job: As for `hindstream.airflow.replay_dag`.
+        dag_id: Airflow's name for it; None: made from ``job``.
+        schedule: Whatever Airflow takes.
+        tags: For Airflow's pages.
+        storage_conn_id: As for `hindstream.airflow.replay_dag`.
+        settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
+
+    Raises:
+        ConfigurationError: There is no setting of that name, a setting cannot have that value, or an argument is of
+            another type.
+    """
+    own = [name for name, of in inspect.signature(maintenance_dag).parameters.items() if of.kind is not of.VAR_KEYWORD]
+    check_settings(settings, place=f"maintenance_dag({job!r})", besides=own)
+    runner = Runner(job, settings, storage_conn_id)
+    with DAG(
+        dag_id or re.sub(r"[^\w.-]+", "-", f"maintain-{job}").strip("-"),
+        schedule=schedule,
+        catchup=False,
+        max_active_runs=1,
+        tags=list(tags),
+        doc_md=f"Maintains `{job}`: expires old state, removes what dead runs have left, merges small files.",
+        default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
+    ) as dag:
+
+        @task(task_id="maintain", do_xcom_push=False)
+        def maintain() -> None:
+            def do(job: Job, settings: Settings) -> object:
+                from hindstream.spark.phases import maintain  # noqa: PLC0415
+
+                return maintain.run(job, settings)
+
+            runner.call(do)
+
+        maintain()
+    return dag
