@@ -101,4 +101,7 @@ def test_nobody_is_told(tmp_path: Path) -> None:
     """An audit opens no connection, whatever the environment says; the embedded Airflow is told not to."""
     done = run(sys.executable, "-c", _AUDITED, tmp_path / "site", cwd=tmp_path, GX_ANALYTICS_ENABLED="true")
     assert done.stdout == "done\n", done.stderr
-    assert '"AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False"' in (ROOT / "hindstream" / "airflow" / "embedded.py").read_text()
+    assert (
+        '"AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False"'
+        in (ROOT / "hindstream" / "airflow" / "embedded.py").read_text()
+    )

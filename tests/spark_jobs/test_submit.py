@@ -53,6 +53,15 @@ def test_an_error_is_one_message_and_its_exit_code(tmp_path: Path) -> None:
 
 
 def test_each_phase_has_its_script() -> None:
-    assert {file.stem for file in SCRIPTS.glob("*.py")} == {"audit", "commit", "maintain", "pipeline", "plan", "publish", "replay", "report"}
+    assert {file.stem for file in SCRIPTS.glob("*.py")} == {
+        "audit",
+        "commit",
+        "maintain",
+        "pipeline",
+        "plan",
+        "publish",
+        "replay",
+        "report",
+    }
     for file in SCRIPTS.glob("*.py"):
         assert f"from hindstream.spark.phases.{file.stem} import main" in file.read_text()

@@ -49,7 +49,8 @@ def test_slices_run_one_after_the_other_until_there_is_nothing_to_do(tmp_path) -
     check_published(settings, orders(days=4))
     assert runs[-1].sealed is False
     sealed = hindstream(
-        "backfill", "dags/job.py:job", "--from", "1970-01-05", "--to", "1970-01-07", "--every", "day", "--timezone", "UTC",
+        "backfill", "dags/job.py:job",
+        "--from", "1970-01-05", "--to", "1970-01-07", "--every", "day", "--timezone", "UTC",
         "--warehouse", "warehouse", "--set", "spark_master=local[2]", "--seal",
         cwd=tmp_path,
     )  # fmt: skip
