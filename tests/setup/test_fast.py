@@ -80,7 +80,7 @@ def test_no_process_no_mark_and_some_cases_of_many(tmp_path: Path) -> None:
 
 
 def test_what_takes_the_session_of_spark_is_left_out() -> None:
-    file = "tests/spark_jobs/test_state_source.py"
+    file = "tests/hindstream/spark/frames/test_state_source.py"
     on_spark = set(re.findall(r"^def (test_\w+)\([^)]*\bspark\b", (ROOT / file).read_text(), re.MULTILINE))
     fast = {re.split(r"::|\[", line)[1] for line in chosen("--co", "-q", "-p", "tests.fast", file) if "::" in line}
     assert on_spark
