@@ -1,6 +1,6 @@
 """DAGs of jobs: slices that are replayed, stores that are migrated, warehouses that are maintained.
 
-Airflow is imported where a DAG is made. `factory` has the DAG that replays; begin there.
+Airflow is imported where a DAG is made. `replay` has the DAG that replays; begin there.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from hindstream.lazy import offers
 
 if TYPE_CHECKING:
-    from hindstream.airflow.factory import replay_dag
     from hindstream.airflow.maintenance import maintenance_dag
     from hindstream.airflow.migration import migration_dag
+    from hindstream.airflow.replay import replay_dag
 
 __all__ = ["maintenance_dag", "migration_dag", "replay_dag"]
 
@@ -21,6 +21,6 @@ __getattr__ = offers(
     {
         "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
         "migration_dag": "hindstream.airflow.migration:migration_dag",
-        "replay_dag": "hindstream.airflow.factory:replay_dag",
+        "replay_dag": "hindstream.airflow.replay:replay_dag",
     },
 )

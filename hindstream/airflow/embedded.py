@@ -61,7 +61,7 @@ def backfill(
     to hold a stream of its own.
 
     Args:
-        job: As for `hindstream.airflow.factory.replay_dag`; a file's path is made absolute.
+        job: As for `hindstream.airflow.replay.replay_dag`; a file's path is made absolute.
         untils: The slices' ends, ms since 1970; None: all that there is.
         home: Airflow's home; made if absent. A process can have one.
         dag_id: Airflow's name for the DAG.
@@ -184,7 +184,7 @@ def _run(home: Path, dag_id: str, until_ms: int | None, *, seal: bool) -> SliceR
         instances = {instance.task_id: instance for instance in run.get_task_instances()}
         states = {task.task_id: str(instances[task.task_id].state) for task in dag.tasks}
         run_id = instances["plan"].xcom_pull(task_ids="plan")
-        from hindstream.airflow.factory import FUTURE_RECORDS  # noqa: PLC0415 - imports Airflow
+        from hindstream.airflow.replay import FUTURE_RECORDS  # noqa: PLC0415 - imports Airflow
 
         future_records = instances["plan"].xcom_pull(task_ids="plan", key=FUTURE_RECORDS)
     failed = [task_id for task_id, state in states.items() if state not in {"success", "skipped"}]

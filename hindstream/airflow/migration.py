@@ -58,11 +58,11 @@ def migration_dag(
     """The DAG that migrates stores of a job to what its topology says that they are now.
 
     Args:
-        job: As for `hindstream.airflow.factory.replay_dag`.
+        job: As for `hindstream.airflow.replay.replay_dag`.
         stores: Their names, unless the run's parameter ``stores`` has others.
         dag_id: Airflow's name for it; None: made from ``job``.
         tags: For Airflow's pages.
-        storage_conn_id: As for `hindstream.airflow.factory.replay_dag`.
+        storage_conn_id: As for `hindstream.airflow.replay.replay_dag`.
         settings: Settings of `statelib.settings.settings.Settings` that go before environment and file.
 
     Raises:

@@ -1,1 +1,1 @@
-"""What a person reads in a terminal: numbers, tables, progress."""
+"""What a person reads in a terminal: numbers, tables, progress. `numbers` is used by reports as well."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
 from hindstream.runs import open_warehouse
-from hindstream.spark.expectations.expectations import check_expectations
+from hindstream.spark.expectations.plan_time import check_expectations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

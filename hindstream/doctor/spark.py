@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError  # isort: skip
 from hindstream.doctor.finding import Finding
 from hindstream.spark.placement.hosts import on_every_host
 from hindstream.spark.session.session import spark_session
-from hindstream.spark.tasks.spark_tasks import spark_error
+from hindstream.spark.tasks.works import spark_error
 from statelib.errors.counted import counted
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ _TESTS = (
     "tests/formats",
     "tests/golden",
     "tests/hindstream/spark/phases/test_pipeline.py",
-    "tests/hindstream/airflow/test_factory.py",
+    "tests/hindstream/airflow/test_replay.py",
 )
 """Formats, the answers of Kafka Streams, the phases on Spark, and DAGs."""
 _TOOLS = ("cryptography", "hypothesis", "opentelemetry-sdk", "pytest", "pytest-timeout")

@@ -15,7 +15,7 @@ FACES = {"hindstream", "hindstream.airflow", "hindstream.kafka", "hindstream.spa
 DEPLOYED = ("dags/", "docker/", "examples/")
 DEMO = "hindstream/demo/job.py"
 IMPORT = re.compile(
-    r"^\s*(?:from +(?P<module>[\w.]+) +import +(?P<names>\([^)]*\)|[^\n#]+)|import +(?P<whole>[\w.]+))", re.M
+    r"^\s*(?:from +(?P<module>[\w.]+) +import +(?P<names>\([^)]*\)|[^\n#]+)|import +(?P<whole>[\w.]+))", re.MULTILINE
 )
 _TRACKED = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split()
 PAGES = [name for name in _TRACKED if name.endswith(".md") and not name.startswith(("CHANGELOG", "tests/"))]

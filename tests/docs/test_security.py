@@ -87,7 +87,7 @@ sys.addaudithook(told)
 import pandas as pd
 from hindstream.spark.expectations.checks import Check, Suite
 from hindstream.spark.expectations.frames import PandasFrame
-from hindstream.spark.validation.validation import Validator
+from hindstream.spark.validation.validator import Validator
 
 validator = Validator(Path(sys.argv[1]))
 check = Check("expect_column_values_to_not_be_null", {"column": "x"}, {})

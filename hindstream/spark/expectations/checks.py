@@ -125,7 +125,7 @@ def _check(columns: Sequence[Column], type_: str, /, **kwargs: Any) -> Check:
     translated = {name: _translated(name, value, names) for name, value in kwargs.items()}
     with suppress(
         ParameterError
-    ):  # planning has refused it, see `hindstream.spark.expectations.expectations`; here it fails as it may
+    ):  # planning has refused it, see `hindstream.spark.expectations.plan_time`; here it fails as it may
         translated = typed(type_, translated, {column.name: column.type for column in columns})
     if isinstance(translated.get("row_condition"), str):
         translated.setdefault("condition_parser", CONDITION_PARSER)

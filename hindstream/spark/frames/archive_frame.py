@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StructF
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.frames.arrow_batches import arrow_batches
 from hindstream.spark.frames.frame_columns import arrival, check_times, column, time_column
-from hindstream.spark.tasks.spark_tasks import TaskErrors, attempt_name, carry_user_code, run_action
+from hindstream.spark.tasks.works import TaskErrors, attempt_name, carry_user_code, run_action
 from statelib.columns.row_hash import hash_rows
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path

@@ -25,7 +25,7 @@ from hindstream.spark.frames.arrow_batches import arrow_batches, records_for
 from hindstream.spark.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written
 from hindstream.spark.kafka.source import ensure_connector, kafka_frame
 from hindstream.spark.session.session import spark_session
-from hindstream.spark.tasks.spark_tasks import TaskErrors, carry_user_code, run_action
+from hindstream.spark.tasks.works import TaskErrors, carry_user_code, run_action
 from statelib.columns.times import LAST_TIME_MS
 from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.errors.counted import counted

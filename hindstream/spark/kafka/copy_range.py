@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindstream.spark.tasks.spark_tasks import attempt_name
+from hindstream.spark.tasks.works import attempt_name
 from statelib.columns.time_columns import out_of_reach, out_of_reach_reason
 from statelib.columns.times import LAST_TIME_MS
 from statelib.errors.kinds import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hindstream.spark.tasks.spark_tasks import TaskErrors
+    from hindstream.spark.tasks.works import TaskErrors
     from statelib.job.kafka_topic import KafkaTopic
     from statelib.serdes import Lenient
     from statelib.storage import Storage

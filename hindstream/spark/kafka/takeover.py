@@ -19,7 +19,7 @@ from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.plan import described as describe
 from hindstream.spark.phases.task_work import task_settings
 from hindstream.spark.session.session import spark_session
-from hindstream.spark.tasks.spark_tasks import Work, run_works
+from hindstream.spark.tasks.works import Work, run_works
 from statelib.changelog.import_records import importer_of
 from statelib.columns.schema_text import decode_schema
 from statelib.commits.archives import open_archive

@@ -39,7 +39,7 @@ def rebuild(job: str, settings: Settings, *, everything: bool, supersede: bool) 
 
     Raises:
         HindstreamError: See `statelib.task.rebuilt_head.rebuild_head` and
-            `hindstream.spark.tasks.spark_tasks.run_works`.
+            `hindstream.spark.tasks.works.run_works`.
     """
     warehouse = open_warehouse(settings)
 
@@ -47,7 +47,7 @@ def rebuild(job: str, settings: Settings, *, everything: bool, supersede: bool) 
         if len(works) == 1:
             return [works[0].run(uuid.uuid4().hex[:8])]
         from hindstream.spark.session.session import spark_session  # noqa: PLC0415  (Spark is not imported for what needs none)
-        from hindstream.spark.tasks.spark_tasks import Work, run_works  # noqa: PLC0415
+        from hindstream.spark.tasks.works import Work, run_works  # noqa: PLC0415
 
         described = [Work(job, w.plan.run_id, w.task_id, w.settings.state_dir, partial(_rebuilt, w)) for w in works]
         made = run_works(spark_session(settings), described, name=f"{job}, state made anew")

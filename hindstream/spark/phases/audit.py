@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from hindstream.spark.expectations.checks import Suite
     from hindstream.spark.expectations.frames import Frame
-    from hindstream.spark.validation.validation import Validated, Validator
+    from hindstream.spark.validation.validator import Validated, Validator
     from statelib.documents.manifests import Plan, Staged
     from statelib.job.job import Job
     from statelib.settings.settings import Settings
@@ -95,7 +95,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
 
 
 def _audit(job: Job, settings: Settings, warehouse: Storage, plan: Plan, staged: Staged) -> Audit:
-    from hindstream.spark.validation.validation import Validator  # noqa: PLC0415  (importing Great Expectations takes two seconds)
+    from hindstream.spark.validation.validator import Validator  # noqa: PLC0415  (importing Great Expectations takes two seconds)
 
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="hindstream-audit-") as name:

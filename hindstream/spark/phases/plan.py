@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hindstream.runs import now_ms, open_warehouse
-from hindstream.spark.expectations.expectations import check_expectations
+from hindstream.spark.expectations.plan_time import check_expectations
 from hindstream.spark.phases.command import phase_main
 from statelib.commits import CommitLog, NothingToDo, publish
 from statelib.commits import plan as make_plan

@@ -12,9 +12,9 @@ from hindstream.spark.phases.command import phase_main
 from hindstream.spark.phases.stage import run_stage
 from hindstream.spark.phases.task_work import stages_of
 from hindstream.spark.placement import standbys
-from hindstream.spark.placement.placement import elsewhere, place_run, restores
+from hindstream.spark.placement.round import elsewhere, place_run, restores
 from hindstream.spark.session.session import spark_session
-from hindstream.spark.tasks.spark_tasks import carry_user_code
+from hindstream.spark.tasks.works import carry_user_code
 from statelib.commits import fenced, read_staged, stage
 from statelib.documents.manifests import Staged
 from statelib.errors.counted import counted
@@ -43,7 +43,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Staged:
     Raises:
         InputError: Records or files of the sources cannot be used; names task, topic, partition and offset.
         FencedError: Another driver has made the commit before this one was through.
-        HindstreamError: See `hindstream.spark.tasks.spark_tasks.run_works` and `statelib.commits.stage`.
+        HindstreamError: See `hindstream.spark.tasks.works.run_works` and `statelib.commits.stage`.
     """
     warehouse = open_warehouse(settings)
     plan = find_replay(warehouse, job.name, run_id)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hindstream.runs import now_ms
-from hindstream.spark.tasks.spark_tasks import Work, run_works
+from hindstream.spark.tasks.works import Work, run_works
 from statelib.documents.manifests import TaskOutcome
 from statelib.placement.process import process_id
 from statelib.task import run_task
@@ -38,7 +38,7 @@ def run_stage(
         What the winning attempts made, in the order of ``works``.
 
     Raises:
-        HindstreamError: See `hindstream.spark.tasks.spark_tasks.run_works`.
+        HindstreamError: See `hindstream.spark.tasks.works.run_works`.
     """
     largest_first = sorted(works, key=_records, reverse=True)
     executors = {task_id: host.executors for task_id, host in placement.owners().items()} if placement else {}

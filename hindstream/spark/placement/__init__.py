@@ -1,4 +1,4 @@
 """Which host of a cluster runs which task and keeps which copies (`statelib.placement` decides it).
 
-Begin with `placement`.
+Begin with `round`.
 """

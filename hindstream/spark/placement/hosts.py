@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.runs import open_warehouse
 from hindstream.spark.session.session import is_local, spark_session
-from hindstream.spark.tasks.spark_tasks import spark_error
+from hindstream.spark.tasks.works import spark_error
 from statelib.commits import CommitLog
 from statelib.commits.local_state import LocalState, clean_local_state
 from statelib.errors.kinds import ConfigurationError, InternalError

@@ -28,7 +28,7 @@ from py4j.protocol import Py4JError  # isort: skip
 
 from hindstream.spark.expectations.frames import flat_schema
 from hindstream.spark.screening.scan import MOST_SUSPECTS, Kind, repeated_hashes
-from hindstream.spark.tasks.spark_tasks import spark_error
+from hindstream.spark.tasks.works import spark_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

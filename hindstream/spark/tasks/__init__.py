@@ -1,1 +1,1 @@
-"""Work on tasks as Spark stages: a row describes a task's work, and is never a record. Begin with `spark_tasks`."""
+"""Work on tasks as Spark stages: a row describes a task's work, and is never a record. Begin with `works`."""

@@ -1,1 +1,1 @@
-"""Great Expectations: run quietly, with the same answer on every engine, and its Data Docs. Begin with `validation`."""
+"""Great Expectations: run quietly, with the same answer on every engine, and its Data Docs. Begin with `validator`."""

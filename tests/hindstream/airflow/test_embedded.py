@@ -12,8 +12,8 @@ import pytest
 
 from hindstream import Storage, open_state
 from hindstream.airflow import embedded
-from hindstream.airflow.factory import PHASES
 from hindstream.airflow.migration import STEPS
+from hindstream.airflow.replay import PHASES
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, Runs, read_hold
 from statelib.errors.kinds import ConfigurationError

@@ -23,8 +23,8 @@ import pytest
 
 from hindstream import open_state
 from hindstream.airflow import embedded
-from hindstream.airflow.factory import PHASES
 from hindstream.airflow.migration import STEPS
+from hindstream.airflow.replay import PHASES
 from hindstream.runs import open_warehouse
 from statelib.commits import CommitLog, published_through, read_hold
 from tests.docs.blocks import Typed, parts, section

@@ -17,7 +17,7 @@ from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import audit, commit, plan, publish, replay
 from hindstream.spark.phases.stage import work_on
 from hindstream.spark.phases.task_work import stages_of
-from hindstream.spark.tasks.spark_tasks import _unforeseen
+from hindstream.spark.tasks.works import _unforeseen
 from statelib.commits import NothingToDo
 from statelib.commits.archives import open_archive
 from statelib.dsl import StreamsBuilder

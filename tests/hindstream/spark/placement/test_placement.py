@@ -13,8 +13,8 @@ from hindstream.spark.phases import plan
 from hindstream.spark.phases.pipeline import run_slice
 from hindstream.spark.phases.stage import run_stage
 from hindstream.spark.phases.task_work import stages_of
-from hindstream.spark.placement.placement import elsewhere, last_placement, restores
-from hindstream.spark.tasks.spark_tasks import carry_user_code
+from hindstream.spark.placement.round import elsewhere, last_placement, restores
+from hindstream.spark.tasks.works import carry_user_code
 from statelib.assignment.model import AssignmentConfig
 from statelib.commits import JobLayout, NothingToDo
 from statelib.documents.document import FORMAT_VERSION

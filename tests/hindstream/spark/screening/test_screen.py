@@ -15,7 +15,7 @@ from hindstream.spark.screening import suspects
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import Screen, screen_of
 from hindstream.spark.screening.suspects import find_suspects
-from hindstream.spark.validation.validation import Validator
+from hindstream.spark.validation.validator import Validator
 from statelib.documents.manifests import AuditCheck
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage

@@ -11,7 +11,7 @@ import pandas as pd
 from hindstream.spark.expectations.checks import Check, Suite
 from hindstream.spark.expectations.frames import PandasFrame
 from hindstream.spark.validation.data_docs import keep_site
-from hindstream.spark.validation.validation import Validator
+from hindstream.spark.validation.validator import Validator
 from statelib.storage import Storage
 
 if TYPE_CHECKING:

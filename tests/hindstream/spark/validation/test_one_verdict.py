@@ -20,7 +20,7 @@ from hindstream.spark.expectations.parameters import typed
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import screen_of
 from hindstream.spark.screening.suspects import find_suspects
-from hindstream.spark.validation.validation import Validator
+from hindstream.spark.validation.validator import Validator
 from statelib.storage import Storage
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter

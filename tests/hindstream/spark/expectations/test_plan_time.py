@@ -11,8 +11,8 @@ import pytest
 from great_expectations.expectations.row_conditions import Column
 
 from hindstream.doctor.expectations import check_job_expectations
-from hindstream.spark.expectations.expectation_parameters import PARAMETERS
-from hindstream.spark.expectations.expectations import check_expectations
+from hindstream.spark.expectations.known_parameters import PARAMETERS
+from hindstream.spark.expectations.plan_time import check_expectations
 from hindstream.spark.phases import plan
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import topic_path
@@ -174,7 +174,7 @@ def parameters_of_great_expectations() -> dict[str, dict[str, bool]]:
     """By expectation of the library, its own parameters, and whether they must be given."""
     from great_expectations.expectations import core, expectation  # noqa: PLC0415
 
-    import hindstream.spark.validation.validation  # noqa: F401, PLC0415  (quietly)
+    import hindstream.spark.validation.validator  # noqa: F401, PLC0415  (quietly)
 
     common = {*expectation.Expectation.__fields__, "library_metadata", "batch_id", "row_condition", "condition_parser"}
     found: dict[str, dict[str, bool]] = {}
@@ -188,7 +188,7 @@ def parameters_of_great_expectations() -> dict[str, dict[str, bool]]:
 
 
 def test_the_names_are_those_of_great_expectations() -> None:
-    """If not: `expectation_parameters` has to have what `parameters_of_great_expectations` gives."""
+    """If not: `known_parameters` has to have what `parameters_of_great_expectations` gives."""
     assert parameters_of_great_expectations() == PARAMETERS
 
 

@@ -1,6 +1,6 @@
 """Generated: the expectations of Great Expectations and their parameters, read without its import, which takes seconds.
 
-A test compares them with the library (``tests/hindstream/spark/expectations/test_expectations.py``), and says how to
+A test compares them with the library (``tests/hindstream/spark/expectations/test_plan_time.py``), and says how to
 make them anew.
 """
 

@@ -1,7 +1,7 @@
 """What a job expects of its sinks, checked before anything is replayed: names, parameters, columns and their types.
 
 Great Expectations finds a wrong name when it runs, after the replay. So its names are here too
-(`hindstream.spark.expectations.expectation_parameters`); an expectation of the job's own, registered by the module that
+(`hindstream.spark.expectations.known_parameters`); an expectation of the job's own, registered by the module that
 defines the job, is looked up in the library's registry, which has been imported then.
 """
 
@@ -13,8 +13,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from hindstream.spark.expectations.column_values import ParameterError
-from hindstream.spark.expectations.expectation_parameters import PARAMETERS
 from hindstream.spark.expectations.frames import flat_columns
+from hindstream.spark.expectations.known_parameters import PARAMETERS
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.errors.kinds import ConfigurationError
