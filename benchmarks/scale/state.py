@@ -22,7 +22,7 @@ from statelib import Stores
 from statelib.checkpoint import Checkpoints
 from statelib.commits import CommitLog, JobLayout, plan
 from statelib.operators.versioned.codec import encode_segment_key
-from statelib.stores.rocksdb import DEFAULT_MEMORY_BYTES, _options
+from statelib.stores.rocksdb_options import DEFAULT_MEMORY_BYTES, database_options
 from statelib.task import TaskWork, run_task
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class State(Measurement):
                 for name in names:
                     store.put(name, version, START_MS + version * _BETWEEN_MS)
         self._fill_plain(folder / "plain", names)
-        options = _options(DEFAULT_MEMORY_BYTES, compacts_itself=True)
+        options = database_options(DEFAULT_MEMORY_BYTES, compacts_itself=True)
         families = dict.fromkeys(["default", *store.family_names("rates")], options)
         bare = Rdict(str(folder / "store"), options, families, AccessType.read_only(False))
         plain = Rdict(str(folder / "plain"), access_type=AccessType.read_only(False))

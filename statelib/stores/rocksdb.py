@@ -1,22 +1,7 @@
 """A backend over RocksDB: one database a task, one column family a family.
 
-Settings of a batch job, and why:
-
-* The write-ahead log is on but never synced. State is made durable by checkpoints, so a power cut may lose what
-  came after the last one; a killed process loses nothing, and data and position stay together. Without the log a
-  write costs a fifth less CPU, but families would be flushed one by one, and a kill between two flushes would tear
-  them apart.
-* Memory is bounded by one number: the block cache, to which index blocks, filters and write buffers are charged.
-* Point look-ups are mostly misses (new keys), so every SST has a bloom filter. Many go in groups of 64: for keys in
-  bytewise order that takes half the time of one by one, in any other order about the same.
-* Filters and indices are partitioned: a filter in one piece is 2 MB where a file holds a million keys, more than a
-  shard of the cache takes, and would be read anew for each look-up.
-* One thread opens the files of a family. They are few, and 16 threads, started anew for each family, take longer.
-* The system reads ahead around what is looked up. It has forgotten a table file that was written a moment ago, and
-  reading a spill's block by block would double what look-ups in it take.
-* LZ4: state is written once a slice and read a few times.
-* Files are merged in tiers, in the background or when asked: see `statelib.stores.rocksdb_compaction`. Table files that
-  have expired as a whole are left out instead: see `statelib.stores.rocksdb_tables`.
+How it is set, and why: `statelib.stores.rocksdb_options`. Table files that have expired as a whole are left out instead
+of merged: see `statelib.stores.rocksdb_tables`.
 """
 
 from __future__ import annotations
@@ -28,26 +13,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import rocksdict
-from rocksdict import (
-    AccessType,
-    BlockBasedIndexType,
-    BlockBasedOptions,
-    Cache,
-    Checkpoint,
-    DBCompressionType,
-    Options,
-    Rdict,
-    WriteBufferManager,
-)
+from rocksdict import AccessType, Checkpoint, Rdict
 
-from statelib.errors.kinds import (
-    ConfigurationError,
-    CorruptedDataError,
-    InternalError,
-)
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InternalError
 from statelib.stores.backend import PORTION, in_large_lists
-from statelib.stores.rocksdb_compaction import MOST_EXPIRING_FILES, compact, in_tiers
+from statelib.stores.rocksdb_compaction import MOST_EXPIRING_FILES, compact
 from statelib.stores.rocksdb_errors import mapped, mapped_errors
+from statelib.stores.rocksdb_options import DEFAULT_MEMORY_BYTES, database_options
 from statelib.stores.rocksdb_rows import add, ingest, make_table
 from statelib.stores.rocksdb_scan import MAX_SCAN_CHUNK, Scan
 from statelib.stores.rocksdb_tables import KeptTables, Keys, Range, Table
@@ -59,8 +31,6 @@ if TYPE_CHECKING:
 
     from statelib.stores.backend import Rows, WriteBatch
 
-DEFAULT_MEMORY_BYTES = 128 << 20
-_BLOOM_BITS_PER_KEY = 10
 _KEYS_PER_GET = 64
 _KEPT_SUFFIX = ".kept"
 _DATABASE_FILES = ("CURRENT", "MANIFEST-*", "*.sst")
@@ -103,7 +73,7 @@ class RocksDbBackend:
         self._scans: WeakSet[Scan] = WeakSet()
         self._db: Rdict | None = None
         self.writes = 0
-        self._options = _options(memory_bytes, compacts_itself=compacts_itself)
+        self._options = database_options(memory_bytes, compacts_itself=compacts_itself)
         existing = self._existing_families(create=create and not read_only)
         wanted = [*families]
         names = [name for name in existing if not wanted or name in wanted] if read_only else [*existing, *wanted]
@@ -386,26 +356,3 @@ class RocksDbBackend:
     def _property(self, family: str, name: str) -> int:
         database = self._family(family)
         return 0 if database is None else database.property_int_value(name) or 0
-
-
-def _options(memory_bytes: int, *, compacts_itself: bool) -> Options:
-    cache = Cache(memory_bytes)
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_cache_index_and_filter_blocks(True)
-    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
-    table.set_bloom_filter(_BLOOM_BITS_PER_KEY, False)
-    table.set_index_type(BlockBasedIndexType.two_level_index_search())
-    table.set_partition_filters(True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    options.set_block_based_table_factory(table)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_max_file_opening_threads(1)
-    options.set_advise_random_on_open(False)
-    in_tiers(options, in_background=compacts_itself)
-    options.set_write_buffer_manager(
-        WriteBufferManager.new_write_buffer_manager_with_cache(memory_bytes // 2, False, cache)
-    )
-    return options
