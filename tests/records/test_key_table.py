@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from statelib.columns.bytes_order import compare_bytes
 from statelib.errors.kinds import InternalError
 from statelib.records.batch import NULL_KEY
-from statelib.records.key_table import ABSENT, KeyTable
+from statelib.records.key_table import KeyTable
+from statelib.records.key_table_kernel import ABSENT
 
 KEYS = st.lists(st.one_of(st.none(), st.binary(max_size=40), st.sampled_from([b"", b"a", b"b", b"a" * 16])))
 LAYOUTS = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary())]
