@@ -1,6 +1,7 @@
 """Objects by path, on local disk, in memory or in an object store: everything that is not a Delta log."""
 
 from statelib.storage.errors import ObjectNotFoundError, reason_without_secrets
-from statelib.storage.storage import Storage, StoredObject
+from statelib.storage.objects import StoredObject
+from statelib.storage.storage import Storage
 
 __all__ = ["ObjectNotFoundError", "Storage", "StoredObject", "reason_without_secrets"]
