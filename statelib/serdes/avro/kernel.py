@@ -54,6 +54,111 @@ def _read_long(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     return 0, -TRUNCATED
 
 
+@helper
+def _read_count(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
+    """How many items a block has, and where they begin; negative: minus what is wrong."""
+    count, at = _read_long(data, at, end)
+    if at >= 0 and count < 0:  # then the block's size in bytes follows
+        count = -count
+        size, at = _read_long(data, at, end)
+        if at >= 0 and size < 0:
+            return 0, -NEGATIVE_LENGTH
+    if at >= 0 and (count < 0 or count > end - at):  # each item takes at least a byte
+        return 0, -BLOCK
+    return count, at
+
+
+@helper
+def _what_is_wrong(kind: int, number: int, left: int, choices: int) -> int:
+    """What is wrong with a number that was read, or with the length of ``left`` bytes or less; `GOOD`: nothing."""
+    if kind == LONG:
+        return GOOD
+    if kind == INT:
+        return GOOD if number == (number << 32) >> 32 else INT_RANGE
+    if kind == BYTES:
+        return NEGATIVE_LENGTH if number < 0 else TRUNCATED if number > left else GOOD
+    if number < 0 or number >= choices:
+        return NO_SYMBOL if kind == ENUM else NO_MEMBER
+    return GOOD
+
+
+@helper
+def _read_value(
+    code: NDArray[np.int64],
+    data: NDArray[np.uint8],
+    at: int,
+    end: int,
+    stack: NDArray[np.int64],
+    place: NDArray[np.int64],
+    value: NDArray[np.int64],
+    events: int,
+) -> tuple[int, int, int]:
+    """Reads ``data[at:end]``, the events behind the first ``events``.
+
+    Returns:
+        How many events there are, at which byte reading has ended, and what is wrong.
+    """
+    top, pc = 0, 0
+    while True:
+        kind = code[pc]
+        if kind == END:
+            return events, at, GOOD if at == end else TRAILING
+        if kind == JUMP:
+            pc = code[pc + 1]
+        elif kind == FIXED:
+            if end - at < code[pc + 2]:
+                return events, at, TRUNCATED
+            place[events], value[events] = code[pc + 1], at
+            events += 1
+            at += code[pc + 2]
+            pc += 3
+        elif kind == BOOLEAN:
+            if at >= end or data[at] > 1:
+                return events, at, TRUNCATED if at >= end else NO_BOOLEAN
+            place[events], value[events] = code[pc + 1], data[at]
+            events += 1
+            at += 1
+            pc += 2
+        elif kind == BLOCKS:
+            stack[top], stack[top + 1] = events, 0
+            top += FRAME_WORDS
+            place[events], value[events] = code[pc + 1], 0
+            events += 1
+            pc += 2
+        elif kind == ITEM:
+            if stack[top - 1] == 0:
+                count, after = _read_count(data, at, end)
+                if after < 0:
+                    return events, at, -after
+                at = after
+                if count == 0:
+                    top -= FRAME_WORDS
+                    pc = code[pc + 1]
+                    continue
+                value[stack[top - 2]] += count
+                stack[top - 1] = count
+            stack[top - 1] -= 1
+            pc += 2
+        else:
+            number, after = _read_long(data, at, end)
+            if after < 0:
+                return events, at, -after
+            problem = _what_is_wrong(kind, number, end - after, code[pc + 2])
+            if problem != GOOD:
+                return events, at, problem
+            if kind == BYTES:
+                place[events], value[events] = code[pc + 1], after << 32 | number
+                at = after + number
+            else:
+                place[events], value[events] = code[pc + 1], number
+                at = after
+            events += 1
+            if kind == UNION:
+                pc = code[pc + 3 + number]
+            else:
+                pc += 3 if kind == ENUM else 2
+
+
 @compiled(i64(Int64s, Bytes, Int64s, Int64s, Int64sOut, Int64sOut, Int64sOut, Int64sOut, Int64sOut))
 def read_events(
     code: NDArray[np.int64],
@@ -84,101 +189,9 @@ def read_events(
     """
     events = 0
     for row in range(len(start)):
-        at, end = start[row], start[row] + length[row]
-        first, top, pc, problem = events, 0, 0, GOOD
-        while problem == GOOD:
-            kind = code[pc]
-            if kind == END:
-                if at < end:
-                    problem = TRAILING
-                break
-            if kind == JUMP:
-                pc = code[pc + 1]
-                continue
-            if kind == FIXED:
-                if end - at < code[pc + 2]:
-                    problem = TRUNCATED
-                    break
-                place[events], value[events] = code[pc + 1], at
-                events += 1
-                at += code[pc + 2]
-                pc += 3
-                continue
-            if kind == BOOLEAN:
-                if at >= end:
-                    problem = TRUNCATED
-                    break
-                if data[at] > 1:
-                    problem = NO_BOOLEAN
-                    break
-                place[events], value[events] = code[pc + 1], data[at]
-                events += 1
-                at += 1
-                pc += 2
-                continue
-            if kind == BLOCKS:
-                stack[top], stack[top + 1] = events, 0
-                top += FRAME_WORDS
-                place[events], value[events] = code[pc + 1], 0
-                events += 1
-                pc += 2
-                continue
-            if kind == ITEM and stack[top - 1] > 0:
-                stack[top - 1] -= 1
-                pc += 2
-                continue
-            number, after = _read_long(data, at, end)
-            if after < 0:
-                problem = -after
-                break
-            if kind == ITEM:
-                if number < 0:  # then the block's size in bytes follows
-                    number = -number
-                    size, after = _read_long(data, after, end)
-                    if after < 0:
-                        problem = -after
-                        break
-                    if size < 0:
-                        problem = NEGATIVE_LENGTH
-                        break
-                if number < 0 or number > end - after:  # each item takes at least a byte
-                    problem = BLOCK
-                    break
-                if number == 0:
-                    top -= FRAME_WORDS
-                    pc = code[pc + 1]
-                else:
-                    value[stack[top - 2]] += number
-                    stack[top - 1] = number - 1
-                    pc += 2
-                at = after
-                continue
-            place[events], value[events] = code[pc + 1], number
-            if kind == LONG:
-                pc += 2
-            elif kind == INT:
-                if number != (number << 32) >> 32:
-                    problem = INT_RANGE
-                    break
-                pc += 2
-            elif kind == BYTES:
-                if number < 0:
-                    problem = NEGATIVE_LENGTH
-                    break
-                if number > end - after:
-                    problem = TRUNCATED
-                    break
-                value[events] = after << 32 | number
-                after += number
-                pc += 2
-            else:
-                if number < 0 or number >= code[pc + 2]:
-                    problem = NO_SYMBOL if kind == ENUM else NO_MEMBER
-                    break
-                pc = pc + 3 if kind == ENUM else code[pc + 3 + number]
-            events += 1
-            at = after
+        end = start[row] + length[row]
+        more, at, problem = _read_value(code, data, start[row], end, stack, place, value, events)
         wrong[row], wrong_at[row] = problem, at - start[row]
-        if problem != GOOD:
-            events = first
+        if problem == GOOD:
+            events = more
     return events
