@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from statelib.topology.connected import connected
 from statelib.topology.java_order import TreeSet, copied_in_hash_order, in_hash_order
 from statelib.topology.nodes import Described, Processor, Sink, Source, senders
 
@@ -109,20 +110,12 @@ class _Shown:
 
     def groups(self) -> list[list[str]]:
         """The names of nodes that hang together by an edge or a store; both in order of nodes."""
-        above: dict[str, str] = {}
-
-        def root(name: str) -> str:
-            while above.setdefault(name, name) != name:
-                name = above[name]
-            return name
-
-        for name, node in self.nodes.items():
-            for other in (*node.parents, *(f"store {store}" for store in self._stores.get(name, ()))):
-                above[root(other)] = root(name)
-        groups: dict[str, list[str]] = {}
-        for name in self.nodes:
-            groups.setdefault(root(name), []).append(name)
-        return list(groups.values())
+        return connected(
+            {
+                name: (*node.parents, *(f"store {store}" for store in self._stores.get(name, ())))
+                for name, node in self.nodes.items()
+            }
+        )
 
 
 def _topic(node: Source | Sink) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.topology.connected import connected
 from statelib.topology.nodes import Node, Processor, Source
 
 if TYPE_CHECKING:
@@ -47,21 +48,12 @@ def _with_global_tables(group: Sequence[Node], nodes: Sequence[Node], shared: fr
 
 def _connected(nodes: Sequence[Node]) -> list[list[Node]]:
     """Groups of nodes that share an edge or a store, each in node order, groups in order of their first node."""
-    group_of: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while group_of.setdefault(name, name) != name:
-            name = group_of[name]
-        return name
-
-    known = {node.name for node in nodes}
-    for node in nodes:
-        joined = [f"node {node.name}", *(f"node {parent}" for parent in node.parents if parent in known)]
-        if isinstance(node, Processor):
-            joined += [f"store {store}" for store in node.stores]
-        for other in joined[1:]:
-            group_of[find(other)] = find(joined[0])
-    groups: dict[str, list[Node]] = {}
-    for node in nodes:
-        groups.setdefault(find(f"node {node.name}"), []).append(node)
-    return list(groups.values())
+    known = {node.name: node for node in nodes}
+    ties = {
+        node.name: [
+            *(parent for parent in node.parents if parent in known),
+            *(f"store {store}" for store in (node.stores if isinstance(node, Processor) else ())),
+        ]
+        for node in nodes
+    }
+    return [[known[name] for name in group] for group in connected(ties)]
