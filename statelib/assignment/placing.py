@@ -53,6 +53,10 @@ class Placing:
         """Whether it has the task or a copy."""
         return task in self.active[host] or task in self.standby[host]
 
+    def owners(self) -> dict[TaskId, int]:
+        """By task that a host shall run, the host."""
+        return {task: host for host in range(len(self)) for task in self.active[host]}
+
     def assign_active(self, host: int, task: TaskId) -> None:
         """Gives it the task."""
         self.active[host].add(task)

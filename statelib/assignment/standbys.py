@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statelib.assignment.placing import LeastLoaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from statelib.assignment.model import TaskId
     from statelib.assignment.placing import Placing
@@ -18,19 +18,9 @@ def assign_standbys(placing: Placing, tasks: Iterable[TaskId], number: int) -> N
 
     Where racks are known, hosts in racks that have nothing of the task come first (KIP-708, with one tag).
     """
-    if not number:
-        return
-    owners = {task: host for host in range(len(placing)) for task in placing.active[host]}
-    spread = Spread(placing, placing.load)
-    for task in tasks:
-        holders = [owners[task]]
-        for _ in range(number):
-            host = spread.take(task, holders)
-            if host is None:
-                break
-            placing.assign_standby(host, task)
-            spread.offer(host)
-            holders.append(host)
+    if number:
+        spread, owners = Spread(placing, placing.load), placing.owners()
+        spread.fill({task: [owners[task]] for task in tasks}, number)
 
 
 class Spread:
@@ -68,6 +58,23 @@ class Spread:
     def offer(self, host: int) -> None:
         """Puts a host in, or where it belongs by now."""
         self._racks[self._placing.hosts[host].rack].offer(host)
+
+    def give(self, host: int, task: TaskId, holders: list[int]) -> None:
+        """Gives a host a copy of a task that ``holders`` have, and it from now on."""
+        self._placing.assign_standby(host, task)
+        self.offer(host)
+        holders.append(host)
+
+    def fill(self, holders: Mapping[TaskId, list[int]], number: int) -> None:
+        """Gives each task, which ``holders`` have, as many copies as it lacks, or as there are hosts for.
+
+        Args:
+            holders: By task, its owner and those with a copy; brought up to date.
+            number: Of copies.
+        """
+        for task, having in holders.items():
+            while len(having) <= number and (host := self.take(task, having)) is not None:
+                self.give(host, task, having)
 
     def _least(self, task: TaskId, racks: Collection[str | None]) -> int | None:
         taken = [self._racks[rack].poll(lambda host: not self._placing.holds(host, task)) for rack in racks]

@@ -108,7 +108,7 @@ def _assign_standbys(placing: Placing, tasks: Sequence[TaskId], number: int, bef
     both = int(placing.copies.sum()) + len(tasks) * number
     room = -(-both * placing.consumers // placing.consumers.sum())
     spread = Spread(placing, placing.load)
-    owners = {task: host for host in range(len(placing)) for task in placing.active[host]}
+    owners = placing.owners()
     holders = {task: [owners[task]] for task in tasks}
     for task in tasks:
         for _ in range(number):
@@ -117,11 +117,5 @@ def _assign_standbys(placing: Placing, tasks: Sequence[TaskId], number: int, bef
             kept = next((host for host in fitting if spread.is_apart(host, holders[task])), None)
             if kept is None:
                 break
-            placing.assign_standby(kept, task)
-            spread.offer(kept)
-            holders[task].append(kept)
-    for task in tasks:
-        while len(holders[task]) <= number and (best := spread.take(task, holders[task])) is not None:
-            placing.assign_standby(best, task)
-            spread.offer(best)
-            holders[task].append(best)
+            spread.give(kept, task, holders[task])
+    spread.fill(holders, number)
