@@ -12,10 +12,9 @@ expired, instead of finding a file missing. Up to version 3 of the documents the
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
-from statelib.commits.layout import CommitLog, JobLayout, Runs
+from statelib.commits.layout import CommitLog, JobLayout, Runs, numbers_in
 from statelib.documents.upkeep import Maintenance
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.steps import step
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from statelib.storage import Storage
 
 FORMAT_VERSION = 1
-
-_NAME = re.compile(r"(\d{20})\.json")
 
 
 def read_maintenance(warehouse: Storage, job: str) -> Maintenance:
@@ -94,5 +91,4 @@ def check_restorable(warehouse: Storage, job: str, commit: int) -> None:
 
 
 def _marks(warehouse: Storage, job: str) -> list[int]:
-    names = (entry.path.rpartition("/")[2] for entry in warehouse.list(f"{JobLayout(job).root}/expired"))
-    return [int(match[1]) for match in map(_NAME.fullmatch, names) if match]
+    return numbers_in(warehouse, f"{JobLayout(job).root}/expired")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from statelib.documents.manifests import Migration
     from statelib.storage import Storage
 
+_NUMBERED = re.compile(r"(\d{20})\.json")
 _RUN_ID = re.compile(r"(\d{8,})-([1-9]\d*)")
 
 
@@ -66,6 +67,12 @@ def rollback_path(topic: str, commit: int) -> str:
 def rewrite_path(topic: str, n: int) -> str:
     """Rewrite ``n`` of a topic's files."""
     return f"{topic_path(topic)}/_rewrites/{n:020d}.json"
+
+
+def numbers_in(storage: Storage, folder: str) -> list[int]:
+    """The numbers of the documents in a folder that are called by theirs, ``<n, 20 digits>.json``; ascending."""
+    names = (entry.path.rpartition("/")[2] for entry in storage.list(folder))
+    return [int(match[1]) for match in map(_NUMBERED.fullmatch, names) if match]
 
 
 def quarantine_topic(job: str) -> str:
@@ -211,6 +218,11 @@ class Runs:
     def audit(self, run_id: str) -> Audit | None:
         """What the checks said of the run."""
         return Audit.read_if_present(self._storage, self.layout.audit(run_id))
+
+    def is_quarantined(self, run_id: str) -> bool:
+        """Whether the run's audit failed, so that it can never be committed."""
+        audit = self.audit(run_id)
+        return audit is not None and not audit.success
 
     def topology(self, fingerprint: str) -> TopologyDescription | None:
         """What a topology of the job is made of; None: nobody wrote it down (before documents of version 4)."""

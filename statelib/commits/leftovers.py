@@ -55,7 +55,7 @@ def find_leftovers(warehouse: Storage, log: CommitLog, commits: range, *, kept_f
     starting_points = [log.read(commits.start - 1)] if commits.start > 1 else []
 
     def look(n: int) -> tuple[Commit, list[tuple[Plan, bool]]]:
-        return log.read(n), [(plan, n < kept_from or not _is_quarantined(runs, plan)) for plan in runs.attempts(n)]
+        return log.read(n), [(plan, n < kept_from or not runs.is_quarantined(plan.run_id)) for plan in runs.attempts(n)]
 
     for commit, attempts in look_ahead(look, commits, warehouse.requests_at_once):
         committed.append(commit)
@@ -110,8 +110,3 @@ def _run_of(entry: StoredObject, job: str) -> str | None:
     """The run of ``job`` that wrote a file; None: it is none of that job's."""
     match = _ATTEMPT_FILE.fullmatch(entry.path.rpartition("/")[2])
     return match["run_id"] if match and match["job"] == job else None
-
-
-def _is_quarantined(runs: Runs, plan: Plan) -> bool:
-    audit = runs.audit(plan.run_id)
-    return audit is not None and not audit.success

@@ -201,7 +201,6 @@ def open_run_after(warehouse: Storage, job: str, head: int, *, rollbacks: bool =
     for plan in runs.attempts(head + 1):
         if plan.rolled_back_to is not None and not rollbacks:
             continue
-        audit = runs.audit(plan.run_id)
-        if audit is None or audit.success:
+        if not runs.is_quarantined(plan.run_id):
             return plan.run_id
     return None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.commits.archives import open_archive
-from statelib.commits.layout import rewrite_path
+from statelib.commits.layout import numbers_in, rewrite_path
 from statelib.documents.upkeep import REWRITES, Rewrite
 from statelib.errors.kinds import CorruptedDataError
 from statelib.errors.steps import step
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from statelib.topics.files import ArchiveFile
 
 _WRITTEN = re.compile(r"\d{20}-(?P<job>.+)\.rewrite\.(?P<n>[1-9]\d*)\.[A-Za-z0-9_-]+\.parquet")
-_DOCUMENT = re.compile(r"(\d{20})\.json")
 
 
 def rewrite_name(job: str, n: int, attempt: str) -> str:
@@ -62,9 +61,7 @@ class RewriteLog:
 
     def last(self) -> int:
         """The newest one's number; 0: there is none."""
-        folder = rewrite_path(self.topic, 0).rpartition("/")[0]
-        names = (entry.path.rpartition("/")[2] for entry in self.warehouse.list(folder))
-        return max((int(match[1]) for match in map(_DOCUMENT.fullmatch, names) if match), default=0)
+        return max(numbers_in(self.warehouse, rewrite_path(self.topic, 0).rpartition("/")[0]), default=0)
 
     def read(self, n: int) -> Rewrite:
         """Rewrite ``n``.

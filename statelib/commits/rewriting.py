@@ -313,10 +313,8 @@ def _open_plans(warehouse: Storage) -> Iterator[Plan]:
     for folder in warehouse.folders("jobs"):
         job = folder.rpartition("/")[2]
         runs = Runs(warehouse, job)
-        for plan in runs.attempts(CommitLog(warehouse, job).head_number() + 1):
-            audit = runs.audit(plan.run_id)
-            if audit is None or audit.success:
-                yield plan
+        plans = runs.attempts(CommitLog(warehouse, job).head_number() + 1)
+        yield from (plan for plan in plans if not runs.is_quarantined(plan.run_id))
 
 
 def _paths(archive: TopicArchive) -> list[str]:
