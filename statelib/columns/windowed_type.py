@@ -53,6 +53,16 @@ class AlignedKeys(Protocol):
         """What is known of the windows of keys."""
 
 
+def windowed_struct(key_type: pa.DataType) -> pa.StructType:
+    """A key and its window as archives have them."""
+    return pa.struct([("key", key_type), ("window_start", TIME), ("window_end", TIME)])
+
+
+def is_windowed_struct(key_type: pa.DataType) -> bool:
+    """Whether keys are such structs, by their names: those of a windowed result's archive."""
+    return bool(pa.types.is_struct(key_type) and key_type.names == ["key", "window_start", "window_end"])
+
+
 SESSIONS = KeyWindows("session")
 MIXED = KeyWindows("mixed")
 
@@ -67,8 +77,7 @@ class WindowedType(pa.ExtensionType):  # type: ignore[misc]
 
     def __init__(self, key_type: pa.DataType, windows: KeyWindows) -> None:
         self.windows = windows
-        fields = [("key", key_type), ("window_start", TIME), ("window_end", TIME)]
-        super().__init__(pa.struct(fields), _NAME)
+        super().__init__(windowed_struct(key_type), _NAME)
 
     @property
     def key_type(self) -> pa.DataType:
@@ -108,7 +117,7 @@ def archived_type(key_type: pa.DataType) -> pa.DataType:
     """The type that archives and people have for keys: of windowed ones the struct that they are stored as."""
     if not isinstance(key_type, WindowedType):
         return key_type
-    return pa.struct([("key", archived_type(key_type.key_type)), *list(key_type.storage_type)[1:]])
+    return windowed_struct(archived_type(key_type.key_type))
 
 
 def archived(keys: pa.Array) -> pa.Array:

@@ -24,7 +24,7 @@ from statelib.columns.arrow_buffers import binary_array, offsets_of, spans_of, v
 from statelib.columns.spans import copy_spans
 from statelib.columns.times import LAST_TIME_MS, end_of_windows
 from statelib.columns.window_grids import described_grid
-from statelib.columns.windowed_type import TIME, AlignedKeys, archived, archived_type, as_windowed
+from statelib.columns.windowed_type import TIME, AlignedKeys, archived, archived_type, as_windowed, windowed_struct
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.spans import Spans, no_reasons, put_together, values_of
@@ -69,7 +69,7 @@ class TimeWindowedSerde(StrictSerde):
     @property
     def arrow_type(self) -> pa.DataType:
         """See `Serde`."""
-        return _windowed(self.key.arrow_type)
+        return windowed_struct(self.key.arrow_type)
 
     def serialize(self, values: pa.Array) -> pa.BinaryArray:
         """See `Serde`.
@@ -133,7 +133,7 @@ class SessionWindowedSerde(StrictSerde):
     @property
     def arrow_type(self) -> pa.DataType:
         """See `Serde`."""
-        return _windowed(self.key.arrow_type)
+        return windowed_struct(self.key.arrow_type)
 
     def serialize(self, values: pa.Array) -> pa.BinaryArray:
         """See `Serde`.
@@ -258,10 +258,6 @@ def with_windows(
         serde.check_size(start, end)
         return _with_tails(keys, keys.drop_null(), start)
     return _with_tails(keys, keys.drop_null(), end, start)
-
-
-def _windowed(key: pa.DataType) -> pa.DataType:
-    return pa.struct([("key", key), ("window_start", TIME), ("window_end", TIME)])
 
 
 def _present(values: pa.Array, arrow_type: pa.DataType) -> pa.StructArray:

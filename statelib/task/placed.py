@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.errors.kinds import ConfigurationError
 from statelib.records.key_column import KeyColumn
 from statelib.topics.partitioner import partition_for
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from statelib.task.records import Records
 
 _LOOKED_AT = 1_000
-_WINDOWED = ["key", "window_start", "window_end"]
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class PlacedByKey:
             return
         keys = records.keys.slice(0, self._left).plain
         self._left -= len(keys)
-        if pa.types.is_struct(keys.type) and keys.type.names == _WINDOWED:
+        if is_windowed_struct(keys.type):
             return  # another job has placed them by the key alone
         where = partition_for(KeyColumn(keys).serialized(), self.partitions)
         misplaced = np.flatnonzero((where != self.partition) & np.asarray(keys.is_valid()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.windowed_type import is_windowed_struct
 from statelib.commits.layout import JobLayout, topic_path
 from statelib.documents.manifests import RepartitionFile, SinkFile
 from statelib.documents.places import place_of
@@ -220,6 +221,6 @@ class _RepartitionWriter:
 def _windowed_key(keys: pa.Array) -> pa.Array | None:
     """Of the windowed keys that an archive has, those without windows; None: they are others."""
     found = None
-    while pa.types.is_struct(keys.type) and keys.type.names == ["key", "window_start", "window_end"]:
+    while is_windowed_struct(keys.type):
         keys = found = keys.field(0)
     return found
