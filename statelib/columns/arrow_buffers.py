@@ -102,6 +102,19 @@ def binary_array(offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDA
     return pa.Array.from_buffers(pa.binary(), len(valid), buffers)
 
 
+def any_binary_array(
+    offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDArray[np.bool_] | None = None
+) -> pa.BinaryArray | pa.LargeBinaryArray:
+    """As `binary_array`, of any size: large_binary beyond 2 GiB. ``valid``: None: nothing is null."""
+    is_small = offsets[-1] <= _MAX_ARRAY_BYTES
+    buffers = [
+        None if valid is None else bitmap_of(valid),
+        pa.py_buffer(offsets.astype(np.int32) if is_small else offsets),
+        pa.py_buffer(data),
+    ]
+    return pa.Array.from_buffers(pa.binary() if is_small else pa.large_binary(), len(offsets) - 1, buffers)
+
+
 def spans_of(
     array: pa.BinaryArray | pa.LargeBinaryArray,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.columns.arrow_buffers import bitmap_of, byte_buffers, indices_of, valid_of
+from statelib.columns.arrow_buffers import any_binary_array, byte_buffers, indices_of, valid_of
 from statelib.columns.gather import gather
 from statelib.errors.kinds import ConfigurationError, InternalError
 from statelib.records.batch import NULL_KEY
@@ -165,10 +165,7 @@ class KeyTable:
         measure_keys(codes, self._offsets, spans)
         data = np.empty(spans[-1], dtype=np.uint8)
         copy_keys(codes, self._arena, self._offsets, spans, data)
-        small = spans[-1] <= np.iinfo(np.int32).max
-        buffers = [pa.py_buffer(spans.astype(np.int32) if small else spans), pa.py_buffer(data)]
-        kind = pa.binary() if small else pa.large_binary()
-        return pa.Array.from_buffers(kind, len(codes), [bitmap_of(codes != NULL_KEY), *buffers])
+        return any_binary_array(spans, data, codes != NULL_KEY)
 
     def spans(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """As `take`, where the keys lie: `data`, and int64 where each begins and how long it is; a null has no bytes.

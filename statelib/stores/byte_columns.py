@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import any_binary_array, spans_of
 from statelib.columns.bytes_order import sort_order
 from statelib.columns.spans import append_spans, copy_spans
 from statelib.errors.kinds import CorruptedDataError
@@ -28,7 +28,7 @@ def packed(rows: NDArray[Any]) -> Column:
     """The bytes of each row of an array: of numbers (``">i8"``), of records, or of two dimensions."""
     width = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
     data = np.ascontiguousarray(rows).view(np.uint8).reshape(-1) if len(rows) else np.empty(0, np.uint8)
-    return _column(np.arange(len(rows) + 1) * width, data)
+    return any_binary_array(np.arange(len(rows) + 1) * width, data)
 
 
 def times(milliseconds: NDArray[np.int64]) -> Column:
@@ -47,7 +47,7 @@ def joined(*parts: Column | Spans) -> Column:
     end = offsets[:-1].copy()
     for content, start, length in spans:
         append_spans(content, start, length, data, end)
-    return _column(offsets, data)
+    return any_binary_array(offsets, data)
 
 
 def spans_of_rows(rows: NDArray[Any]) -> Spans:
@@ -68,7 +68,7 @@ def cut(content: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np
     np.cumsum(length, out=offsets[1:])
     data = np.empty(offsets[-1], np.uint8)
     copy_spans(content, start, length, data, offsets[:-1])
-    return _column(offsets, data)
+    return any_binary_array(offsets, data)
 
 
 def unpacked(column: Column, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -126,7 +126,7 @@ def grouped(column: Column, offsets: NDArray[np.int64]) -> Column:
     """Rows made of many: of row ``i`` the bytes of the rows ``offsets[i]`` to ``offsets[i + 1]`` of ``column``."""
     content, start, length = spans_of(column)
     bounds = np.append(start, start[-1:] + length[-1:])
-    return _column(bounds[offsets] if len(bounds) else np.zeros(1, np.int64), content)
+    return any_binary_array(bounds[offsets] if len(bounds) else np.zeros(1, np.int64), content)
 
 
 def raw_column(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:
@@ -136,15 +136,9 @@ def raw_column(values: Sequence[bytes | None]) -> pa.LargeBinaryArray:
 
 def empty_values(count: int) -> Column:
     """Values of no bytes, for an index that has keys only."""
-    return _column(np.zeros(count + 1, np.int64), np.empty(0, np.uint8))
+    return any_binary_array(np.zeros(count + 1, np.int64), np.empty(0, np.uint8))
 
 
 def in_order(keys: Column) -> pa.Array:
     """The indices that put ``keys`` into bytewise order."""
     return pa.array(sort_order(*spans_of(keys)))
-
-
-def _column(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> Column:
-    small = offsets[-1] <= np.iinfo(np.int32).max
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32) if small else offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary() if small else pa.large_binary(), len(offsets) - 1, buffers)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statelib.stores import byte_columns
+from statelib.columns import arrow_buffers
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import (
     cut,
@@ -74,10 +74,7 @@ def test_order() -> None:
 
 
 def test_what_is_beyond_two_gibibytes_becomes_large(monkeypatch) -> None:
-    class Small:
-        max = 3
-
-    monkeypatch.setattr(byte_columns.np, "iinfo", lambda _: Small)
+    monkeypatch.setattr(arrow_buffers, "_MAX_ARRAY_BYTES", 3)
     made = joined(pa.array([b"ab", b"c"], pa.binary()), pa.array([b"de", b""], pa.binary()))
     assert pa.types.is_large_binary(made.type)
     assert made.to_pylist() == [b"abde", b"c"]
