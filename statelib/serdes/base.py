@@ -71,6 +71,26 @@ class StrictSerde(ABC):
         """See `Serde`."""
 
 
+def conformed(values: pa.Array, arrow_type: pa.DataType, schema: str) -> pa.Array:
+    """Values of the Arrow type of a schema, cast without loss where they are of another.
+
+    Args:
+        values: To be written.
+        arrow_type: The schema's.
+        schema: What it is called, for the error.
+
+    Raises:
+        InputError: They do not fit.
+    """
+    if values.type == arrow_type:
+        return values
+    try:
+        return values.cast(arrow_type)
+    except pa.ArrowException as error:
+        step = f"map the values to {arrow_type}"
+        raise InputError(f"values of {values.type} do not fit {schema}: {error}", next_step=step) from None
+
+
 def within_reach(decoded: Lenient) -> Lenient:
     """The same, but values with a time that no topic can hold are undecodable."""
     far = out_of_reach(decoded.values)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from statelib.serdes.spans import list_offsets
+
 
 def readable(arrow_type: pa.DataType) -> pa.DataType:
     """The type that Arrow reads instead."""
@@ -93,11 +95,7 @@ def restored(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:  # noqa: PLR
 
 def _offsets(array: pa.ListArray) -> pa.Array:
     """Of lists without gaps, as `flatten` gives the items."""
-    lengths = array.value_lengths().fill_null(0).to_pylist()
-    offsets = [0]
-    for length in lengths:
-        offsets.append(offsets[-1] + length)
-    return pa.array(offsets, pa.int32())
+    return list_offsets(array.value_lengths().fill_null(0).to_numpy())
 
 
 def _bytes(text: str) -> bytes:

@@ -12,7 +12,7 @@ from statelib.columns.spans import copy_spans
 from statelib.serdes.base import Lenient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +47,13 @@ def values_of(data: pa.Array) -> tuple[Spans, NDArray[np.int64]]:
     spans = Spans(*spans_of(data.cast(pa.binary())))
     rows = np.flatnonzero(valid_of(data))
     return spans if len(rows) == len(data) else spans.take(rows), rows
+
+
+def list_offsets(counts: NDArray[np.int64] | Sequence[int]) -> pa.Array:
+    """Where lists of so many items begin and end, one behind the other, for Arrow."""
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return pa.array(offsets)
 
 
 def no_reasons(count: int) -> NDArray[np.object_]:

@@ -30,7 +30,7 @@ from statelib.serdes.avro.schema import (
     nullable,
 )
 from statelib.serdes.avro.types import arrow_type_of, default_of
-from statelib.serdes.spans import Spans, has_reason, lenient, no_reasons, put_together
+from statelib.serdes.spans import Spans, has_reason, lenient, list_offsets, no_reasons, put_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ class _Columns:
             case Array(), Array():
                 counts = self._events[place.number]
                 items = self.build(place.children[0], reader.items, np.repeat(rows, counts))
-                return pa.ListArray.from_arrays(_offsets(counts), items, type=arrow_type_of(reader))
+                return pa.ListArray.from_arrays(list_offsets(counts), items, type=arrow_type_of(reader))
             case Map(), Map():
                 counts = self._events[place.number]
                 within = np.repeat(rows, counts)
@@ -147,7 +147,7 @@ class _Columns:
                 if keys.null_count:  # the whole value is undecodable; a map's keys cannot be null until it is left out
                     keys = keys.fill_null("")
                 values = self.build(place.children[1], reader.values, within)
-                return pa.MapArray.from_arrays(_offsets(counts), keys, values, type=arrow_type_of(reader))
+                return pa.MapArray.from_arrays(list_offsets(counts), keys, values, type=arrow_type_of(reader))
             case Enum(), Enum() if _same_name(place.node, reader):
                 return self._enum(place.node, reader, self._events[place.number], rows)
             case Fixed(), Fixed() if _same_name(place.node, reader) and place.node.size == reader.size:
@@ -249,12 +249,6 @@ class _Columns:
     def _note(self, rows: NDArray[np.int64], reason: str) -> None:
         new = rows[~has_reason(self._reasons[rows])]
         self._reasons[new] = reason
-
-
-def _offsets(counts: NDArray[np.int64]) -> pa.Array:
-    offsets = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    return pa.array(offsets)
 
 
 def _same_name(writer: Record | Enum | Fixed, reader: Record | Enum | Fixed) -> bool:

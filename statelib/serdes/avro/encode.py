@@ -25,7 +25,6 @@ from statelib.serdes.avro.schema import (
     describe,
     nullable,
 )
-from statelib.serdes.avro.types import arrow_type_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,19 +148,3 @@ def _first(values: pa.Array) -> int:
 
 def _last(values: pa.Array) -> int:
     return values.offsets[-1].as_py()  # type: ignore[no-any-return]
-
-
-def conformed(node: Node, values: pa.Array) -> pa.Array:
-    """Values of the schema's Arrow type, cast without loss where they are of another.
-
-    Raises:
-        InputError: They do not fit.
-    """
-    arrow_type = arrow_type_of(node)
-    if values.type == arrow_type:
-        return values
-    try:
-        return values.cast(arrow_type)
-    except pa.ArrowException as error:
-        step = f"map the values to {arrow_type}"
-        raise InputError(f"values of {values.type} do not fit the Avro schema: {error}", next_step=step) from None

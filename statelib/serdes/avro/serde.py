@@ -14,7 +14,7 @@ from statelib.serdes.avro.decode import Decoder
 from statelib.serdes.avro.leaves import texts
 from statelib.serdes.avro.schema import Array, Map, NoDefault, Primitive, Record, declaration, describe, nullable, parse
 from statelib.serdes.avro.types import arrow_type_of, default_of
-from statelib.serdes.base import Lenient, StrictSerde
+from statelib.serdes.base import Lenient, StrictSerde, conformed
 from statelib.serdes.schema_source import RegisteredSchema
 from statelib.serdes.spans import lenient, no_reasons, put_together, values_of
 from statelib.serdes.wire_format import (
@@ -85,10 +85,10 @@ class AvroSerde(StrictSerde):
             ConfigurationError: It is to be written with an id, and the schema is not under the subject.
             RetryableError: The registry does not answer.
         """
-        from statelib.serdes.avro.encode import conformed, encode  # noqa: PLC0415 - only who writes needs fastavro
+        from statelib.serdes.avro.encode import encode  # noqa: PLC0415 - only who writes needs fastavro
 
         node = _parsed(self.schema)
-        values = conformed(node, values)
+        values = conformed(values, arrow_type_of(node), "the Avro schema")
         if self.registry is not None and _is_raw(node):
             encoded = values.cast(pa.binary())
         else:

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from statelib.errors.kinds import InputError
+from statelib.serdes.base import conformed
 from statelib.serdes.protobuf.descriptors import as_registered, files_of, message_type
 from statelib.serdes.protobuf.kinds import message_kind
 from statelib.serdes.spans import lenient, no_reasons
@@ -55,13 +56,7 @@ class Codec:
         Raises:
             InputError: A value does not fit.
         """
-        if values.type != self.kind.arrow_type:
-            try:
-                values = values.cast(self.kind.arrow_type)
-            except pa.ArrowException as error:
-                what = f"values of {values.type} do not fit the Protobuf message: {error}"
-                step = f"map the values to {self.kind.arrow_type}"
-                raise InputError(what, next_step=step) from None
+        values = conformed(values, self.kind.arrow_type, "the Protobuf message")
         try:
             messages = self.kind.values(values.drop_null(), "value")
             encoded = iter([message.SerializeToString(deterministic=True) for message in messages])

@@ -36,6 +36,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from statelib.columns.time_columns import time_problem
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.serdes.spans import list_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -274,7 +275,7 @@ class Repeated:
         """The field's lists."""
         lists = [getattr(message, self.name) for message in messages]
         items = self._kind.array(list(chain.from_iterable(lists)))
-        return pa.ListArray.from_arrays(_offsets([len(items) for items in lists]), items, type=self.arrow_type)
+        return pa.ListArray.from_arrays(list_offsets([len(items) for items in lists]), items, type=self.arrow_type)
 
     def write(self, messages: Sequence[Message], column: pa.Array, path: str) -> None:
         """Puts a list into each message."""
@@ -305,7 +306,7 @@ class Map:
         pairs = list(chain.from_iterable(maps))
         keys = self._key.array([key for key, _ in pairs])
         values = self._value.array([value for _, value in pairs])
-        return pa.MapArray.from_arrays(_offsets([len(pairs) for pairs in maps]), keys, values, type=self.arrow_type)
+        return pa.MapArray.from_arrays(list_offsets([len(pairs) for pairs in maps]), keys, values, type=self.arrow_type)
 
     def write(self, messages: Sequence[Message], column: pa.Array, path: str) -> None:
         """Puts a map into each message."""
@@ -349,10 +350,6 @@ def message_kind(message: Descriptor, around: tuple[str, ...] = (), path: str = 
     if message.full_name in _JSON:
         return Json(message)
     return Struct(message, around, path)
-
-
-def _offsets(counts: list[int]) -> pa.Array:
-    return pa.array(np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]), pa.int32())
 
 
 def _null(path: str) -> InputError:
