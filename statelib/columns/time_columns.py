@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import is_any_list
-from statelib.columns.times import FIRST_TIME_MS, LAST_TIME_MS, instant_text, unit_hint
+from statelib.columns.times import A_SECOND, FIRST_TIME_MS, LAST_TIME_MS, instant_text, unit_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _COARSE = ("s", "ms")
 """The units in which 64 bits can say more than in microseconds, which topics at rest have."""
 
@@ -35,7 +34,7 @@ def out_of_reach(array: pa.Array) -> NDArray[np.bool_] | None:
     for rows, times in _times(array, np.arange(len(array))):
         if times.type.unit in _COARSE:
             numbers = times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-            last = LAST_TIME_MS // (1_000 // _A_SECOND[times.type.unit])
+            last = LAST_TIME_MS // (1_000 // A_SECOND[times.type.unit])
             bad[rows[(numbers > last) | (numbers < -last)]] = True
     return bad if bad.any() else None
 
@@ -46,7 +45,7 @@ def out_of_reach_reason(array: pa.Array, row: int) -> str:
         if times.type.unit not in _COARSE:
             continue
         for number in times.cast(pa.int64()).to_pylist():
-            time_ms = None if number is None else number * (1_000 // _A_SECOND[times.type.unit])
+            time_ms = None if number is None else number * (1_000 // A_SECOND[times.type.unit])
             if time_ms is not None and not FIRST_TIME_MS <= time_ms <= LAST_TIME_MS:
                 return time_problem(time_ms)
     raise ValueError("all times are such as a topic can hold")
@@ -70,7 +69,7 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 def time_texts(times: pa.Array, form: str) -> pa.Array:
     """Times as texts, as ``strftime`` forms them; of years that it does not know, in ISO 8601."""
     numbers = times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    a_second = _A_SECOND[times.type.unit]
+    a_second = A_SECOND[times.type.unit]
     far = (numbers < _FIRST_YEAR_S * a_second) | (numbers >= _END_OF_YEARS_S * a_second)
     texts = pc.strftime(pc.if_else(far, pa.scalar(None, times.type), times) if far.any() else times, form)
     if not far.any():
@@ -154,7 +153,7 @@ def _day(day: Any) -> Any:
 def _time(number: int | None, type_: pa.DataType) -> Any:
     if number is None:
         return None
-    a_second = _A_SECOND[type_.unit]
+    a_second = A_SECOND[type_.unit]
     if type_.unit == "ns":
         return pa.scalar(number, type_).as_py()
     seconds, rest = divmod(number, a_second)

@@ -15,6 +15,9 @@ LAST_TIME_MS = 9_223_372_036_854_775
 FIRST_TIME_MS = -LAST_TIME_MS
 """The first one, in the year -290308."""
 
+A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""By Arrow's unit."""
+
 _PLAUSIBLE_MS = (631_152_000_000, 4_102_444_800_000)  # 1990 to 2100
 _UNITS = (("nanoseconds", 1_000_000), ("microseconds", 1000))
 _LAST_PLAIN_YEAR = 9999

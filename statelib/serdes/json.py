@@ -10,16 +10,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.scatter import scatter
 from statelib.columns.time_columns import python_values
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes.base import Lenient, StrictSerde
 from statelib.serdes.json_types import has_map, readable, restored, with_objects, with_pairs
 from statelib.serdes.schema_source import RegisteredSchema
-from statelib.serdes.spans import put_together
+from statelib.serdes.spans import has_reason, no_reasons, put_together
 from statelib.serdes.wire_format import Identity, described, head_of, payloads, with_heads
 
 if TYPE_CHECKING:
@@ -101,17 +102,10 @@ class JsonSerde(StrictSerde):
         return Identity(self.registry, self.subject, self.schema_id, self.register)
 
     def _read(self, data: pa.Array) -> Lenient:
-        documents = data.cast(pa.binary()).to_pylist()
-        there = [row for row, document in enumerate(documents) if document is not None]
-        parts, problems = self._parse([documents[row] for row in there])
-        reasons: list[str | None] = [None] * len(documents)
-        for row, problem in zip(there, problems, strict=True):
-            reasons[row] = problem
-        decoded = [row for row in there if reasons[row] is None]
-        source = np.full(len(documents), -1)
-        source[decoded] = np.arange(len(decoded))
-        values = pa.concat_arrays([*parts, pa.nulls(0, self.arrow_type)]).take(pa.array(source, mask=source < 0))
-        bad = np.array([reason is not None for reason in reasons], np.bool_)
+        reasons, is_there = no_reasons(len(data)), valid_of(data)
+        parts, reasons[is_there] = self._parse(data.cast(pa.binary()).drop_null().to_pylist())
+        bad = has_reason(reasons)
+        values = scatter(pa.concat_arrays([*parts, pa.nulls(0, self.arrow_type)]), is_there & ~bad)
         return Lenient(values, bad, pa.array(reasons, pa.string()))
 
     def _parse(self, documents: list[bytes]) -> tuple[list[pa.Array], list[str | None]]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.stream_time import running_stream_time
 from statelib.columns.time_columns import time_problem
-from statelib.columns.times import LAST_TIME_MS
+from statelib.columns.times import A_SECOND, LAST_TIME_MS
 from statelib.errors.kinds import ConfigurationError, HindstreamError
 from statelib.errors.user_lines import defined_at, place_beside
 from statelib.operators.mappers.mapping import evaluate, functions_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _NEGATIVE = "negative timestamp"
 _MOST = np.iinfo(np.int64).max
 _NONE = pa.scalar(None, pa.string())
-_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class Extracted(NamedTuple):
@@ -110,7 +109,7 @@ def _milliseconds(given: pa.Array, node: str, mapper: Mapper | None) -> tuple[ND
         of = given.type
     reasons = pc.if_else(given.is_null(), "no timestamp", _NONE)
     if pa.types.is_timestamp(of):
-        number, a_second = given.cast(pa.int64()).fill_null(0).to_numpy(), _A_SECOND[of.unit]
+        number, a_second = given.cast(pa.int64()).fill_null(0).to_numpy(), A_SECOND[of.unit]
         # Rounded down: what is before 1970 stays so.
         times = _times_1000(number) if of.unit == "s" else number // (a_second // 1_000)
     elif pa.types.is_integer(of):

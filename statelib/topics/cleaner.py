@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.columns.arrow_buffers import spans_of, valid_of
-from statelib.columns.hashing import hash_spans
+from statelib.columns.arrow_buffers import valid_of
+from statelib.columns.key_filter import hashes_of
 from statelib.records.key_table import KeyTable
 from statelib.stores.byte_columns import split_tail
 
@@ -198,7 +198,4 @@ def _chosen(keys: Column, portion: int, portions: int) -> NDArray[np.int64]:
     """Places of the keys of a portion."""
     if portions == 1:
         return np.arange(len(keys))
-    content, start, length = spans_of(keys)
-    hashes = np.empty(len(keys), np.uint64)
-    hash_spans(content, start, length, hashes)
-    return np.flatnonzero(hashes % np.uint64(portions) == portion)
+    return np.flatnonzero(hashes_of(keys) % np.uint64(portions) == portion)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.scatter import scatter
 from statelib.serdes.avro import kernel
 from statelib.serdes.avro.leaves import decimals, texts, uuids
 from statelib.serdes.avro.program import compiled
@@ -98,14 +99,9 @@ class Decoder:
         bad = wrong != kernel.GOOD
         if bad.any():
             reasons[bad] = [f"{_WRONG[what]} at byte {at}" for what, at in zip(wrong[bad], wrong_at[bad], strict=True)]
-        good = np.flatnonzero(~bad)
         columns = _Columns(spans.content, _by_place(place[:events], value[:events], program.places), reasons)
-        values = columns.build(program.root, self._reader, good)
-        if len(good) < count:
-            source = np.full(count, -1)
-            source[good] = np.arange(len(good))
-            values = values.take(pa.array(source, mask=source < 0))
-        return lenient(values, reasons)
+        values = columns.build(program.root, self._reader, np.flatnonzero(~bad))
+        return lenient(scatter(values, ~bad), reasons)
 
 
 def _by_place(place: NDArray[np.int64], value: NDArray[np.int64], places: int) -> list[NDArray[np.int64]]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from google.protobuf import descriptor_pb2
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InputError
 from statelib.serdes.base import conformed
 from statelib.serdes.protobuf.descriptors import as_registered, files_of, message_type
 from statelib.serdes.protobuf.kinds import message_kind
-from statelib.serdes.spans import lenient, no_reasons
+from statelib.serdes.spans import has_reason, lenient, no_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,12 +83,7 @@ class Codec:
                     f"the {self._name} lacks what is required: {', '.join(message.FindInitializationErrors())}"
                 )
         values = self._arrays(messages, good, reasons)
-        if len(values) == len(reasons):
-            return lenient(values, reasons)
-        source = np.full(len(reasons), -1)
-        decoded = [row for row in good if reasons[row] is None]
-        source[decoded] = np.arange(len(decoded))
-        return lenient(values.take(pa.array(source, mask=source < 0)), reasons)
+        return lenient(scatter(values, ~has_reason(reasons)), reasons)
 
     def _arrays(self, messages: Sequence[Message], rows: Sequence[int], reasons: Any) -> pa.Array:
         """Of those that can be a column; for others a reason is put into ``reasons``."""

@@ -34,6 +34,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from statelib.columns.scatter import scatter
 from statelib.columns.time_columns import time_problem
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.serdes.spans import list_offsets
@@ -241,10 +242,7 @@ class Field:
         present = self._kind.array(
             [getattr(message, name) for message, has in zip(messages, there, strict=True) if has]
         )
-        if there.all():
-            return present
-        source = np.cumsum(there) - 1
-        return present.take(pa.array(source, mask=~there))
+        return scatter(present, there)
 
     def write(self, messages: Sequence[Message], column: pa.Array, path: str) -> None:
         """Puts a value into each message, but null."""
