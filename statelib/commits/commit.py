@@ -42,12 +42,10 @@ def commit(warehouse: Storage, plan: Plan, *, now_ms: int) -> Commit:
     if standing is None:
         with fenced(warehouse, plan.job, plan.commit):  # else what a later maintenance has removed would seem damage
             new = _build(warehouse, plan, now_ms)
-        step("commit.before-create")
-        standing = log.claim(new)
-        step("commit.created")
+        standing = log.claim(new, "commit")
     else:
         log.check_own(standing, plan.run_id)
-    log.advise_head(standing.commit)
+        log.advise_head(standing.commit)
     step("commit.advised")
     return standing
 

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
 from statelib.errors.kinds import CorruptedDataError, FencedError
+from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -307,14 +308,21 @@ class CommitLog:
             self._storage.sync(directory)
         return self._storage.put_if_absent(self.layout.commit(commit.commit), commit.encode())
 
-    def claim(self, new: Commit) -> Commit:
+    def claim(self, new: Commit, phase: str) -> Commit:
         """Makes ``new`` true, or finds that its run has done so already: a write may land and be told as failed.
+
+        Args:
+            new: The commit.
+            phase: What does it, for the names of its steps.
 
         Raises:
             FencedError: The number is another run's.
         """
+        step(f"{phase}.before-create")
         standing = new if self.create(new) else self.read(new.commit)
         self.check_own(standing, new.run_id)
+        step(f"{phase}.created")
+        self.advise_head(standing.commit)
         return standing
 
     def check_own(self, standing: Commit, run: str) -> None:

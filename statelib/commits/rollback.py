@@ -192,7 +192,6 @@ def commit_again(
     Raises:
         FencedError: Another run was quicker to commit.
     """
-    log = CommitLog(warehouse, target.job)
     new = target.model_copy(
         update={
             "format_version": FORMAT_VERSION,
@@ -206,10 +205,7 @@ def commit_again(
             "taken_over": None,
         }
     )
-    step("rollback.before-create")
-    standing = log.claim(new)
-    step("rollback.created")
-    log.advise_head(standing.commit)
+    standing = CommitLog(warehouse, target.job).claim(new, "rollback")
     publish(warehouse, target.job)
     return standing
 

@@ -20,7 +20,6 @@ from statelib.documents.manifests import Commit, Plan, SourceRange, TakenOver, T
 from statelib.documents.places import place_of
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
-from statelib.errors.steps import step
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -192,7 +191,6 @@ def commit_taken_over(warehouse: Storage, plan: Plan, tasks: Mapping[str, Commit
     Raises:
         FencedError: Another run was quicker to commit.
     """
-    log = CommitLog(warehouse, plan.job)
     new = Commit(
         job=plan.job,
         commit=plan.commit,
@@ -206,11 +204,7 @@ def commit_taken_over(warehouse: Storage, plan: Plan, tasks: Mapping[str, Commit
         created_at_ms=now_ms,
         taken_over=plan.taken_over,
     )
-    step("take-over.before-create")
-    standing = log.claim(new)
-    step("take-over.created")
-    log.advise_head(standing.commit)
-    return standing
+    return CommitLog(warehouse, plan.job).claim(new, "take-over")
 
 
 def described_topology(warehouse: Storage, plan: Plan) -> TopologyDescription:
