@@ -85,10 +85,6 @@ class Placing:
         """Tasks to a consumer."""
         return len(self.active[host]) / self.hosts[host].consumers
 
-    def standby_load(self, host: int) -> float:
-        """Copies to a consumer."""
-        return len(self.standby[host]) / self.hosts[host].consumers
-
     def done(self, *, is_final: bool) -> Assignment:
         """What has come out."""
         hosts = {

@@ -201,10 +201,6 @@ class Uptake:
         """The task's stream time at each record of ``batch``."""
         return self.stream_time[batch.sequence - self.first_sequence]
 
-    def offset_of(self, batch: Batch) -> NDArray[np.int64]:
-        """The source offset of each record of ``batch``."""
-        return self.offset[batch.sequence - self.first_sequence]
-
     def causes_of(self, batch: Batch) -> NDArray[np.int64]:
         """int64: the sequence, in the task, of the source record that caused each record of ``batch``."""
         return batch.sequence

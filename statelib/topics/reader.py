@@ -34,8 +34,6 @@ from statelib.topics.sealed_statistics import first_of_dense_offsets, timestamp_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile
 
@@ -358,15 +356,6 @@ def files_in_range(files: Sequence[ArchiveFile], start_offset: int, end_offset: 
         if file.last_offset >= start_offset and (end_offset is None or file.first_offset < end_offset)
     ]
     return sorted(chosen, key=lambda file: file.first_offset)
-
-
-def unusable_timestamps(timestamps: pa.Array) -> NDArray[np.bool_]:
-    """Which of ``timestamps`` (a timestamp type or int64 milliseconds) are missing or negative.
-
-    Kafka Streams refuses such records (``FailOnInvalidTimestamp``).
-    """
-    mask = pc.less(timestamps.cast(pa.int64()), 0).fill_null(True)
-    return np.asarray(mask)
 
 
 def _is_of(topic: pa.Schema, file: pa.Schema) -> bool:

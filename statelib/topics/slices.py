@@ -113,22 +113,6 @@ def plan_slice(
     ]
 
 
-def cut_at(
-    archive: TopicArchive, until_ms: int, latest_of: Callable[[ArchiveFile], int] | None = None
-) -> dict[int, int]:
-    """By partition, the offset of the first record with timestamp >= ``until_ms``; without one, the end offset.
-
-    Args:
-        archive: The topic.
-        until_ms: The time.
-        latest_of: As for `plan_slice`.
-
-    Raises:
-        InputError: A file of the archive is damaged.
-    """
-    return {partition: cut.offset for partition, cut in _cuts(archive, until_ms, latest_of).items()}
-
-
 def _cuts(archive: TopicArchive, until_ms: int, latest_of: Callable[[ArchiveFile], int] | None) -> dict[int, _Cut]:
     spans = archive.spans()
     cuts = in_parallel(

@@ -70,4 +70,3 @@ def test_uptake_is_looked_up_by_sequence() -> None:
     none = np.zeros(3, np.int16)
     uptake = Uptake(10, np.array([5, 6, 7]), none, none.astype(np.int32), np.array([100, 101, 102]))
     assert uptake.stream_time_of(batch([12, 10])).tolist() == [7, 5]
-    assert uptake.offset_of(batch([11])).tolist() == [101]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statelib.columns.bytes_order import compare_bytes
 from statelib.errors.kinds import InternalError
 from statelib.records.batch import NULL_KEY
 from statelib.records.key_table import KeyTable
@@ -161,10 +160,3 @@ def test_a_code_of_another_table_is_refused() -> None:
             table.take(np.array(codes))
     with pytest.raises(InternalError, match="not in the key table"):
         table.bytes_of(NULL_KEY)
-
-
-@given(st.binary(max_size=12), st.binary(max_size=12))
-def test_compare_is_the_order_of_bytes(a: bytes, b: bytes) -> None:
-    data = np.frombuffer(a + b, np.uint8)
-    order = compare_bytes(data, 0, len(a), len(a), len(a) + len(b))
-    assert (order > 0) - (order < 0) == (a > b) - (a < b)

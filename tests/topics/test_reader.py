@@ -12,7 +12,7 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.key_column import KeyColumn
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
-from statelib.topics.reader import PartitionReader, unusable_timestamps
+from statelib.topics.reader import PartitionReader
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import FileLimits, PartitionWriter
 from tests.topics.data import SCHEMA, topic_records
@@ -280,9 +280,3 @@ def test_what_is_the_same_to_delta_is_cast():
     lost = table.set_column(1, "timestamp", pa.array([1, 2], pa.timestamp("us", "UTC")))
     with pytest.raises(InputError, match=r"cannot be read.*lose data"):
         reader(storage, [foreign_file(storage, lost, "y.parquet")]).read_all()
-
-
-def test_unusable_timestamps():
-    timestamps = pa.array([0, None, -1, 5], pa.int64())
-    for array in (timestamps, timestamps.cast(pa.timestamp("ms", "UTC"))):
-        assert unusable_timestamps(array).tolist() == [False, True, True, False]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
-from statelib.topics.slices import SourceSlice, cut_at, plan_slice
+from statelib.topics.slices import SourceSlice, plan_slice
 from statelib.topics.writer import FileLimits
 from tests.reference.slices import cut
 from tests.topics.data import SCHEMA, topic_records
@@ -24,6 +24,11 @@ def new_uri(tmp_path_factory):
     folder = tmp_path_factory.mktemp("archives")
     numbers = itertools.count()
     return lambda: str(folder / str(next(numbers)))
+
+
+def cut_at(archive, until_ms, latest_of=None):
+    """By partition, the offset before which the first slice ends."""
+    return {part.partition: part.end_offset for part in plan_slice(archive, until_ms=until_ms, latest_of=latest_of)}
 
 
 def make(uri, partitions, limits=None, attempt="a"):
