@@ -20,10 +20,10 @@ from statelib.errors.steps import step
 from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from statelib.commits.definition import SubTopology, Topology
-    from statelib.documents.manifests import Audit, Plan, Staged, TaskOutcome
+    from statelib.documents.manifests import Audit, Plan, PlannedTask, Staged, TaskOutcome
     from statelib.storage import Storage
 
 LEDGER_SCHEMA = pa.schema(
@@ -81,16 +81,19 @@ def reconcile(topology: Topology, plan: Plan, staged: Staged) -> tuple[LedgerRow
     """
     outcomes = {outcome.task_id: outcome for outcome in staged.tasks}
     changelogs = {changelog_topic(plan.job, store.name) for sub in topology.sub_topologies for store in sub.stores}
+    written: Counter[tuple[str, int]] = Counter()
     rows: list[LedgerRow] = []
     for outcome in staged.tasks:
+        for file in outcome.repartitions:
+            written[file.topic, file.partition] += file.rows
         rows += _node_rows(outcome)
         rows += _aside_rows(plan.job, outcome)
         rows += _changelog_rows(changelogs, outcome)
     for sub in topology.sub_topologies:
-        tasks = [outcomes[task.task_id] for task in plan.tasks if task.sub_topology == sub.index]
-        rows += _source_rows(sub, plan, outcomes)
+        tasks = [(task, outcomes[task.task_id]) for task in plan.tasks if task.sub_topology == sub.index]
+        rows += _source_rows(sub, tasks)
         rows += _sink_rows(sub, tasks)
-        rows += _repartition_rows(sub, plan, staged, outcomes)
+        rows += _repartition_rows(sub, tasks, written)
     return tuple(rows)
 
 
@@ -135,9 +138,7 @@ def _node_rows(outcome: TaskOutcome) -> Iterator[LedgerRow]:
 
 
 def _aside_rows(job: str, outcome: TaskOutcome) -> Iterator[LedgerRow]:
-    rows = Counter[str]()
-    for sunk in outcome.sinks:
-        rows[sunk.topic] += sunk.file.rows
+    rows = _rows_by_topic(outcome)
     metrics, task_id = outcome.metrics.values(), outcome.task_id
     topic, expected = quarantine_topic(job), sum(node.accounts.get("quarantined", 0) for node in metrics)
     yield LedgerRow(check="quarantine", task_id=task_id, topic=topic, expected=expected, actual=rows[topic])
@@ -152,11 +153,9 @@ def _changelog_rows(topics: Collection[str], outcome: TaskOutcome) -> Iterator[L
         yield LedgerRow(check="changelog", task_id=outcome.task_id, expected=expected, actual=actual)
 
 
-def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome]) -> Iterator[LedgerRow]:
+def _source_rows(sub: SubTopology, tasks: Iterable[tuple[PlannedTask, TaskOutcome]]) -> Iterator[LedgerRow]:
     nodes = {source.topic: source.name for source in sub.all_sources if not source.internal}
-    for task in plan.tasks:
-        if task.sub_topology != sub.index:
-            continue
+    for task, outcome in tasks:
         for topic, parts in itertools.groupby(task.sources, key=lambda part: part.topic):
             ranges = list(parts)
             yield LedgerRow(
@@ -166,15 +165,13 @@ def _source_rows(sub: SubTopology, plan: Plan, outcomes: dict[str, TaskOutcome])
                 topic=topic,
                 partition=ranges[0].partition if len(ranges) == 1 else None,
                 expected=sum(part.records for part in ranges),
-                actual=_metrics(outcomes[task.task_id], nodes[topic]).records_in,
+                actual=_metrics(outcome, nodes[topic]).records_in,
             )
 
 
-def _sink_rows(sub: SubTopology, tasks: Iterable[TaskOutcome]) -> Iterator[LedgerRow]:
-    for outcome in tasks:
-        rows: Counter[str] = Counter()
-        for sunk in outcome.sinks:
-            rows[sunk.topic] += sunk.file.rows
+def _sink_rows(sub: SubTopology, tasks: Iterable[tuple[PlannedTask, TaskOutcome]]) -> Iterator[LedgerRow]:
+    for _, outcome in tasks:
+        rows = _rows_by_topic(outcome)
         for file in outcome.repartitions:
             rows[file.topic] += file.rows
         for sink in sub.all_sinks:
@@ -189,15 +186,9 @@ def _sink_rows(sub: SubTopology, tasks: Iterable[TaskOutcome]) -> Iterator[Ledge
 
 
 def _repartition_rows(
-    sub: SubTopology, plan: Plan, staged: Staged, outcomes: dict[str, TaskOutcome]
+    sub: SubTopology, tasks: Iterable[tuple[PlannedTask, TaskOutcome]], written: Mapping[tuple[str, int], int]
 ) -> Iterator[LedgerRow]:
-    written: Counter[tuple[str, int]] = Counter()
-    for outcome in staged.tasks:
-        for file in outcome.repartitions:
-            written[file.topic, file.partition] += file.rows
-    for task in plan.tasks:
-        if task.sub_topology != sub.index:
-            continue
+    for task, outcome in tasks:
         for source in sub.all_sources:
             if source.internal:
                 yield LedgerRow(
@@ -207,8 +198,16 @@ def _repartition_rows(
                     topic=source.topic,
                     partition=task.partition,
                     expected=written[source.topic, task.partition],
-                    actual=_metrics(outcomes[task.task_id], source.name).records_in,
+                    actual=_metrics(outcome, source.name).records_in,
                 )
+
+
+def _rows_by_topic(outcome: TaskOutcome) -> Counter[str]:
+    """Rows of the files of topic archives."""
+    rows: Counter[str] = Counter()
+    for sunk in outcome.sinks:
+        rows[sunk.topic] += sunk.file.rows
+    return rows
 
 
 def _metrics(outcome: TaskOutcome, node: str) -> NodeMetrics:
