@@ -68,13 +68,7 @@ def evolve(
         ConfigurationError: A store cannot come along and is named in neither, or sources, tasks or who writes a sink
             have changed.
     """
-    if (what := _other_shape(before, now)) is not None:
-        raise ConfigurationError(
-            f"the topology has changed so that the state does not fit it: {what}",
-            job=job,
-            next_step=f"go back to the former topology, {_one_topic(before, now)}or give the job a new name: it then"
-            " replays from the beginning",
-        )
+    _check_shape(before, now, job)
     settled = _Settled()
     compared = StoreDifferences(before.topology, now.topology)
     stores = {store.name: store for store in now.topology.stores}
@@ -190,6 +184,17 @@ def _refusal(
         job=job,
         next_step=f"{', '.join(choices)}, or give the job a new name: it then replays from the beginning",
     )
+
+
+def _check_shape(before: Made, now: Made, job: str) -> None:
+    """Refuses what no store can be reset for."""
+    if (what := _other_shape(before, now)) is not None:
+        raise ConfigurationError(
+            f"the topology has changed so that the state does not fit it: {what}",
+            job=job,
+            next_step=f"go back to the former topology, {_one_topic(before, now)}or give the job a new name: it then"
+            " replays from the beginning",
+        )
 
 
 def _other_shape(before: Made, now: Made) -> str | None:
