@@ -38,16 +38,7 @@ if TYPE_CHECKING:
 def describe_topology(
     topology: Topology, readers: Mapping[str, PartitionReader], semantics: Semantics = "kip"
 ) -> TopologyDescription:
-    """What ``topology`` is made of.
-
-    Args:
-        topology: The topology.
-        readers: A reader of each source topic; only its schema is looked at.
-        semantics: See `Semantics`.
-
-    Raises:
-        ConfigurationError: An operator cannot work on what it would get; names the node.
-    """
+    """What ``topology`` is made of. Args and errors as of `statelib.task.types.topic_types`."""
     forwarded = forwarded_of_nothing(topology, readers, semantics)
     types = {name: types_of(batch) for name, batch in forwarded.items()}
     nodes, stores = [], {}
