@@ -1,6 +1,6 @@
 """DAGs of jobs: slices that are replayed, stores that are migrated, warehouses that are maintained.
 
-Airflow is imported where a DAG is made. `replay` has the DAG that replays; begin there.
+Airflow is imported where a DAG is made. Begin with `replay`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""What a person reads in a terminal: numbers, tables, progress. `numbers` is used by reports as well."""
+"""What a person reads in a terminal: numbers, tables, progress.
+
+Begin with `numbers`, which reports use as well.
+"""

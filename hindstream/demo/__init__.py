@@ -1,6 +1,8 @@
 """The demo: a year of flights from New York's three airports, joined with the weather, as delays by hour.
 
 Its names are here, apart from `hindstream.demo.job`: who only looks at what has been done need not build the topology.
+
+Begin with `job`.
 """
 
 from zoneinfo import ZoneInfo

@@ -1,4 +1,7 @@
-"""``hindstream doctor``: what is wrong here, and the command that mends it."""
+"""``hindstream doctor``: what is wrong here, and the command that mends it.
+
+Begin with `finding`; each other file looks at one thing.
+"""
 
 from __future__ import annotations
 

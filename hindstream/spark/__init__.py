@@ -1,6 +1,6 @@
 """The phases of a run as functions, and frames of Spark's that become topics and show state.
 
-`phases.pipeline` calls all phases of a slice; begin there.
+Begin with `phases`, whose `pipeline` runs a slice.
 """
 
 from __future__ import annotations

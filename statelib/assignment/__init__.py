@@ -10,6 +10,8 @@ here knows Spark, a clock or a disk.
 - `statelib.assignment.placing`: the assignment while it is being made;
 - `statelib.assignment.subscription_info`, `statelib.assignment.assignment_info`: reports and assignments in
   Kafka's bytes, made of the primitives in `statelib.assignment.wire`.
+
+Begin with `model`, then one of the assignors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How the DSL is called: arguments that are looked at when they are given, and what Kafka's own names are here."""
+"""How the DSL is called: it checks arguments where they are given, and knows Kafka's names for them.
+
+Begin with `checked`.
+"""
 
 from statelib.calls.checked import arguments_checked, constructor_checked, function_checked
 from statelib.calls.kafkas_names import KafkasNames, NotInThisDsl

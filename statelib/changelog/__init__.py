@@ -1,4 +1,7 @@
-"""Changelogs of stores: stores rebuilt from them, their compaction, and those of live applications."""
+"""Changelogs of stores: stores rebuilt from them, their compaction, and those of live applications.
+
+Begin with `export` (our stores in Kafka's bytes), `import_records` (the way back) or `rebuild`.
+"""
 
 from statelib.changelog.export import export_changelog
 from statelib.changelog.formats import StoreFormat

@@ -1,4 +1,7 @@
-"""Saves and restores a task's state, and says what of it can go."""
+"""Checkpoints of a task's state: saved after a slice, restored before the next, expired later.
+
+Begin with `checkpoints`.
+"""
 
 from statelib.checkpoint.checkpoints import Checkpoints
 

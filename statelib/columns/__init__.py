@@ -1,4 +1,4 @@
 """Arrays and columns in memory, below everything that knows what they mean.
 
-Begin with `statelib.columns.growing`.
+Begin with `row_format` (values as bytes) or `hashing`; most others are one loop each.
 """

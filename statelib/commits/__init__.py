@@ -2,6 +2,8 @@
 
 Each phase is one function. Each can be killed at any instruction and run again, and two drivers of one job do each
 other no harm: whatever decides is created only if absent.
+
+Begin with `plan`; `layout` says where everything lies.
 """
 
 from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit

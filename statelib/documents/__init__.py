@@ -1,4 +1,4 @@
 """Documents: what is kept as JSON beside the data, each with a format version.
 
-Begin with `statelib.documents.document`.
+Begin with `document`.
 """

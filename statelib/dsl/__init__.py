@@ -1,4 +1,7 @@
-"""Kafka Streams' DSL in Python's spelling."""
+"""Kafka Streams' DSL in Python's spelling (``StreamsBuilder``, ``KStream``, ``KTable``).
+
+Begin with `builder`, then `stream` and `table`.
+"""
 
 from statelib.dsl.branched import Branched, BranchedKStream
 from statelib.dsl.builder import StreamsBuilder

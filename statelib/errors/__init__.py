@@ -1,4 +1,4 @@
 """What is raised, by what the user should do, and the words of messages.
 
-Begin with `statelib.errors.kinds`.
+Begin with `kinds`.
 """

@@ -1,4 +1,4 @@
 """A job: a topology with its name, topics and hand-over, loaded from the user's file.
 
-Begin with `statelib.job.job`.
+Begin with `job`.
 """

@@ -1,4 +1,4 @@
 """How kernels, the hot loops over flat arrays, are compiled and cached. The kernels are where they are used.
 
-Begin with `statelib.kernels.compiled`.
+Begin with `compiled`.
 """

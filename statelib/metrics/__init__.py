@@ -1,4 +1,4 @@
 """What tasks count and measure.
 
-Begin with `statelib.metrics.node_metrics`.
+Begin with `node_metrics`.
 """

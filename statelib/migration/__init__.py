@@ -1,4 +1,7 @@
-"""Makes a store anew of what it holds: versioned, plain again, with another retention (KIP-889), or another name."""
+"""Migrates a store: to versioned, back to plain, to another retention (KIP-889), or to another name.
+
+Begin with `migrate`.
+"""
 
 from statelib.migration.audit import Comparison, compare_latest
 from statelib.migration.contents import contents

@@ -8,6 +8,8 @@ can. Nothing rests on that: a task that runs elsewhere fetches its state and giv
 - `statelib.placement.round`: from reports to an assignment, and why tasks move;
 - `statelib.placement.copies`: standbys and learners brought up to a commit;
 - `statelib.placement.documents`: what is stored of it with each run.
+
+Begin with `round`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Records in memory: batches of them, their keys, and rows that outlive a batch.
 
-Begin with `statelib.records.batch`.
+Begin with `batch`.
 """

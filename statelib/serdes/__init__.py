@@ -12,6 +12,8 @@ land in the partitions, and changelogs have the bytes, of the live application::
     windowed keys                                              the key's bytes, times behind them (`windowed`)
 
 Null always stays null, which is a tombstone where it is a value.
+
+Begin with `base`, then `by_type`.
 """
 
 from __future__ import annotations

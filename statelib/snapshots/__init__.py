@@ -1,4 +1,7 @@
-"""The state of a job as data: any store as of any commit, without the job's code and without touching the job."""
+"""The state of a job as data: any store as of any commit, without the job's code and without touching the job.
+
+Begin with `state`, then `store`.
+"""
 
 from statelib.snapshots.state import DEFAULT_STATE_DIR, StateSnapshot, open_state
 from statelib.snapshots.store import StoreSnapshot

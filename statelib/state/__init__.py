@@ -10,6 +10,8 @@ A supplier says what kind of store it is and where, a builder adds the serdes, a
 
 In a custom processor (`statelib.operators.processors.definition`) the store is there already, over the task's state.
 Operators use the same bytes through `statelib.stores`, many keys at a time; this is the slow way.
+
+Begin with `stores`.
 """
 
 from statelib.columns.windowed import Windowed

@@ -1,4 +1,7 @@
-"""Objects by path, on local disk, in memory or in an object store: everything that is not a Delta log."""
+"""Objects by path, on local disk, in memory or in an object store: everything but Delta logs.
+
+Begin with `storage`.
+"""
 
 from statelib.storage.errors import ObjectNotFoundError, reason_without_secrets
 from statelib.storage.objects import StoredObject

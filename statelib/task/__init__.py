@@ -1,4 +1,7 @@
-"""Runs one sub-topology over one slice: what a Spark worker does."""
+"""Runs one sub-topology over one slice: what a Spark worker does.
+
+Begin with `run`; `graph` makes operators of nodes.
+"""
 
 from statelib.task.describe import describe_topology
 from statelib.task.run import run_task

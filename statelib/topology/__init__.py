@@ -1,4 +1,7 @@
-"""The compiled plan of a job: nodes, sub-topologies, fingerprint, description."""
+"""The compiled plan of a job: nodes, sub-topologies, fingerprint, description (``TopologyDescription``).
+
+Begin with `topology`.
+"""
 
 from statelib.topology.nodes import Consumed, Node, Processor, Sink, Source
 from statelib.topology.timestamp_extractors import (

@@ -1,1 +1,4 @@
-"""Frames of Spark's: one that becomes a topic (`archive_frame`), and state as one (`state_source`)."""
+"""Spark's data frames: one that becomes a topic, and state as one.
+
+Begin with `archive_frame` or `state_source`.
+"""

@@ -1,1 +1,4 @@
-"""Stores made anew: migrated by KIP-889's procedure (`migrate`), or rebuilt from their changelogs (`rebuild`)."""
+"""Stores made anew: migrated by KIP-889's procedure, or rebuilt from their changelogs.
+
+Begin with `migrate` or `rebuild`.
+"""

@@ -1,4 +1,4 @@
 """Joins of streams and tables: a room for each kind.
 
-The kinds are `stream_stream`, `stream_table`, `table_table` and `foreign_key`.
+Begin with `stream_stream`, `stream_table`, `table_table` or `foreign_key`.
 """
