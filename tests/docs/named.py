@@ -13,33 +13,46 @@ import typer
 
 from hindstream.cli.main import app
 from statelib.settings.settings import Settings
+from tests.campaigns.__main__ import CAMPAIGNS
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+_BLOCK = re.compile(r"^```.*?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]*))?\)")
 _FILE = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:md|py|toml|yml|lock)")
+_ELSEWHERE = {"dist/", "jobs/", "topics/"}  # what a build makes, and folders of a warehouse
 _OF_OTHERS = re.compile(r"(?:AIRFLOW|AWS|GX|JAVA|KAFKA|NUMBA|PYTHON|XDG)_")
 
 
 def wrong(page: str) -> list[str]:
     """What a page of the project names and that is not there."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return [*_wrong_links(page, text), *_wrong_code(text)]
+    return wrong_in((ROOT / page).read_text(encoding="utf-8"), (ROOT / page).parent)
 
 
-def _wrong_links(page: str, text: str) -> Iterator[str]:
-    for target in _LINK.findall(text):
-        if not ((ROOT / page).parent / target).exists():
+def wrong_in(text: str, folder: Path = ROOT) -> list[str]:
+    """What the text of a page in ``folder`` names and that is not there: links, names in code, commands in blocks."""
+    typed = [line.removeprefix("$ ") for block in _BLOCK.findall(text) for line in block.splitlines()]
+    commands = [line.split("#")[0].strip() for line in typed if line.startswith(("./dev ", "hindstream "))]
+    return [
+        *_wrong_links(text, folder),
+        *(named for named in [*_CODE.findall(_BLOCK.sub("", text)), *commands] if not _is_there(named)),
+    ]
+
+
+def _wrong_links(text: str, folder: Path) -> Iterator[str]:
+    for target, anchor in _LINK.findall(text):
+        page = folder / target
+        if not page.exists() or (anchor and anchor not in _anchors(page)):
             yield f"link {target}"
 
 
-def _wrong_code(text: str) -> Iterator[str]:
-    for named in _CODE.findall(re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)):
-        if not _is_there(named):
-            yield named
+def _anchors(page: Path) -> set[str]:
+    """Those that GitHub gives to headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _is_there(named: str) -> bool:  # noqa: PLR0911 - one for each kind of name
@@ -49,14 +62,30 @@ def _is_there(named: str) -> bool:  # noqa: PLR0911 - one for each kind of name
     if named.startswith("hindstream "):
         return _is_command(named.split()[1:])
     if named.startswith("./dev "):
-        return f"\n  {named.split()[1]} " in (ROOT / "dev").read_text(encoding="utf-8")
+        return _is_of_dev(named.split()[1:])
+    if named.startswith("python -m "):
+        return importlib.util.find_spec(named.split()[2]) is not None
     if named.startswith("HINDSTREAM_"):
-        return named.removeprefix("HINDSTREAM_").lower() in Settings.model_fields or named in _dev_variables()
+        name = named.partition("=")[0]
+        return name.removeprefix("HINDSTREAM_").lower() in Settings.model_fields or name in _dev_variables()
     if re.fullmatch(r"(?:statelib|hindstream)(?:\.\w+)+", named):
         return _is_python(named)
     if _FILE.fullmatch(named) and not _OF_OTHERS.match(named):
-        return named.endswith("/") or (ROOT / named).exists()
+        return (ROOT / named).exists() or named in _ELSEWHERE
     return True
+
+
+def _is_of_dev(words: list[str]) -> bool:
+    """``test PATH``, ``campaign NAME``, ``run hindstream status``."""
+    command, *arguments = words
+    if f"\n  {command} " not in (ROOT / "dev").read_text(encoding="utf-8"):
+        return False
+    if command == "campaign" and arguments:
+        return arguments[0] in CAMPAIGNS
+    if command == "run" and arguments[:1] == ["hindstream"]:
+        return _is_command(arguments[1:])
+    paths = [argument for argument in arguments if "/" in argument and command in {"campaign", "test"}]
+    return all((ROOT / path).exists() for path in paths)
 
 
 def _functions(file: Path) -> set[str]:
