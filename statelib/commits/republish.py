@@ -19,7 +19,7 @@ from statelib.documents.upkeep import REWRITES, ROLLBACKS
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.errors.steps import step
-from statelib.storage.transfers import in_parallel
+from statelib.topics.files import not_as_written
 from statelib.topics.version import CLEANED
 
 if TYPE_CHECKING:
@@ -112,18 +112,16 @@ def _marks(rewrites: RewriteLog, last: int, commits: list[Commit]) -> list[tuple
 
 def _check_there(warehouse: Storage, job: str, topic: str, files: list[ArchiveFile]) -> None:
     """Makes sure that all files can be shown again."""
-    paths = [f"{topic_path(topic)}/{file.path}" for file in files]
-    sizes = in_parallel(warehouse.size_if_present, paths, warehouse.requests_at_once)
-    lost = [(path, file) for path, file, size in zip(paths, files, sizes, strict=True) if size != file.size_bytes]
+    lost = not_as_written(warehouse.within(topic_path(topic)), files)
     if lost:
-        path, file = lost[0]
+        file, _ = lost[0]
         raise CorruptedDataError(
             f"of the {counted(len(files), 'file')} that the job has written to the topic {len(lost)} are gone or have"
             " changed, so it cannot be published anew",
             job=job,
             topic=topic,
             partition=file.partition,
-            file=warehouse.uri(path),
+            file=warehouse.uri(f"{topic_path(topic)}/{file.path}"),
             next_step="restore them from a copy of the warehouse, or give the job a new name: it then replays from the"
             " beginning (docs/runbooks/damaged-data.md)",
         )

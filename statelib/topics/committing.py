@@ -8,9 +8,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import PostCommitHookProperties, RemoveAction
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.storage.transfers import in_parallel
 from statelib.topics.actions import FileToCommitError
 from statelib.topics.delta_log import changed
+from statelib.topics.files import not_as_written
 from statelib.topics.version import TopicVersion
 
 if TYPE_CHECKING:
@@ -99,15 +99,11 @@ class CommittableVersion(TopicVersion):
     def _check_present(self, files: Sequence[ArchiveFile]) -> None:
         for file in files:
             self._check_partition(file.partition)
-        paths = [file.path for file in files]
-        sizes = in_parallel(self.storage.size_if_present, paths, self.storage.requests_at_once)
-        for file, size in zip(files, sizes, strict=True):
-            if size != file.size_bytes:
-                what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
-                step = "run the slice again: it writes its files anew"
-                raise FileToCommitError(
-                    what, topic=self.topic, partition=file.partition, file=self.storage.uri(file.path), next_step=step
-                )
+        for file, size in not_as_written(self.storage, files):
+            what = "a file to be committed is missing" if size is None else "a file to be committed has changed"
+            step = "run the slice again: it writes its files anew"
+            place = {"topic": self.topic, "partition": file.partition, "file": self.storage.uri(file.path)}
+            raise FileToCommitError(what, **place, next_step=step)
 
 
 def _has_checkpoint(table: DeltaTable, version: int) -> bool:

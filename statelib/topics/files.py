@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from statelib.storage.transfers import in_parallel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statelib.storage import Storage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_ISO_MS = -62_135_596_800_000  # 0001-01-01
@@ -67,6 +75,12 @@ class ArchiveFile(BaseModel):
             most["timestamp"] = iso_timestamp(logged.max_timestamp_ms)
         counts = {"numRecords": self.rows, "nullCount": {"offset": 0}}
         return json.dumps({**counts, "minValues": least, "maxValues": most})
+
+
+def not_as_written(storage: Storage, files: Sequence[ArchiveFile]) -> list[tuple[ArchiveFile, int | None]]:
+    """Those of some files that have another size in an archive's ``storage``, and that size; None: they are missing."""
+    sizes = in_parallel(storage.size_if_present, [file.path for file in files], storage.requests_at_once)
+    return [(file, size) for file, size in zip(files, sizes, strict=True) if size != file.size_bytes]
 
 
 def iso_timestamp(timestamp_ms: int) -> str:

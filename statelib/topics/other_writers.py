@@ -17,6 +17,7 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.storage import Storage
 from statelib.topics.archive import TopicArchive
 from statelib.topics.delta_log import DIGEST, ArchiveNotFoundError, DeltaLog, topic_of
+from statelib.topics.files import not_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,15 +110,13 @@ def restore(uri: str, version: int, *, options: Mapping[str, str] | None = None)
         what = f"there is no former version {version}: the archive has come to version {newest}"
         raise ConfigurationError(what, topic=topic, file=uri, next_step=f"hindstream topic {topic} lists them")
     former = TopicArchive.open(uri, version, options=options)
-    files = former.all_files()
-    for file in files:
-        if former.storage.size_if_present(file.path) != file.size_bytes:
-            raise ConfigurationError(
-                f"version {version} of the archive cannot be restored: a file of it is gone",
-                topic=topic,
-                file=former.storage.uri(file.path),
-                next_step="restore the topic's folder from a copy of the warehouse, or archive the topic again",
-            )
+    for file, _ in not_as_written(former.storage, former.all_files()):
+        raise ConfigurationError(
+            f"version {version} of the archive cannot be restored: a file of it is gone",
+            topic=topic,
+            file=former.storage.uri(file.path),
+            next_step="restore the topic's folder from a copy of the warehouse, or archive the topic again",
+        )
     try:
         DeltaTable(uri, storage_options=dict(options or {})).restore(version)
     except DeltaError as error:
