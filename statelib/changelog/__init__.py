@@ -4,8 +4,8 @@ Begin with `export` (our stores in Kafka's bytes), `import_records` (the way bac
 """
 
 from statelib.changelog.export import export_changelog
-from statelib.changelog.formats import StoreFormat
 from statelib.changelog.import_records import Imported, import_changelog
 from statelib.changelog.rebuild import changelog_records, rebuild
+from statelib.described.live_format import StoreFormat
 
 __all__ = ["Imported", "StoreFormat", "changelog_records", "export_changelog", "import_changelog", "rebuild"]

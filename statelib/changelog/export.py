@@ -31,10 +31,10 @@ import pyarrow as pa
 
 from statelib.changelog.export_buffers import JoinBufferExporter, SuppressionExporter
 from statelib.changelog.export_joins import HeldExporter, JoinWindowExporter, SubscriptionExporter
-from statelib.changelog.export_records import Share
 from statelib.changelog.export_tables import KeyValueExporter, VersionedExporter
 from statelib.changelog.export_windows import SessionExporter, WindowExporter
-from statelib.changelog.formats import StoreFormat
+from statelib.described.exporting import Share
+from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
 from statelib.stores.buffer_value_codec import HEADERS_TYPE
 from statelib.topics.partitioner import partition_for
@@ -42,9 +42,9 @@ from statelib.topics.partitioner import partition_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from statelib.changelog.export_records import Exporter, Records
+    from statelib.described.description import Described
+    from statelib.described.exporting import Exporter, Records
     from statelib.snapshots.store import StoreSnapshot
-    from statelib.snapshots.views import Described
 
 RECORDS = pa.schema(
     [("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64()), ("headers", HEADERS_TYPE)]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.changelog.export_records import Records, topic_of
-from statelib.changelog.formats import LiveKeys, LiveValues
+from statelib.described.exporting import Records, topic_of
+from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, decode_columns, encode_place
 from statelib.operators.joins.stream_table.changelog import log_keys
 from statelib.operators.suppress.definition import wait_ms
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.changelog.export_records import Share
-    from statelib.changelog.formats import StoreFormat
-    from statelib.snapshots.views import Described
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
     from statelib.stores.header import Header
 
 _NO_OFFSET = -1
@@ -55,7 +55,7 @@ class SuppressionExporter:
         self._wait_ms = wait_ms(settings["time_limit_ms"], windows, held_ms, described.semantics)
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
+        """See `statelib.described.exporting`."""
         store = SuppressionBufferStore(share.place.backend, self._name, suffix_words=self._suffix_words)
         left_until_ms = max(share.place.clocks.get("stream_time", NO_TIMESTAMP) - self._wait_ms, -1)
         for buffered in store.everything(left_until_ms):
@@ -84,7 +84,7 @@ class JoinBufferExporter:
         self._values = LiveValues(described, declared, aggregates=False)
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
+        """See `statelib.described.exporting`."""
         header = JoinBufferStore(share.place.backend, self._name).header
         for places, raws in scan_columns(share.place.backend, self._name, encode_place(0)):
             timestamp, arrival, stored_keys, stored = decode_columns(places, raws, self._name)

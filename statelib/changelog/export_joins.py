@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.changelog import held_lists
-from statelib.changelog.export_records import Records
-from statelib.changelog.formats import LiveKeys, LiveValues, StoreFormat
 from statelib.changelog.subscription_wrapper import encode
+from statelib.described.exporting import Records
+from statelib.described.live_format import LiveKeys, LiveValues, StoreFormat
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.foreign_key.codec import decode_keys as decode_subscriptions
 from statelib.operators.joins.foreign_key.codec import decode_values
@@ -29,9 +29,9 @@ from statelib.topics.partitioner import partition_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.changelog.export_records import Share
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
     from statelib.operators.joins.stream_stream.store import JoinRow
-    from statelib.snapshots.views import Described
 
 _LISTS_AT_ONCE = 1 << 12
 
@@ -45,7 +45,7 @@ class JoinWindowExporter:
         self._values = LiveValues(described, declared, aggregates=False)
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
+        """See `statelib.described.exporting`."""
         JoinWindowStore(share.place.backend, self._name)  # refuses another format
         for raw_keys, values in scan_columns(share.place.backend, JoinWindowStore.families(self._name)[0]):
             stored_keys, timestamp, arrival = decode_keys(raw_keys, self._name)
@@ -74,7 +74,7 @@ class HeldExporter:
         }
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`; has the records of one time and side in memory."""
+        """See `statelib.described.exporting`; has the records of one time and side in memory."""
         held = HeldStore(share.place.backend, self._name).all()
         lists = chain.from_iterable(
             self._lists(time, is_left=is_left, rows=[row.row for row in rows])
@@ -113,7 +113,7 @@ class SubscriptionExporter:
         self._left_partitions = _left_partitions(described)
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
+        """See `statelib.described.exporting`."""
         SubscriptionStore(share.place.backend, self._name)  # refuses another format
         family, _ = SubscriptionStore.families(self._name)
         for raw_keys, raws in scan_columns(share.place.backend, family):

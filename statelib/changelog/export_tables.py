@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statelib.changelog.export_records import Records, rows_of
-from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.exporting import Records
+from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.view import EVERYTHING
 from statelib.operators.versioned.scan import history
+from statelib.snapshots.kinds import views_of
 from statelib.snapshots.tables import opened
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import joined, packed, split_head, times
@@ -21,10 +23,10 @@ from statelib.stores.rocksdb import RocksDbBackend
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.changelog.export_records import Share
-    from statelib.changelog.formats import StoreFormat
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
     from statelib.operators.versioned.scan import Versions
-    from statelib.snapshots.views import Described
 
 _FAMILY = "versions"
 _SORTING_MEMORY_BYTES = 32 << 20
@@ -43,8 +45,8 @@ class KeyValueExporter:
         self._described = described
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
-        for raw in rows_of(self._described, share):
+        """See `statelib.described.exporting`."""
+        for raw in views_of(self._described)["latest"].scan(share.place, EVERYTHING):
             keys, values = self._keys.written(raw["key"]), self._values.written(raw["value"])
             timestamp = raw["timestamp"].fill_null(share.place.stream_time_ms).to_numpy()
             yield without_nulls(Records(self._keys.placed_by(keys), keys, values, timestamp))
@@ -78,7 +80,7 @@ class VersionedExporter:
         self._keys, self._values = LiveKeys(described, declared.key), LiveValues(described, declared)
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`; puts them into order on disk."""
+        """See `statelib.described.exporting`; puts them into order on disk."""
         sorting = RocksDbBackend(share.scratch, memory_bytes=_SORTING_MEMORY_BYTES, families=[_FAMILY])
         try:
             self._sort(share, sorting)

@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.changelog.export_records import Records, rows_of
 from statelib.changelog.export_tables import without_nulls
-from statelib.changelog.formats import LiveKeys, LiveValues
+from statelib.described.exporting import Records
+from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.stored_values import stored_states
+from statelib.described.view import EVERYTHING
 from statelib.operators.changelog import session_keys, window_keys
-from statelib.snapshots.stored_values import stored_states
+from statelib.snapshots.kinds import views_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from statelib.changelog.export_records import Share
-    from statelib.changelog.formats import StoreFormat
-    from statelib.snapshots.views import Described
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
 
 
 class _OfAggregates:
@@ -46,8 +48,8 @@ class WindowExporter:
         self._described = described
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
-        for raw in rows_of(self._described, share):
+        """See `statelib.described.exporting`."""
+        for raw in views_of(self._described)["latest"].scan(share.place, EVERYTHING):
             keys, start = self._of.keys.written(raw["key"]), raw["window_start"]
             timestamp = np.where(raw["timestamp"].is_valid(), raw["timestamp"].fill_null(0), start)
             placed_by = self._of.keys.placed_by(keys)
@@ -66,8 +68,8 @@ class SessionExporter:
         self._described = described
 
     def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.changelog.export_records`."""
-        for raw in rows_of(self._described, share):
+        """See `statelib.described.exporting`."""
+        for raw in views_of(self._described)["latest"].scan(share.place, EVERYTHING):
             keys, start, end = self._of.keys.written(raw["key"]), raw["window_start"], raw["window_end"]
             placed_by = self._of.keys.placed_by(keys)
             yield without_nulls(Records(placed_by, session_keys(keys, start, end), self._of.values(raw["value"]), end))

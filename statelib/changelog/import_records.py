@@ -15,23 +15,24 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.changelog.export import AS_KAFKA
-from statelib.changelog.formats import LiveKeys, LiveValues
 from statelib.changelog.restore import restore
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.description import Described
+from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.operators.aggregation.snapshot import results_of
 from statelib.operators.joins.stream_table.changelog import HEAD as BUFFER_HEAD
 from statelib.operators.joins.stream_table.changelog import TAIL as BUFFER_TAIL
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.snapshots.views import Described
 from statelib.stores.buffer_value_codec import VERSION_HEADER, decode, encode
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from statelib.changelog.formats import StoreFormat
+    from statelib.described.live_format import StoreFormat
     from statelib.documents.manifests import StoreDescription
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
@@ -113,7 +114,7 @@ def importer_of(
         raise ConfigurationError(
             f"a {store.kind} store cannot be made of what Kafka Streams logs", store=store.name, next_step=_WAY_OUT
         )
-    return made(Described(store, schema, {}, semantics), form)
+    return made(Described(store, schema, {}, semantics, results_of=results_of(store.settings)), form)
 
 
 _COUNTED = ("join-buffer", "join-window")

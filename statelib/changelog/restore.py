@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.changelog.last_of_each import last_of_each
 from statelib.changelog.restore_join_buffer import RestoringJoinBuffer
 from statelib.changelog.restore_state_store import RestoringSchedule, RestoringSessionStore, RestoringWindowStore
 from statelib.changelog.restore_stream_join import RestoringHeldRecords, RestoringJoinWindow
 from statelib.changelog.restore_subscriptions import RestoringSubscriptions
 from statelib.changelog.restore_suppression import RestoringSuppression
-from statelib.changelog.target import Target
 from statelib.columns.arrow_buffers import spans_of, valid_of
+from statelib.described.restoring import Target, last_of_each
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.changelog.target import Restoring
+    from statelib.described.restoring import Restoring
     from statelib.documents.manifests import StoreDescription
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend

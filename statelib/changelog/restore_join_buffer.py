@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.restoring import last_of_each
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow
 from statelib.operators.joins.stream_table.changelog import split_keys
 from statelib.serdes import serde_for, serialized
@@ -17,7 +17,7 @@ from statelib.stores.buffer_value_codec import decode
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.changelog.target import Target
+    from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.changelog.last_of_each import last_of_each
+from statelib.described.restoring import last_of_each
 from statelib.operators.joins.stream_stream.changelog import split_held_keys, split_window_keys
 from statelib.operators.joins.stream_stream.definition import retention_of
 from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.changelog.target import Target
+    from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 

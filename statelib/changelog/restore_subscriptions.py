@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
+from statelib.described.restoring import last_of_each
 from statelib.operators.joins.foreign_key.codec import decode_keys, decode_values
 from statelib.operators.joins.foreign_key.store import StoredSubscriptions, SubscriptionStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.changelog.target import Target
+    from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 

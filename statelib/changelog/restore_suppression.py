@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.changelog.last_of_each import last_of_each
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.restoring import last_of_each
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows, encode_keys
 from statelib.operators.suppress.operator import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
@@ -21,7 +21,7 @@ from statelib.stores.byte_columns import split_tail
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.changelog.target import Target
+    from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.buffer_value_codec import BufferValues
     from statelib.stores.byte_columns import Column

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from statelib.assignment.model import TaskId
-from statelib.changelog.formats import StoreFormat
 from statelib.commits.compaction import ADDITIONAL_RETENTION_MS
+from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
 from statelib.job.user_code import load_attribute
 from statelib.records.batch import NO_TIMESTAMP
@@ -15,7 +15,8 @@ from statelib.records.batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from statelib.documents.manifests import StoreDescription, TaskPosition
+    from statelib.described.description import StoreFacts
+    from statelib.documents.manifests import TaskPosition
 
 _DEFAULT = StoreFormat()
 
@@ -89,7 +90,7 @@ class StoreChangelog:
     records: int
 
 
-def changelog_config(store: StoreDescription, behind_ms: int) -> dict[str, str]:
+def changelog_config(store: StoreFacts, behind_ms: int) -> dict[str, str]:
     """How Kafka Streams configures the changelog topic of a store (``InternalTopicConfig`` and its kin).
 
     The broker deletes and compacts by the age of timestamps, and the store by its own clock. Where that is behind the
@@ -109,7 +110,7 @@ def changelog_config(store: StoreDescription, behind_ms: int) -> dict[str, str]:
     return {"cleanup.policy": "compact"}
 
 
-def behind_ms(positions: Mapping[str, TaskPosition], store: StoreDescription, now_ms: int) -> int:
+def behind_ms(positions: Mapping[str, TaskPosition], store: StoreFacts, now_ms: int) -> int:
     """How far a store's clock is behind the time of day, in the task where that is the furthest; 0: it has none yet.
 
     An idle partition's share keeps what others have let go long ago.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.described.view import View, key_column, plain_column, time_column
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, decode_columns, encode_place
 from statelib.operators.processors.codec import KEY, decode_calls
 from statelib.operators.suppress.definition import wait_ms
@@ -14,13 +15,13 @@ from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.snapshots.views import View, key_column, plain_column, time_column
 from statelib.stores.column_scan import scan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
+    from statelib.described.description import Described, Place
+    from statelib.described.view import Ask, Raw, ViewName
     from statelib.stores.header import Header
 
 _END_OF_TIME = (1 << 63) - 2

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from statelib.described.view import Column, View, key_column, plain_column, time_column
 from statelib.operators.joins.foreign_key.codec import decode_keys as decode_subscriptions
 from statelib.operators.joins.foreign_key.codec import decode_values, encode_prefix
 from statelib.operators.joins.foreign_key.store import SubscriptionStore
 from statelib.operators.joins.stream_stream.codec import FIRST_HELD_KEY, decode_held_keys, decode_keys, encode_key
 from statelib.operators.joins.stream_stream.store import HeldStore, JoinWindowStore
 from statelib.serdes import serde_for
-from statelib.snapshots.views import Column, View, key_column, plain_column, time_column
 from statelib.stores.backend import end_of_prefix
 from statelib.stores.column_scan import scan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
+    from statelib.described.description import Described, Place
+    from statelib.described.view import Ask, Raw, ViewName
 
 _END_OF_TIME = (1 << 63) - 1
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.described.view import VIEWS
 from statelib.errors.kinds import ConfigurationError
 from statelib.snapshots import buffers, joins, tables, windows
-from statelib.snapshots.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statelib.snapshots.views import Described, View, ViewName
+    from statelib.described.description import Described
+    from statelib.described.view import View, ViewName
     from statelib.stores.spec import StoreKind
 
 _OF_KIND: dict[StoreKind, Callable[[Described, ViewName], View | None]] = {

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, overload
 
 from statelib.columns.schema_text import decode_schema
 from statelib.commits import CommitLog, Runs, check_restorable
+from statelib.described.description import Described
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.snapshot import results_of
 from statelib.snapshots.kinds import views_of
 from statelib.snapshots.restored import RestoredTasks
 from statelib.snapshots.store import StoreSnapshot
-from statelib.snapshots.views import Described
 from statelib.storage import Storage
 
 if TYPE_CHECKING:
@@ -164,7 +165,9 @@ class StateSnapshot:
         for store in self._topology.stores:
             siblings = {s.name: (s, schemas[s.name]) for s in self._topology.stores if s.node == store.node}
             semantics = self._commit.semantics or "kip"
-            described = Described(store, schemas[store.name], siblings, semantics, nodes, tasks)
+            described = Described(
+                store, schemas[store.name], siblings, semantics, nodes, tasks, results_of(store.settings)
+            )
             shares = self._tasks(described)
             found.append(StoreSnapshot(described, views_of(described), shares, self._restored, self.close))
         return tuple(found)

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.windowed_type import WindowedType
+from statelib.described.description import Place
+from statelib.described.view import Ask, filtered
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.records.key_column import KeyColumn
-from statelib.snapshots.views import Ask, Place, filtered
 from statelib.state.time import epoch_ms
 from statelib.stores.single_values import as_struct
 from statelib.topics.partitioner import partition_for
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.described.description import Described
+    from statelib.described.view import Raw, View, ViewName
     from statelib.documents.manifests import CommittedTask
     from statelib.snapshots.restored import RestoredTasks
-    from statelib.snapshots.views import Described, Raw, View, ViewName
     from statelib.state.time import Time
 
 PARTITION = pa.field("partition", pa.int32())

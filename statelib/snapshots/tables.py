@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.described.stored_values import stored_values
+from statelib.described.view import Column, View, key_column, plain_column, time_column, times_or_null
 from statelib.operators.deduplication.codec import decode_ids, decode_keys, encode_ids
 from statelib.operators.deduplication.codec import decode_values as decode_entries
 from statelib.operators.deduplication.store import DeduplicationStore
@@ -15,16 +17,15 @@ from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
 from statelib.operators.versioned.segment_interval import default_segment_interval_ms
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.snapshots.stored_values import stored_values
-from statelib.snapshots.views import Column, View, key_column, plain_column, time_column, times_or_null
 from statelib.stores.column_scan import scan_columns
 from statelib.stores.header import Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from statelib.described.description import Described, Place
+    from statelib.described.view import Ask, Raw, ViewName
     from statelib.operators.deduplication.codec import Entries
-    from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
     from statelib.stores.byte_columns import Column as BytesColumn
 
 
@@ -51,7 +52,7 @@ def _of_pairs(described: Described, value: str) -> View:
             timestamp, rows = decode_values(raws, name)
             yield {"key": keys, value: rows, "timestamp": times_or_null(timestamp, NO_TIMESTAMP)}
 
-    values = Column(described.type("value"), stored_values(described.settings, described.schema))
+    values = Column(described.type("value"), stored_values(described))
     columns = {"key": key, value: values, "timestamp": time_column()}
     return View(columns, scan, {"key": key_serde}, "key", "timestamp")
 
@@ -61,7 +62,7 @@ def versioned_view(described: Described, view: ViewName) -> View:
     settings, _name = described.settings, described.name
     retention_ms = settings["history_retention_ms"]
     key, key_serde = key_column(described)
-    value = Column(described.type("value"), stored_values(settings, described.schema))
+    value = Column(described.type("value"), stored_values(described))
 
     def latest(place: Place, ask: Ask) -> Iterator[Raw]:
         families, one = opened(described, place), ask.where.get("key")

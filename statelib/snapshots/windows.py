@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.times import LAST_TIME_MS, end_of_windows
+from statelib.described.stored_values import stored_aggregates
+from statelib.described.view import Column, View, filtered, key_column, time_column, times_or_null
 from statelib.errors.kinds import InternalError
 from statelib.operators.sessions.store import SessionStore
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, windows_of
 from statelib.operators.windows.store import WindowStore
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.snapshots.stored_values import stored_aggregates
-from statelib.snapshots.views import Column, View, filtered, key_column, time_column, times_or_null
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from statelib.snapshots.views import Ask, Described, Place, Raw, ViewName
+    from statelib.described.description import Described, Place
+    from statelib.described.view import Ask, Raw, ViewName
 
 _END_OF_TIME = (1 << 63) - 2
 
@@ -58,7 +59,7 @@ def window_view(described: Described, view: ViewName) -> View | None:
         "key": key,
         "window_start": time_column(),
         "window_end": time_column(),
-        "value": Column(described.type("value"), stored_aggregates(described.settings, described.schema)),
+        "value": Column(described.type("value"), stored_aggregates(described)),
         "timestamp": time_column(),
     }
     return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
@@ -90,7 +91,7 @@ def session_view(described: Described, view: ViewName) -> View | None:
         "key": key,
         "window_start": time_column(),
         "window_end": time_column(),
-        "value": Column(described.type("value"), stored_aggregates(described.settings, described.schema)),
+        "value": Column(described.type("value"), stored_aggregates(described)),
     }
     return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from statelib.changelog.formats import StoreFormat
     from statelib.changelog.import_records import Imported
+    from statelib.described.live_format import StoreFormat
     from statelib.documents.manifests import (
         CommittedTask,
         Plan,

@@ -18,12 +18,13 @@ from statelib.changelog import StoreFormat, export_changelog, import_changelog
 from statelib.changelog.export import RECORDS
 from statelib.changelog.import_records import ARRIVALS
 from statelib.changelog.murmur3 import hash128
+from statelib.described.description import Place
+from statelib.described.view import EVERYTHING
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import BytesSerde, StringSerde, serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.snapshots.kinds import views_of
-from statelib.snapshots.views import EVERYTHING, Place
 from statelib.stores.memory import MemoryBackend
 from tests.changelog.test_rebuild import (
     IN_EACH_MODE,

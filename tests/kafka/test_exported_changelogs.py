@@ -35,7 +35,7 @@ from statelib import (
     per_record,
 )
 from statelib.changelog.export import RECORDS
-from statelib.snapshots.views import Place
+from statelib.described.description import Place
 from tests.changelog.test_export import assert_same, came_back, rows_of
 from tests.changelog.test_rebuild import head_of
 from tests.kafka.cluster import Message

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from statelib import DayWindows, TimeWindows
 from statelib.columns.times import LAST_TIME_MS
+from statelib.described.stored_values import described_serde
 from statelib.errors.kinds import InputError
 from statelib.serdes import StringSerde, serde_for
 from statelib.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
-from statelib.snapshots.stored_values import described_serde
 
 TIMES = TimeWindowedSerde.of(StringSerde(), dt.timedelta(seconds=1))
 SESSIONS = SessionWindowedSerde(serde_for(pa.int32()))

@@ -25,8 +25,10 @@ from statelib import (
     open_state,
 )
 from statelib.commits import JobLayout, Retention, maintain
+from statelib.described.description import Described
+from statelib.described.stored_values import described_serde, stored_aggregates
+from statelib.documents.manifests import StoreDescription
 from statelib.serdes import serde_for
-from statelib.snapshots.stored_values import described_serde, stored_aggregates
 from tests.task.pipeline import Pipeline
 
 VALUE = pa.struct(
@@ -184,6 +186,9 @@ def test_a_serde_whose_description_suffices_is_known_by_it(serde: Any) -> None:
 
 
 def test_a_description_without_rows_is_told_where_they_are_needed() -> None:
-    decode = stored_aggregates({}, pa.schema([("key", pa.string()), ("value", pa.int64())]))
+    facts = StoreDescription(
+        name="s", kind="window", node="n", sub_topology=0, families=("s",), settings={}, arrow_schema=""
+    )
+    decode = stored_aggregates(Described(facts, pa.schema([("key", pa.string()), ("value", pa.int64())]), {}, "kip"))
     with pytest.raises(ConfigurationError, match="does not say how its values are stored"):
         decode(pa.array([b""]))

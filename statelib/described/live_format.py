@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.windowed_type import WindowedType
+from statelib.described.description import as_stored
+from statelib.described.stored_values import described_serde, stored_type
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.serdes import serde_for
-from statelib.snapshots.stored_values import described_serde, results_of, stored_type
 from statelib.stores.byte_columns import joined, packed, split_tail
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from statelib.described.description import Described
     from statelib.serdes import Serde
-    from statelib.snapshots.views import Described
 
     Shape = Callable[[pa.Array], pa.Array]
 
@@ -175,7 +176,7 @@ class LiveValues:
         self.type = stored_type(described.schema) if aggregates else self._result_type
         """Of states."""
         self._to_live, self._from_live = declared.to_live, declared.from_live
-        self._results, self._aggregator = results_of(settings), settings.get("aggregator")
+        self._results, self._aggregator = described.results_of if aggregates else as_stored, settings.get("aggregator")
         shaped = self._to_live is not None or self._from_live is not None
         if shaped and declared.value is None:
             raise ConfigurationError(

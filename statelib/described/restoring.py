@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
+
+from statelib.records.key_table import KeyTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.documents.manifests import StoreDescription
+    from statelib.described.description import StoreFacts
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend, WriteBatch
     from statelib.stores.byte_columns import Column
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 class Target:
     """What is restored, as `statelib.changelog.restore.restore` is told."""
 
-    store: StoreDescription
+    store: StoreFacts
     schema: pa.Schema
     backend: Backend
     clock_ms: int
@@ -47,3 +49,11 @@ class Restoring(Protocol):
 
     def finish(self, write: WriteBatch) -> None:
         """Adds what the end of the changelog brings."""
+
+
+def last_of_each(keys: Column) -> NDArray[np.int64]:
+    """int64, ascending: the place of the last record of each key."""
+    codes = KeyTable().encode(keys)
+    _, from_end = np.unique(codes[::-1], return_index=True)
+    last: NDArray[np.int64] = np.sort(len(codes) - 1 - from_end)
+    return last

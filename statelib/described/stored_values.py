@@ -1,19 +1,16 @@
 """What stored bytes stand for, told by a store's description instead of by the job's code.
 
-A serde or an aggregation is known by what it says of itself (``describe``). Of an aggregation by Python functions the
-stored state is the value. Bytes of a serde of the job's own cannot be read here, which an error says.
+A serde is known by what it says of itself (``describe``). Bytes of a serde of the job's own cannot be read here, which
+an error says.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from statelib.columns.window_grids import grid_of
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.aggregation.definition import Aggregations
-from statelib.operators.aggregation.sql_functions import Aggregation
-from statelib.operators.aggregation.table_definition import TableAggregations
 from statelib.serdes import serde_for
 from statelib.serdes.json import JsonSerde
 from statelib.serdes.uuids import UuidSerde
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from statelib.described.description import Described
     from statelib.serdes import Serde
 
 
@@ -76,26 +74,24 @@ def _of_ours(described: Mapping[str, Any], arrow_type: pa.DataType, of: str) -> 
     return None
 
 
-def stored_values(settings: Mapping[str, Any], schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
+def stored_values(described: Described) -> Callable[[pa.Array], pa.Array]:
     """Of a key-value or versioned store: what makes values of stored bytes."""
-    if "value_serde" in settings:  # of a custom processor
-        return _by_serde(settings["value_serde"], schema.field("value").type)
-    serde, results = serde_for(stored_type(schema)), results_of(settings)
-    return lambda data: results(serde.deserialize(data))
+    if described.is_of_processor:
+        return _by_serde(described)
+    serde, results_of = serde_for(stored_type(described.schema)), described.results_of
+    return lambda data: results_of(serde.deserialize(data))
 
 
-def stored_aggregates(settings: Mapping[str, Any], schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
+def stored_aggregates(described: Described) -> Callable[[pa.Array], pa.Array]:
     """The same of a window or session store, whose rows are structs even of one column."""
-    if "value_serde" in settings:
-        return _by_serde(settings["value_serde"], schema.field("value").type)
-    if "row" not in schema.names:
-        return _not_described
-    states, results = stored_states(schema), results_of(settings)
-    return lambda data: results(states(data))
+    if described.is_of_processor:
+        return _by_serde(described)
+    states, results_of = stored_states(described.schema), described.results_of
+    return lambda data: results_of(states(data))
 
 
 def stored_states(schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
-    """Of a window or session store: what makes states of its rows; see `results_of`."""
+    """Of a window or session store: what makes states of its rows; see `Described.results_of`."""
     if "row" not in schema.names:
         return _not_described
     row = schema.field("row").type
@@ -111,20 +107,11 @@ def _not_described(data: pa.Array) -> NoReturn:
     )
 
 
-def _by_serde(described: Mapping[str, Any], arrow_type: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    return lambda data: described_serde(described, arrow_type, of="values").deserialize(data)
+def _by_serde(described: Described) -> Callable[[pa.Array], pa.Array]:
+    serde, arrow_type = described.settings["value_serde"], described.type("value")
+    return lambda data: described_serde(serde, arrow_type, of="values").deserialize(data)
 
 
 def stored_type(schema: pa.Schema) -> pa.DataType:
     """The type of a state: what is aggregated, else the value."""
     return schema.field("stored" if "stored" in schema.names else "value").type
-
-
-def results_of(settings: Mapping[str, Any]) -> Callable[[pa.Array], pa.Array]:
-    """What makes results of stored states: a mean of a sum and a count. The same, where nothing is aggregated."""
-    described = settings.get("aggregator")  # by `AggregatorSpec.describe`
-    for name, kind in (("aggregations", Aggregations), ("table_aggregations", TableAggregations)):
-        if described is not None and name in described:
-            functions = [(field, Aggregation(function["function"])) for field, function in described[name]]
-            return cast("Any", kind)(tuple(functions)).results_of  # type: ignore[no-any-return]
-    return lambda stored: stored

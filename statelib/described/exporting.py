@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from statelib.snapshots.kinds import views_of
-from statelib.snapshots.views import EVERYTHING
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from statelib.snapshots.views import Described, Place, Raw
+    from statelib.described.description import Described, Place
 
 
 class Share(NamedTuple):
@@ -49,11 +46,6 @@ class Exporter(Protocol):
 
     def records(self, share: Share) -> Iterator[Records]:
         """The changelog of a task's share, some thousand records at a time."""
-
-
-def rows_of(described: Described, share: Share) -> Iterator[Raw]:
-    """What the store's first view shows of a task's share, as it lies."""
-    yield from views_of(described)["latest"].scan(share.place, EVERYTHING)
 
 
 def topic_of(described: Described) -> str:

@@ -1,22 +1,21 @@
 """Ways to look at a store: which columns there are, and where they come from.
 
-`statelib.snapshots.kinds` picks by the kind of the store; `tables`, `windows`, `buffers` and `joins` beside it have the
-views. A view scans a task's store and gives *raw* columns, some thousand rows at a time: times as int64 milliseconds,
-keys as bytes, and what is costly to decode as bytes too. Rows are chosen by these, and only what is left and wanted is
-decoded.
+`statelib.snapshots.kinds` picks by the kind of the store; each family has its own in a module ``snapshot``. A view
+scans a task's store and gives *raw* columns, some thousand rows at a time: times as int64 milliseconds, keys as bytes,
+and what is costly to decode as bytes too. Rows are chosen by these, and only what is left and wanted is decoded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from statelib.columns.windowed_type import archived_type
+from statelib.described.stored_values import described_serde
 from statelib.serdes import serde_for
 from statelib.serdes.windowed import ArchivedKeySerde, WindowedKeySerde
-from statelib.snapshots.stored_values import described_serde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.documents.manifests import NodeDescription, StoreDescription
+    from statelib.described.description import Described, Place
     from statelib.serdes import Serde
-    from statelib.settings.semantics import Semantics
-    from statelib.stores.backend import Backend
 
 ViewName = Literal["latest", "history"]
 VIEWS: tuple[ViewName, ...] = ("latest", "history")
@@ -35,75 +32,6 @@ VIEWS: tuple[ViewName, ...] = ("latest", "history")
 TIME = pa.timestamp("ms", "UTC")
 Raw: TypeAlias = "Mapping[str, Any]"
 """Columns of one length: numpy arrays, or Arrow arrays."""
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A store as its description has it.
-
-    Attributes:
-        store: The description.
-        schema: Its schema, decoded.
-        siblings: The stores of the same node, itself included, by name, with their schemas.
-        semantics: Of the commit.
-        nodes: All nodes of the topology, by name.
-        tasks: How many tasks each sub-topology has.
-    """
-
-    store: StoreDescription
-    schema: pa.Schema
-    siblings: Mapping[str, tuple[StoreDescription, pa.Schema]]
-    semantics: Semantics
-    nodes: Mapping[str, NodeDescription] = field(default_factory=dict)
-    tasks: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The store's name."""
-        return self.store.name
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """See `StoreDescription`."""
-        return self.store.settings
-
-    @property
-    def is_global(self) -> bool:
-        """Whether each task has the whole of it."""
-        return any("reading" in self.nodes[parent].settings for parent in self.nodes[self.store.node].parents)
-
-    @property
-    def is_of_processor(self) -> bool:
-        """Whether a custom processor puts what it holds: under keys of its choice, in bytes of the job's serdes."""
-        return "value_serde" in self.settings
-
-    @property
-    def is_repartitioned(self) -> bool:
-        """Whether its records come through a repartition topic, where they are placed by their keys.
-
-        Answers of foreign-key joins go back to where the question came from.
-        """
-        sinks = {of.settings["topic"]: of for of in self.nodes.values() if of.settings.get("node") == "sink"}
-        waiting = [self.nodes[self.store.node]] if self.store.node in self.nodes else []
-        while waiting:
-            node = waiting.pop()
-            waiting += [self.nodes[parent] for parent in node.parents]
-            sink = sinks.get(node.settings.get("topic"))
-            if node.settings.get("node") == "source" and sink is not None and sink.settings["partition_by"] is None:
-                return all(self.nodes[parent].settings.get("operator") != "foreign_key_join" for parent in sink.parents)
-        return False
-
-    def type(self, name: str) -> pa.DataType:
-        """The type of a field of the schema."""
-        return self.schema.field(name).type
-
-
-class Place(NamedTuple):
-    """A task's state: its stores, and the clocks of the node that owns the store, and of the task (ms)."""
-
-    backend: Backend
-    clocks: Mapping[str, int]
-    stream_time_ms: int
 
 
 class Ask(NamedTuple):
