@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from statelib.described.exporting import Records, topic_of
 from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.stored_values import buffered_columns
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, decode_columns, encode_place
 from statelib.operators.joins.stream_table.changelog import log_keys
 from statelib.operators.suppress.definition import wait_ms
@@ -20,7 +21,6 @@ from statelib.operators.suppress.layout_kernel import buffer_keys
 from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.windows.definition import windows_of
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.serdes import serde_for
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, encode
 from statelib.stores.column_scan import scan_columns
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from statelib.described.description import Described
     from statelib.described.exporting import Share
     from statelib.described.live_format import StoreFormat
-    from statelib.stores.header import Header
 
 _NO_OFFSET = -1
 
@@ -59,7 +58,7 @@ class SuppressionExporter:
         store = SuppressionBufferStore(share.place.backend, self._name, suffix_words=self._suffix_words)
         left_until_ms = max(share.place.clocks.get("stream_time", NO_TIMESTAMP) - self._wait_ms, -1)
         for buffered in store.everything(left_until_ms):
-            rows = _columns(store.header, buffered.row)
+            rows = buffered_columns(store.header, buffered.row)
             nothing = pa.nulls(len(buffered), self._values.type)
             values = {name: self._values.of_states(rows.get(name, nothing)) for name in ("prior", "old", "value")}
             keys = self._keys.written(buffered.key)
@@ -88,18 +87,12 @@ class JoinBufferExporter:
         header = JoinBufferStore(share.place.backend, self._name).header
         for places, raws in scan_columns(share.place.backend, self._name, encode_place(0)):
             timestamp, arrival, stored_keys, stored = decode_columns(places, raws, self._name)
-            rows, keys = _columns(header, stored), self._keys.written(stored_keys)
+            rows, keys = buffered_columns(header, stored), self._keys.written(stored_keys)
             nothing = pa.nulls(len(keys), pa.binary())
             values = {"prior": nothing, "old": nothing, "value": self._values.of_states(rows["value"])}
             time = np.zeros(len(keys), np.int64)
             encoded = _encoded(timestamp, self._topic, share.partition, rows.get("headers"), values, time)
             yield Records(self._keys.placed_by(keys), log_keys(keys, timestamp, arrival), encoded, None)
-
-
-def _columns(header: Header, rows: pa.Array) -> dict[str, pa.Array]:
-    """What the rows of a buffer hold, by name."""
-    schema = header.schema or pa.schema([])
-    return dict(zip(schema.names, serde_for(pa.struct(list(schema))).deserialize(rows).flatten(), strict=True))
 
 
 def _encoded(

@@ -12,9 +12,9 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.described.exporting import Records
 from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.view import EVERYTHING
+from statelib.operators.tables.snapshot import key_value_view
 from statelib.operators.versioned.scan import history
-from statelib.snapshots.kinds import views_of
-from statelib.snapshots.tables import opened
+from statelib.operators.versioned.snapshot import opened
 from statelib.stores.backend import WriteBatch
 from statelib.stores.byte_columns import joined, packed, split_head, times
 from statelib.stores.column_scan import scan_columns
@@ -46,7 +46,7 @@ class KeyValueExporter:
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for raw in views_of(self._described)["latest"].scan(share.place, EVERYTHING):
+        for raw in key_value_view(self._described).scan(share.place, EVERYTHING):
             keys, values = self._keys.written(raw["key"]), self._values.written(raw["value"])
             timestamp = raw["timestamp"].fill_null(share.place.stream_time_ms).to_numpy()
             yield without_nulls(Records(self._keys.placed_by(keys), keys, values, timestamp))

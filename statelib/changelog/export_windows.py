@@ -12,7 +12,8 @@ from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.stored_values import stored_states
 from statelib.described.view import EVERYTHING
 from statelib.operators.changelog import session_keys, window_keys
-from statelib.snapshots.kinds import views_of
+from statelib.operators.sessions.snapshot import session_view
+from statelib.operators.windows.snapshot import window_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ class WindowExporter:
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for raw in views_of(self._described)["latest"].scan(share.place, EVERYTHING):
+        for raw in window_view(self._described).scan(share.place, EVERYTHING):
             keys, start = self._of.keys.written(raw["key"]), raw["window_start"]
             timestamp = np.where(raw["timestamp"].is_valid(), raw["timestamp"].fill_null(0), start)
             placed_by = self._of.keys.placed_by(keys)
@@ -69,7 +70,7 @@ class SessionExporter:
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for raw in views_of(self._described)["latest"].scan(share.place, EVERYTHING):
+        for raw in session_view(self._described).scan(share.place, EVERYTHING):
             keys, start, end = self._of.keys.written(raw["key"]), raw["window_start"], raw["window_end"]
             placed_by = self._of.keys.placed_by(keys)
             yield without_nulls(Records(placed_by, session_keys(keys, start, end), self._of.values(raw["value"]), end))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pyarrow as pa
+
 from statelib.columns.window_grids import grid_of
 from statelib.errors.kinds import ConfigurationError
 from statelib.serdes import serde_for
@@ -20,10 +22,9 @@ from statelib.stores.stored_rows import stored_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pyarrow as pa
-
     from statelib.described.description import Described
     from statelib.serdes import Serde
+    from statelib.stores.header import Header
 
 
 def described_serde(described: Mapping[str, Any] | None, arrow_type: pa.DataType, *, of: str) -> Serde:
@@ -97,6 +98,12 @@ def stored_states(schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
     row = schema.field("row").type
     serde = serde_for(row)
     return lambda data: stored_value(serde.deserialize(data))
+
+
+def buffered_columns(header: Header, rows: pa.Array) -> dict[str, pa.Array]:
+    """What the rows of a buffer hold, by name; its header has their types."""
+    schema = header.schema or pa.schema([])
+    return dict(zip(schema.names, serde_for(pa.struct(list(schema))).deserialize(rows).flatten(), strict=True))
 
 
 def _not_described(data: pa.Array) -> NoReturn:

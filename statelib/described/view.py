@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from statelib.serdes import Serde
 
 ViewName = Literal["latest", "history"]
-VIEWS: tuple[ViewName, ...] = ("latest", "history")
 
 TIME = pa.timestamp("ms", "UTC")
 Raw: TypeAlias = "Mapping[str, Any]"

@@ -1,4 +1,4 @@
-"""Views of what joins remember: records of both sides, those that have met nobody, and rows that refer to others."""
+"""What a stream-stream join remembers, as data: records of both sides, and those that have met nobody."""
 
 from __future__ import annotations
 
@@ -8,28 +8,22 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.described.view import Column, View, key_column, plain_column, time_column
-from statelib.operators.joins.foreign_key.codec import decode_keys as decode_subscriptions
-from statelib.operators.joins.foreign_key.codec import decode_values, encode_prefix
-from statelib.operators.joins.foreign_key.store import SubscriptionStore
 from statelib.operators.joins.stream_stream.codec import FIRST_HELD_KEY, decode_held_keys, decode_keys, encode_key
 from statelib.operators.joins.stream_stream.store import HeldStore, JoinWindowStore
 from statelib.serdes import serde_for
-from statelib.stores.backend import end_of_prefix
 from statelib.stores.column_scan import scan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from statelib.described.description import Described, Place
-    from statelib.described.view import Ask, Raw, ViewName
+    from statelib.described.view import Ask, Raw
 
 _END_OF_TIME = (1 << 63) - 1
 
 
-def join_window_view(described: Described, view: ViewName) -> View | None:
+def join_window_view(described: Described) -> View:
     """The records of one side that those of the other may meet."""
-    if view != "latest":
-        return None
     name = described.name
     key, key_serde = key_column(described)
 
@@ -48,10 +42,8 @@ def join_window_view(described: Described, view: ViewName) -> View | None:
     return View(columns, scan, {"key": key_serde}, "key", "timestamp")
 
 
-def held_view(described: Described, view: ViewName) -> View | None:
+def held_view(described: Described) -> View:
     """The records of both sides that have met nobody; the value is in the column of its side."""
-    if view != "latest":
-        return None
     name = described.name
     key, key_serde = key_column(described)
     sides = {
@@ -81,31 +73,3 @@ def held_view(described: Described, view: ViewName) -> View | None:
 def _only(values: pa.Array, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
     """The values, null where ``keep`` is false."""
     return values.take(pa.array(np.arange(len(values)), mask=~keep))
-
-
-def subscriptions_view(described: Described, view: ViewName) -> View | None:
-    """The rows of one table that refer to a key of another, and the number of the change that each is from."""
-    if view != "latest" or "foreign_key" not in described.schema.names:  # a description from before there was one
-        return None
-    name = described.name
-    foreign_key, foreign_serde = key_column(described, "foreign_key", "")
-    key, key_serde = key_column(described)
-
-    def scan(place: Place, ask: Ask) -> Iterator[Raw]:
-        SubscriptionStore(place.backend, name)  # refuses another format
-        family, _ = SubscriptionStore.families(name)
-        one = ask.where.get("foreign_key")
-        prefix = b"" if one is None else encode_prefix(one)
-        for raw_keys, raws in scan_columns(place.backend, family, prefix, end_of_prefix(prefix)):
-            foreign_keys, keys = decode_subscriptions(raw_keys, name)
-            number, rows = decode_values(raws, name)
-            yield {"foreign_key": foreign_keys, "key": keys, "value": rows, "number": number}
-
-    value = described.type("value")
-    columns = {
-        "foreign_key": foreign_key,
-        "key": key,
-        "value": Column(value, serde_for(value).deserialize),
-        "number": plain_column(pa.int64()),
-    }
-    return View(columns, scan, {"foreign_key": foreign_serde, "key": key_serde}, "foreign_key", None)

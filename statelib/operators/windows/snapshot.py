@@ -1,4 +1,4 @@
-"""Views of window and session stores: what is in retention by the store's own clock, with its results."""
+"""Windows as data: what is in retention by the store's own clock, with its results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from statelib.columns.times import LAST_TIME_MS, end_of_windows
 from statelib.described.stored_values import stored_aggregates
 from statelib.described.view import Column, View, filtered, key_column, time_column, times_or_null
 from statelib.errors.kinds import InternalError
-from statelib.operators.sessions.store import SessionStore
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows, windows_of
 from statelib.operators.windows.store import WindowStore
 from statelib.operators.windows.store_clock import StoreClock
@@ -22,21 +21,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.described.description import Described, Place
-    from statelib.described.view import Ask, Raw, ViewName
+    from statelib.described.view import Ask, Raw
 
 _END_OF_TIME = (1 << 63) - 2
 
 
-def window_view(described: Described, view: ViewName) -> View | None:
+def window_view(described: Described) -> View:
     """Windows; their ends are exclusive, but for sliding windows. A point in time chooses those that hold it."""
-    if view != "latest":
-        return None
     key, key_serde = key_column(described)
     retention_ms, size_ms, holds_end, end_of = _windows(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         store = WindowStore(
-            place.backend, described.name, retention_ms=retention_ms, stream_time=_clock(described, place)
+            place.backend, described.name, retention_ms=retention_ms, stream_time=store_time(described, place)
         )
         since_ms, until_ms = ask.since_ms or 0, _END_OF_TIME if ask.until_ms is None else ask.until_ms
         if ask.as_of_ms is not None:
@@ -65,37 +62,6 @@ def window_view(described: Described, view: ViewName) -> View | None:
     return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
 
 
-def session_view(described: Described, view: ViewName) -> View | None:
-    """Sessions; both of their ends are times of records. A point in time chooses those that hold it."""
-    if view != "latest":
-        return None
-    key, key_serde = key_column(described)
-    retention_ms = _session_retention_ms(described)
-
-    def scan(place: Place, ask: Ask) -> Iterator[Raw]:
-        clock = _clock(described, place)
-        store = SessionStore(place.backend, described.name, retention_ms=retention_ms, stream_time=clock)
-        for sessions, rows in store.scan(ask.where.get("key")):
-            columns = {
-                "key": sessions.keys,
-                "window_start": sessions.start,
-                "window_end": sessions.end,
-                "value": rows,
-            }
-            time_ms = ask.as_of_ms
-            if time_ms is not None:
-                columns = filtered(columns, (sessions.start <= time_ms) & (time_ms <= sessions.end))
-            yield columns
-
-    columns = {
-        "key": key,
-        "window_start": time_column(),
-        "window_end": time_column(),
-        "value": Column(described.type("value"), stored_aggregates(described)),
-    }
-    return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
-
-
 def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
     """Retention, largest size (ms), whether the end belongs to a window, and what gives ends of starts (int64, ms)."""
     settings = described.settings
@@ -116,17 +82,8 @@ def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np
     return retention_ms, windows.size_ms, False, windows.end_of
 
 
-def _session_retention_ms(described: Described) -> int:
-    settings = described.settings
-    retention_ms: int = settings["retention_ms"]
-    if "windows" not in settings:  # of a custom processor
-        return retention_ms
-    windows = windows_of(settings)
-    return windows.seen_ms(retention_ms, described.semantics) if isinstance(windows, SessionWindows) else retention_ms
-
-
-def _clock(described: Described, place: Place) -> int:
-    """The store's, ms: beside its data if it is a custom processor's."""
+def store_time(described: Described, place: Place) -> int:
+    """The clock of a window or session store, ms: beside its data if it is a custom processor's."""
     if "window_size_ms" in described.settings or "windows" not in described.settings:
         return StoreClock(place.backend, described.name).stream_time
     return place.clocks.get("store_time", NO_TIMESTAMP)

@@ -1,0 +1,57 @@
+"""What suppress holds back, as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from statelib.described.stored_values import buffered_columns
+from statelib.described.view import View, key_column, plain_column, time_column
+from statelib.operators.suppress.definition import wait_ms
+from statelib.operators.suppress.store import SuppressionBufferStore
+from statelib.operators.windows.definition import windows_of
+from statelib.records.batch import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from statelib.described.description import Described, Place
+    from statelib.described.view import Ask, Raw
+
+_END_OF_TIME = (1 << 63) - 2
+
+
+def suppression_view(described: Described) -> View:
+    """The updates that are held back, one a key, and when they leave; windows if the table has them."""
+    settings, name = described.settings, described.name
+    windows = None if settings["windows"] is None else windows_of(settings["windows"])
+    waits_ms = wait_ms(settings["time_limit_ms"], windows, settings.get("held_ms", 0), described.semantics)
+    suffix_words = windows.key_suffix_words if windows else 0
+    key, key_serde = key_column(described)
+
+    def scan(place: Place, ask: Ask) -> Iterator[Raw]:
+        del ask
+        store = SuppressionBufferStore(place.backend, name, suffix_words=suffix_words)
+        left_until_ms = max(place.clocks.get("stream_time", NO_TIMESTAMP) - waits_ms, -1)
+        for buffered in store.everything(left_until_ms):
+            row = buffered_columns(store.header, buffered.row)
+            bounds = {"window_start": buffered.start, "window_end": buffered.end} if windows else {}
+            leaves_at = np.minimum(buffered.time, _END_OF_TIME - waits_ms) + waits_ms
+            yield {
+                "key": buffered.key,
+                **bounds,
+                "value": row["value"],
+                "timestamp": row["timestamp"],
+                "leaves_at": leaves_at,
+            }
+
+    bounds = {"window_start": time_column(), "window_end": time_column()} if windows else {}
+    columns = {
+        "key": key,
+        **bounds,
+        "value": plain_column(described.type("value")),
+        "timestamp": time_column(),
+        "leaves_at": time_column(),
+    }
+    return View(columns, scan, {"key": key_serde}, "key", "window_start" if windows else "timestamp")
