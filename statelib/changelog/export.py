@@ -15,8 +15,9 @@ session              session within retention: key, end i64, start i64; value; i
 suppression-buffer   update that is held back: `statelib.stores.buffer_value_codec`; no timestamp; header ``v``
 join-buffer          record that waits: `statelib.operators.joins.stream_table.changelog`; no timestamp
 join-window          record of a side: key, timestamp i64, sequence i32; value; timestamp
-held-records         key, side and time of what waits for a match: `statelib.changelog.held_lists`; that time
-subscriptions        referring row: `statelib.changelog.subscription_wrapper`
+held-records         key, side and time of what waits for a match; that time
+                     (`statelib.operators.joins.stream_stream.held_lists`)
+subscriptions        referring row: `statelib.operators.joins.foreign_key.subscription_wrapper`
 ===================  ===================================================================================================
 
 Kafka Streams has no equivalent of the other kinds, which are refused.
@@ -24,18 +25,23 @@ Kafka Streams has no equivalent of the other kinds, which are refused.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from statelib.changelog.export_buffers import JoinBufferExporter, SuppressionExporter
-from statelib.changelog.export_joins import HeldExporter, JoinWindowExporter, SubscriptionExporter
-from statelib.changelog.export_tables import KeyValueExporter, VersionedExporter
-from statelib.changelog.export_windows import SessionExporter, WindowExporter
 from statelib.described.exporting import Share
 from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.joins.foreign_key.changelog import SubscriptionExporter
+from statelib.operators.joins.stream_stream.changelog import HeldExporter, JoinWindowExporter
+from statelib.operators.joins.stream_table.changelog import JoinBufferExporter
+from statelib.operators.sessions.changelog import SessionExporter
+from statelib.operators.suppress.changelog import SuppressionExporter
+from statelib.operators.tables.changelog import KeyValueExporter
+from statelib.operators.versioned.changelog import VersionedExporter
+from statelib.operators.windows.changelog import WindowExporter
 from statelib.stores.buffer_value_codec import HEADERS_TYPE
 from statelib.topics.partitioner import partition_for
 
@@ -62,7 +68,7 @@ _EXPORTERS: dict[str, Callable[[Described, StoreFormat], Exporter]] = {
     "join-buffer": JoinBufferExporter,
     "join-window": JoinWindowExporter,
     "held-records": HeldExporter,
-    "subscriptions": SubscriptionExporter,
+    "subscriptions": partial(SubscriptionExporter, partitioner=partition_for),
 }
 _NO_FORM = {
     "deduplication": "Kafka Streams has no deduplication (KIP-655 never came), so nobody knows the form of yours: read"

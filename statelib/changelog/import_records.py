@@ -8,42 +8,35 @@ deduplications.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from statelib.changelog.export import AS_KAFKA
 from statelib.changelog.restore import restore
-from statelib.columns.arrow_buffers import valid_of
 from statelib.described.description import Described
-from statelib.described.live_format import LiveKeys, LiveValues
-from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.described.importing import Pairs
+from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.snapshot import results_of
-from statelib.operators.joins.stream_table.changelog import HEAD as BUFFER_HEAD
-from statelib.operators.joins.stream_table.changelog import TAIL as BUFFER_TAIL
-from statelib.operators.windows.definition import windows_of
+from statelib.operators.joins.stream_stream.changelog import JoinWindowImporter
+from statelib.operators.joins.stream_table.changelog import JoinBufferImporter
+from statelib.operators.sessions.changelog import SessionImporter
+from statelib.operators.suppress.changelog import SuppressionImporter
+from statelib.operators.windows.changelog import WindowImporter
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.serdes import serde_for
-from statelib.stores.buffer_value_codec import VERSION_HEADER, decode, encode
-from statelib.stores.byte_columns import joined, packed, split_head, split_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from statelib.described.importing import Importer
     from statelib.described.live_format import StoreFormat
     from statelib.documents.manifests import StoreDescription
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
-    from statelib.stores.byte_columns import Column
 
 ARRIVALS = 1 << 31
 """As many records an imported join has had: more than any sequence in the keys of its changelog can tell."""
-
-_WINDOW = np.dtype([("start", ">i8"), ("sequence", ">i4")])
-_SESSION = np.dtype([("end", ">i8"), ("start", ">i8")])
-_WORD = np.dtype(">i8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,177 +114,17 @@ _COUNTED = ("join-buffer", "join-window")
 _WAY_OUT = "begin the job early enough for what this store holds to be replayed, and let it begin empty"
 
 
-class Importer(Protocol):
-    """Of one store."""
-
-    clocks: dict[str, int]
-    """See `Imported`: what the records so far tell."""
-
-    def keys(self, raws: Column) -> pa.Array:
-        """Keys as our changelog has them."""
-
-    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """Values, where null stays null, and timestamps (int64 ms) as our changelog has them."""
-
-
 def _imported(importer: Importer, batch: pa.RecordBatch) -> pa.RecordBatch:
     keys, (values, timestamp) = importer.keys(batch.column("key")), importer.values(batch)
     return pa.RecordBatch.from_arrays([keys, values.cast(pa.binary()), timestamp], ["key", "value", "timestamp"])
 
 
-class _Pairs:
-    """Keys and values that the application's serdes write."""
-
-    def __init__(self, described: Described, form: StoreFormat, *, aggregates: bool = True) -> None:
-        self.clocks: dict[str, int] = {}
-        self._name = described.name
-        self._keys = LiveKeys(described, form.key)
-        self._values = LiveValues(described, form, aggregates=aggregates)
-
-    def keys(self, raws: Column) -> pa.Array:
-        """See `Importer`."""
-        return self._keys.read(raws)
-
-    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `Importer`."""
-        return self._values.read(batch.column("value")), batch.column("timestamp")
-
-    def _advance(self, clock: str, times: np.ndarray[tuple[int], Any]) -> None:
-        """Takes up some times (ms)."""
-        if len(times):
-            self.clocks[clock] = max(self.clocks.get(clock, NO_TIMESTAMP), int(times.max()))
-
-
-class _Suffixed(_Pairs):
-    """Keys that something comes behind."""
-
-    _suffix: np.dtype[Any]
-
-    def keys(self, raws: Column) -> pa.Array:
-        """See `Importer`."""
-        plain, suffixes = split_tail(raws, self._suffix, self._name)
-        self._check_suffixes(suffixes)
-        self._told(suffixes)
-        return joined(self._keys.read(plain), packed(suffixes))
-
-    def _check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        """Refuses those that are not of such a store."""
-
-    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        """Takes up what they tell of the clocks."""
-
-
-class _Windows(_Suffixed):
-    """Windows: one record each."""
-
-    _suffix = _WINDOW
-
-    def _check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        if suffixes["sequence"].any():
-            raise InputError(
-                "a window has a sequence number: the application's store retains duplicates, ours does not"
-            )
-
-    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        self._advance("store_time", suffixes["start"])
-
-    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `Importer`; a window has the timestamp of the newest record that it has taken up."""
-        values, timestamp = super().values(batch)
-        self._advance("stream_time", timestamp.to_numpy()[valid_of(batch.column("value"))])
-        return values, timestamp
-
-
-class _Sessions(_Suffixed):
-    """Sessions: the newest record that was taken up is the end of one."""
-
-    _suffix = _SESSION
-
-    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        for clock in ("store_time", "stream_time"):
-            self._advance(clock, suffixes["end"])
-
-
-class _JoinWindow(_Suffixed):
-    """A side of a stream-stream join."""
-
-    _suffix = _WINDOW
-
-    def __init__(self, described: Described, form: StoreFormat) -> None:
-        super().__init__(described, form, aggregates=False)
-        self._side = str(described.settings["side"])
-
-    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        self._advance(self._side, suffixes["start"])
-
-
-class _Buffered(_Pairs):
-    """What waits: `statelib.stores.buffer_value_codec`. Its log has times of a wall clock, so records' own count."""
-
-    def __init__(self, described: Described, form: StoreFormat) -> None:
-        super().__init__(described, form, aggregates=False)
-        self._own = serde_for(self._values.type)
-
-    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `Importer`."""
-        there = np.flatnonzero(valid_of(batch.column("value")))
-        buffered = decode(batch.column("value").take(pa.array(there)).to_pylist(), self._name)
-        parts = {name: self._own_bytes(getattr(buffered, name)) for name in ("prior", "old", "new")}
-        which = np.full(len(batch), -1)
-        which[there] = np.arange(len(there))
-        timestamp = np.zeros(len(batch), np.int64)
-        timestamp[there] = buffered.timestamp
-        return encode(replace(buffered, **parts)).take(pa.array(which, mask=which < 0)), pa.array(timestamp)
-
-    def _own_bytes(self, raws: pa.Array) -> pa.Array:
-        return self._own.serialize(self._values.states_of(raws)).cast(pa.binary())
-
-
-class _Suppression(_Buffered):
-    """What suppress holds back."""
-
-    def __init__(self, described: Described, form: StoreFormat) -> None:
-        super().__init__(described, form)
-        windows = described.settings["windows"]
-        words = 0 if windows is None else windows_of(windows).key_suffix_words
-        self._suffix = np.dtype((_WORD, (words,))) if words else None
-
-    def keys(self, raws: Column) -> pa.Array:
-        """See `Importer`."""
-        if self._suffix is None:
-            return self._keys.read(raws)
-        plain, words = split_tail(raws, self._suffix, self._name)
-        return joined(self._keys.read(plain), packed(words))
-
-    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """See `Importer`; refuses the bytes of old versions of Kafka Streams."""
-        name, version = VERSION_HEADER
-        for value, headers in zip(batch.column("value"), batch.column("headers").to_pylist(), strict=True):
-            if value.is_valid and {"key": name, "value": version} not in (headers or []):
-                raise InputError(
-                    f"a record of suppress has no header {name} = {version.hex()}: another version of Kafka Streams",
-                    store=self._name,
-                    next_step="let the application write its buffer anew with version 2.6 or a later one",
-                )
-        return super().values(batch)
-
-
-class _JoinBuffer(_Buffered):
-    """What waits for a table."""
-
-    def keys(self, raws: Column) -> pa.Array:
-        """See `Importer`."""
-        heads, rest = split_head(raws, BUFFER_HEAD, self._name)
-        plain, tails = split_tail(rest, BUFFER_TAIL, self._name)
-        return joined(packed(heads), self._keys.read(plain), packed(tails))
-
-
 _IMPORTERS: dict[str, Callable[[Described, StoreFormat], Importer]] = {
-    "key-value": _Pairs,
-    "versioned": _Pairs,
-    "window": _Windows,
-    "session": _Sessions,
-    "suppression-buffer": _Suppression,
-    "join-buffer": _JoinBuffer,
-    "join-window": _JoinWindow,
+    "key-value": Pairs,
+    "versioned": Pairs,
+    "window": WindowImporter,
+    "session": SessionImporter,
+    "suppression-buffer": SuppressionImporter,
+    "join-buffer": JoinBufferImporter,
+    "join-window": JoinWindowImporter,
 }

@@ -87,19 +87,23 @@ def _rebuild(warehouse: Storage, commit: Commit, task_id: str, store: StoreDescr
     partition = int(task_id.partition("_")[2])
     topic = changelog_topic(commit.job, store.name)
     end = position.sink_offsets[f"{topic}/{partition}"]
-    return restore(
-        store,
-        decode_schema(store.arrow_schema),
-        changelog_records(warehouse, topic, partition, end),
-        backend,
-        clock_ms=position.stream_time
-        if store.kind == "deduplication"
-        else position.clocks.get(store.node, {}).get("store_time", NO_TIMESTAMP),
-        clocks=position.clocks.get(store.node),
-        semantics=commit.semantics or "kip",
-        takes_late=commit.semantics
-        != "kafka-4.3",  # it may have been a plain store; as shipped, refused ones are logged
-    )
+    clocks = position.clocks.get(store.node, {})
+    try:
+        return restore(
+            store,
+            decode_schema(store.arrow_schema),
+            changelog_records(warehouse, topic, partition, end),
+            backend,
+            clock_ms=position.stream_time if store.kind == "deduplication" else clocks.get("store_time", NO_TIMESTAMP),
+            clocks=clocks,
+            semantics=commit.semantics or "kip",
+            # It may have been a plain store; as shipped, refused ones are logged.
+            takes_late=commit.semantics != "kafka-4.3",
+        )
+    except CorruptedDataError as error:
+        step = error.next_step or "restore the archive of the changelog from a copy"
+        place = {"topic": topic, "partition": partition, **error.place}
+        raise CorruptedDataError(error.what, next_step=step, **place) from error
 
 
 def changelog_records(warehouse: Storage, topic: str, partition: int, end: int) -> Iterator[pa.RecordBatch]:

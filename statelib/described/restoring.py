@@ -40,9 +40,14 @@ class Target:
             return pa.schema(list(self.schema.field("row").type))
         return pa.schema([("value", self.schema.field("value").type)])
 
+    @property
+    def has_run(self) -> bool:
+        """Whether the node has ever run: then its store has a header, though nothing may be in it."""
+        return bool(self.clocks)
+
 
 class Restoring(Protocol):
-    """A store that is being restored."""
+    """A store that is being restored; each kind of store has one."""
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """Adds some records to ``write``, which is carried out before the next ones."""

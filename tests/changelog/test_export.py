@@ -17,10 +17,10 @@ from statelib import AvroSerde, Materialized, StreamsBuilder, TimeWindows, open_
 from statelib.changelog import StoreFormat, export_changelog, import_changelog
 from statelib.changelog.export import RECORDS
 from statelib.changelog.import_records import ARRIVALS
-from statelib.changelog.murmur3 import hash128
 from statelib.described.description import Place
 from statelib.described.view import EVERYTHING
 from statelib.errors.kinds import ConfigurationError, InputError
+from statelib.operators.joins.foreign_key.murmur3 import hash128
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import BytesSerde, StringSerde, serde_for
 from statelib.serdes.json import JsonSerde

@@ -23,13 +23,13 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.growing import grown
+from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.kernel import latest_timestamp
 from statelib.operators.aggregation.key_slots import KeySlots
 from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.aggregation.store import PlainAggregateStore, VersionedAggregateStore
 from statelib.operators.aggregation.table_select import unpacked
-from statelib.operators.changelog import states
 from statelib.operators.key_codes import key_codes
 from statelib.operators.mappers.fields import ALL
 from statelib.operators.tables.writer import TableStore, VersionedStore

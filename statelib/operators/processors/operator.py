@@ -21,6 +21,7 @@ from statelib.operators.base import OperatorContext
 from statelib.operators.mappers.code_identity import describe_class, describe_factory
 from statelib.operators.mappers.python_values import items_of, python_keys
 from statelib.operators.mappers.user_functions import calling
+from statelib.operators.processors.changelog import NotInInit, StoreLog
 from statelib.operators.processors.definition import (
     FixedKeyProcessor,
     FixedKeyRecord,
@@ -32,7 +33,6 @@ from statelib.operators.processors.definition import (
 )
 from statelib.operators.processors.forwarded import TO_ALL, Forwarded, headers_of, sent_to
 from statelib.operators.processors.punctuation import Scheduler
-from statelib.operators.processors.store_log import NotInInit, StoreLog
 from statelib.records.batch import NO_OFFSET, NO_TIMESTAMP
 from statelib.records.key_table import KeyTable
 from statelib.settings.durations import milliseconds

@@ -23,11 +23,12 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.definition import Aggregate, fields_of_aggregator
 from statelib.operators.aggregation.kernel import NO_UPDATE
-from statelib.operators.changelog import session_keys, states
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
+from statelib.operators.sessions.changelog import session_keys
 from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.slot_lists_kernel import SESSION
 from statelib.operators.sessions.slots_kernel import SessionSlots, is_stored

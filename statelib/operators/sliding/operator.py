@@ -27,12 +27,13 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.times import end_of_windows
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
-from statelib.operators.changelog import states, window_keys
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
+from statelib.operators.windows.changelog import window_keys
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import WindowedKeys, Windows

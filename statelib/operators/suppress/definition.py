@@ -32,6 +32,11 @@ not restart the timer); ``record``, the timestamp of the key's latest record (as
 before if that is out of order; ``last``, the largest timestamp of the key's records so far (the KIP's "reset the
 timeout", which it compares with sessions): the key leaves once it has been quiet for the limit."""
 
+BUFFER_TIME_BYTES = 8
+"""What Kafka counts for the buffer time, beside a key."""
+RECORD_CONTEXT_BYTES = 20
+"""What Kafka counts for a record's timestamp, offset and partition."""
+
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)

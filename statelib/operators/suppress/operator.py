@@ -39,7 +39,13 @@ from statelib.operators.suppress.buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.operators.suppress.buffer_kernel import policy
 from statelib.operators.suppress.changelog import SuppressChangelog
 from statelib.operators.suppress.closing_windows import ClosingWindows
-from statelib.operators.suppress.definition import StrictBufferConfig, Suppressed, wait_ms
+from statelib.operators.suppress.definition import (
+    BUFFER_TIME_BYTES,
+    RECORD_CONTEXT_BYTES,
+    StrictBufferConfig,
+    Suppressed,
+    wait_ms,
+)
 from statelib.operators.suppress.layout_kernel import FROM_FIRST, FROM_LAST, FROM_RECORD, INPUT
 from statelib.operators.suppress.store import SuppressionBufferStore
 from statelib.operators.windows.definition import SessionWindows, SlidingWindows
@@ -63,10 +69,6 @@ if TYPE_CHECKING:
     from statelib.stores.backend import WriteBatch
 
 _CLOCKS = {"first": FROM_FIRST, "record": FROM_RECORD, "last": FROM_LAST}
-BUFFER_TIME_BYTES = 8
-"""What Kafka counts for the buffer time, beside a key."""
-RECORD_CONTEXT_BYTES = 20
-"""What Kafka counts for a record's timestamp, offset and partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,14 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
 from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.prior_results import prior_results
-from statelib.operators.changelog import states, window_keys
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
+from statelib.operators.windows.changelog import window_keys
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.in_memory import WindowsInMemory
 from statelib.operators.windows.in_store import WindowsInStore

@@ -7,7 +7,8 @@ of records, where Kafka's counts what the store was given since the application'
            | key bytes  | timestamp i64, ms    | sequence i32   |     sequence: from 1 on; it begins anew after 2^31 - 1
            +------------+----------------------+----------------+
 
-Held records have a form of our own (Kafka keeps lists of values, which do not tell records of one time apart)::
+Held records have a form of our own (Kafka keeps lists of values, which do not tell records of one time apart; they are
+what is exported, `statelib.operators.joins.stream_stream.held_lists`)::
 
     key    +----------------------+-----------+------------+----------------+
            | timestamp i64, ms    | side u8   | key bytes  | sequence i32   |     side: 0 right, 1 left
@@ -18,27 +19,45 @@ Values are the records'; null for what is gone. A log record's timestamp is that
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from statelib.described.exporting import Records
+from statelib.described.importing import Suffixed
+from statelib.described.live_format import LiveKeys, LiveValues, StoreFormat
+from statelib.described.restoring import Restoring, last_of_each
+from statelib.operators.joins.stream_stream import held_lists
+from statelib.operators.joins.stream_stream.codec import decode_keys
+from statelib.operators.joins.stream_stream.definition import retention_of
 from statelib.operators.joins.stream_stream.kernel import HELD, JOINED, LEFT, NO_ROW
 from statelib.operators.joins.stream_stream.rows import SIDES
+from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
 from statelib.operators.joins.stream_table.changelog import arrivals_of, sequences_of
+from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
+from statelib.stores.column_scan import scan_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.restoring import Target
     from statelib.operators.changelog import Changelog
     from statelib.operators.joins.stream_stream.rows import JoinRows
     from statelib.records.key_table import KeyTable
+    from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
+_LISTS_AT_ONCE = 1 << 12
 _SEQUENCE = np.dtype([("sequence", ">i4")])
 _PLACE = np.dtype([("timestamp", ">i8"), ("sequence", ">i4")])
 _HEAD = np.dtype([("timestamp", ">i8"), ("is_left", "u1")])
@@ -168,3 +187,136 @@ def serialized_values(rows: JoinRows, side: int, numbers: NDArray[np.int64]) -> 
     """The bytes of the values of rows of one side."""
     values = rows.values(side, numbers)
     return serde_for(values.type).serialize(values)
+
+
+class JoinWindowExporter:
+    """The records of one side that those of the other may meet, in bytewise order of keys and then in order of time."""
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._name = described.name
+        self._keys = LiveKeys(described, declared.key)
+        self._values = LiveValues(described, declared, aggregates=False)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.described.exporting`."""
+        JoinWindowStore(share.place.backend, self._name)  # refuses another format
+        for raw_keys, values in scan_columns(share.place.backend, JoinWindowStore.families(self._name)[0]):
+            stored_keys, timestamp, arrival = decode_keys(raw_keys, self._name)
+            keys = self._keys.written(stored_keys)
+            placed_by = self._keys.placed_by(keys)
+            yield Records(placed_by, window_keys(keys, timestamp, arrival), self._values.written(values), timestamp)
+
+
+class HeldExporter:
+    """The records that wait for a match: of each time, side and key the list of values, in order of time.
+
+    Right before left, then in the order in which the first record of each list has come. Both sides have their own
+    values: of the right ones `StoreFormat.right_value` tells. Kafka Streams logs the timestamp of the record that was
+    processed, which is that of the list.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._name = described.name
+        self._keys = LiveKeys(described, declared.key)
+        sides = {field.name: field.type for field in described.type("row")}
+        of_side = {side: replace(described, schema=pa.schema([("value", sides[side])])) for side in sides}
+        right = StoreFormat(value=declared.right_value)
+        self._values = {
+            True: LiveValues(of_side["left"], declared, aggregates=False),
+            False: LiveValues(of_side["right"], right, aggregates=False, named="right_value"),
+        }
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.described.exporting`; has the records of one time and side in memory."""
+        held = HeldStore(share.place.backend, self._name).all()
+        lists = chain.from_iterable(
+            self._lists(time, is_left=is_left, rows=[row.row for row in rows])
+            for (time, is_left), rows in groupby(held, lambda row: (row.row.timestamp_ms, row.is_left))
+        )
+        while some := list(islice(lists, _LISTS_AT_ONCE)):
+            times, placed_by, keys, values = zip(*some, strict=True)
+            columns = [pa.array(column, pa.binary()) for column in (placed_by, keys, values)]
+            yield Records(self._keys.placed_by(columns[0]), columns[1], columns[2], np.array(times, np.int64))
+
+    def _lists(self, time_ms: int, *, is_left: bool, rows: list[JoinRow]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+        keys = self._keys.written(pa.array([row.key for row in rows], pa.binary())).to_pylist()
+        values = self._values[is_left].written(pa.array([row.value for row in rows], pa.binary())).to_pylist()
+        of_key: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        for key, value in zip(keys, values, strict=True):
+            of_key[key].append(value)
+        for key, there in of_key.items():
+            list_key = held_lists.encode_key(time_ms, key, is_left=is_left)
+            yield time_ms, key, list_key, held_lists.encode_values(there, is_left=is_left)
+
+
+class JoinWindowImporter(Suffixed):
+    """A side of a stream-stream join."""
+
+    _suffix = _PLACE
+
+    def __init__(self, described: Described, form: StoreFormat) -> None:
+        super().__init__(described, form, aggregates=False)
+        self._side = str(described.settings["side"])
+
+    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        """See `Suffixed`."""
+        self.advance(self._side, suffixes["timestamp"])
+
+
+class RestoringJoinWindow(Restoring):
+    """The records of one side that others may meet."""
+
+    def __init__(self, target: Target) -> None:
+        settings = target.store.settings
+        self._name = target.store.name
+        self._store = JoinWindowStore(target.backend, self._name)
+        self._schema = target.row
+        self._has_run = target.has_run
+        self._arrivals = target.clocks.get("arrivals", 0)
+        self._expired_ms = target.clocks.get(settings["side"], NO_TIMESTAMP) - retention_of(settings)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `Restoring`."""
+        del timestamp
+        last = pa.array(last_of_each(keys))
+        plain, time, arrival = split_window_keys(keys.take(last), self._arrivals, self._name)
+        columns = (plain.to_pylist(), time.tolist(), arrival.tolist(), values.take(last).to_pylist())
+        rows = list(zip(*columns, strict=True))
+        added = [JoinRow(key, time, number, value) for key, time, number, value in rows if value is not None]
+        removed = [JoinRow(key, time, number, b"") for key, time, number, value in rows if value is None]
+        self._store.store(added, removed, NO_TIMESTAMP, self._schema, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        """Adds the removal of what has expired."""
+        if self._has_run:
+            self._store.store([], [], self._expired_ms, self._schema, write)
+
+
+class RestoringHeldRecords(Restoring):
+    """The records of both sides that wait for a match."""
+
+    def __init__(self, target: Target) -> None:
+        self._name = target.store.name
+        self._store = HeldStore(target.backend, self._name)
+        self._schema = target.row
+        self._has_run = target.has_run
+        self._arrivals = target.clocks.get("arrivals", 0)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `Restoring`."""
+        del timestamp
+        last = pa.array(last_of_each(keys))
+        plain, time, is_left, arrival = split_held_keys(keys.take(last), self._arrivals, self._name)
+        columns = (is_left.tolist(), plain.to_pylist(), time.tolist(), arrival.tolist(), values.take(last).to_pylist())
+        rows = [
+            (HeldRow(left, JoinRow(key, time, number, value or b"")), value)
+            for left, key, time, number, value in zip(*columns, strict=True)
+        ]
+        added = [row for row, value in rows if value is not None]
+        removed = [row for row, value in rows if value is None]
+        self._store.store(added, removed, self._schema, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        """Adds what is there as soon as the join has run."""
+        if self._has_run:
+            self._store.header.write(self._schema, write)

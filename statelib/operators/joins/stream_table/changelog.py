@@ -17,17 +17,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.columns.arrow_buffers import valid_of
+from statelib.described.exporting import Records, topic_of, waiting_values
+from statelib.described.importing import Buffered
+from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.stored_values import buffered_columns
 from statelib.errors.kinds import CorruptedDataError
-from statelib.serdes import serde_for
-from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, encode
+from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow, decode_columns, encode_place
+from statelib.serdes import serde_for, serialized
+from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, decode, encode
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
+from statelib.stores.column_scan import scan_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
+    from statelib.described.restoring import Target
     from statelib.records.batch import Batch, Uptake
+    from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
 HEAD, TAIL = np.dtype([("zero", "u1"), ("timestamp", ">i8")]), np.dtype([("sequence", ">i4")])
@@ -87,3 +100,74 @@ def log_values(batch: Batch, rows: NDArray[np.int64], uptake: Uptake, sources: S
             time=np.zeros(len(rows), np.int64),
         )
     )
+
+
+class JoinBufferExporter:
+    """The stream's records that wait for the table, by time and arrival.
+
+    These are the bytes that Kafka Streams 4.3 writes and cannot read: its restore takes the keys for those of windows
+    (``RocksDBTimeOrderedKeyValueBytesStore.getWriteBatches``), so that it never finds the records again, and has a
+    clock of which nothing else waits any more. An application that is to go on from here should be given none of them.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._name, self._topic = described.name, topic_of(described)
+        self._keys = LiveKeys(described, declared.key)
+        self._values = LiveValues(described, declared, aggregates=False)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.described.exporting`."""
+        header = JoinBufferStore(share.place.backend, self._name).header
+        for places, raws in scan_columns(share.place.backend, self._name, encode_place(0)):
+            timestamp, arrival, stored_keys, stored = decode_columns(places, raws, self._name)
+            rows, keys = buffered_columns(header, stored), self._keys.written(stored_keys)
+            nothing = pa.nulls(len(keys), pa.binary())
+            values = {"prior": nothing, "old": nothing, "value": self._values.of_states(rows["value"])}
+            time = np.zeros(len(keys), np.int64)
+            encoded = waiting_values(timestamp, self._topic, share.partition, rows.get("headers"), values, time)
+            yield Records(self._keys.placed_by(keys), log_keys(keys, timestamp, arrival), encoded, None)
+
+
+class JoinBufferImporter(Buffered):
+    """What waits for a table."""
+
+    def keys(self, raws: Column) -> pa.Array:
+        """See `Importer`."""
+        heads, rest = split_head(raws, HEAD, self._name)
+        plain, tails = split_tail(rest, TAIL, self._name)
+        return joined(packed(heads), self._keys.read(plain), packed(tails))
+
+
+class RestoringJoinBuffer(Restoring):
+    """The records that have come and not left."""
+
+    def __init__(self, target: Target) -> None:
+        self._name = target.store.name
+        self._store = JoinBufferStore(target.backend, self._name)
+        self._schema = target.row
+        self._has_run = target.has_run
+        self._arrivals = target.clocks.get("arrivals", 0)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `Restoring`."""
+        del timestamp
+        last = last_of_each(keys)
+        kept = values.take(pa.array(last))
+        plain, time, arrival = split_keys(keys.take(pa.array(last)), self._arrivals, self._name)
+        has_value = valid_of(kept)
+        stays, gone = np.flatnonzero(has_value), np.flatnonzero(~has_value)
+        buffered = decode(kept.take(pa.array(stays)).to_pylist(), self._name)
+        columns = {
+            "value": serde_for(self._schema.field("value").type).deserialize(buffered.new),
+            "headers": buffered.headers,
+        }
+        arrays = [columns[name] for name in self._schema.names]
+        rows = serialized(pa.StructArray.from_arrays(arrays, fields=list(self._schema))).to_pylist()
+        entries = (time[stays].tolist(), arrival[stays].tolist(), plain.take(pa.array(stays)).to_pylist(), rows)
+        self._store.remove(zip(time[gone].tolist(), arrival[gone].tolist(), strict=True), write)
+        self._store.store(-1, [WaitingRow(*entry) for entry in zip(*entries, strict=True)], self._schema, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        """Adds what is there as soon as the operator has run."""
+        if self._has_run:
+            self._store.header.write(self._schema, write)

@@ -1,4 +1,4 @@
-"""Puts what processors have put into their stores (`statelib.state`), and what they have scheduled, back."""
+"""Puts what processors have put into their window and session stores back, given their changelogs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import struct
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from statelib.described.restoring import Restoring
 from statelib.errors.kinds import CorruptedDataError
-from statelib.operators.processors.codec import KEY
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
 from statelib.state.session import SessionStore
@@ -27,7 +27,7 @@ _WINDOW = struct.Struct(">qi")
 _SESSION = struct.Struct(">qq")
 
 
-class _OneByOne(ABC):
+class _OneByOne(Restoring, ABC):
     """A window or session store of a processor: its puts once more, with the clock and what expires by it."""
 
     _suffix: struct.Struct
@@ -46,10 +46,6 @@ class _OneByOne(ABC):
             cut = len(raw) - self._suffix.size
             first, second = self._suffix.unpack_from(raw, cut)
             self._put(raw[:cut], row, first, second, time)
-
-    def finish(self, write: WriteBatch) -> None:
-        """Nothing is left to do."""
-        del write
 
     @abstractmethod
     def _put(self, key: bytes, row: bytes | None, first: int, second: int, timestamp: int) -> None:
@@ -85,23 +81,9 @@ class RestoringSessionStore(_OneByOne):
         self._store = SessionStore(supplier, *serdes(target)).init(target.backend, semantics=target.semantics)
 
     def _put(self, key: bytes, row: bytes | None, first: int, second: int, timestamp: int) -> None:
+        """See `Restoring`."""
         del timestamp
         self._store.put_bytes(key, row, second, first)
-
-
-class RestoringSchedule:
-    """What a processor had scheduled at last."""
-
-    def __init__(self, target: Target) -> None:
-        (self._family,) = target.store.families
-
-    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
-        """See `Restoring`."""
-        del keys, timestamp
-        write.put(self._family, KEY, values[-1].as_py())
-
-    def finish(self, write: WriteBatch) -> None:
-        """Nothing is left to do."""
 
 
 def serdes(target: Target) -> tuple[Any, Any]:

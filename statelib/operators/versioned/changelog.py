@@ -1,4 +1,4 @@
-"""Changelogs of key-value and versioned stores: see `statelib.changelog.export`."""
+"""The changelog that an application restores a versioned store from (see `statelib.operators.tables.changelog`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.described.exporting import Records
 from statelib.described.live_format import LiveKeys, LiveValues
-from statelib.described.view import EVERYTHING
-from statelib.operators.tables.snapshot import key_value_view
 from statelib.operators.versioned.scan import history
 from statelib.operators.versioned.snapshot import opened
 from statelib.stores.backend import WriteBatch
@@ -31,36 +29,6 @@ if TYPE_CHECKING:
 _FAMILY = "versions"
 _SORTING_MEMORY_BYTES = 32 << 20
 _PLACE = np.dtype([("timestamp", ">i8"), ("is_version", "u1")])
-
-
-class KeyValueExporter:
-    """Of each key its value and timestamp, in bytewise order of keys.
-
-    A plain store of a processor keeps no timestamps, and Kafka Streams logs that of the record that was processed: here
-    the task's stream time stands for it, which is not earlier.
-    """
-
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._keys, self._values = LiveKeys(described, declared.key), LiveValues(described, declared)
-        self._described = described
-
-    def records(self, share: Share) -> Iterator[Records]:
-        """See `statelib.described.exporting`."""
-        for raw in key_value_view(self._described).scan(share.place, EVERYTHING):
-            keys, values = self._keys.written(raw["key"]), self._values.written(raw["value"])
-            timestamp = raw["timestamp"].fill_null(share.place.stream_time_ms).to_numpy()
-            yield without_nulls(Records(self._keys.placed_by(keys), keys, values, timestamp))
-
-
-def without_nulls(records: Records) -> Records:
-    """The records that have values: what is null as the application writes it, its store does not have."""
-    if not records.values.null_count:
-        return records
-    there = valid_of(records.values)
-    kept = pa.array(there)
-    keys, values = records.keys.filter(kept), records.values.filter(kept)
-    timestamp = None if records.timestamp is None else records.timestamp[there]
-    return Records(records.placed_by.filter(kept), keys, values, timestamp)
 
 
 class VersionedExporter:

@@ -6,9 +6,9 @@ All integers are big-endian::
     | version u8 = 1 | instruction u8  | hash: 16 bytes          | primary key  | primary partition i32  |
     +----------------+-----------------+-------------------------+--------------+------------------------+
 
-The hash is `statelib.changelog.murmur3` of the referring row, by which an answer is known that is still wanted; the
-partition is that of the referring row, to which answers go. In its join nobody looks at a stored instruction. The
-layout is Kafka's; its version is in it.
+The hash is that of the referring row (`statelib.operators.joins.foreign_key.murmur3`), by which an answer is known that
+is still wanted; the partition is that of the referring row, to which answers go. In its join nobody looks at a stored
+instruction. The layout is Kafka's; its version is in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statelib.changelog.murmur3 import hash128
+from statelib.operators.joins.foreign_key.murmur3 import hash128
 from statelib.stores.byte_columns import joined, packed
 
 if TYPE_CHECKING:

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from statelib.described.restoring import Restoring
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.processors.codec import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
+    from statelib.described.restoring import Target
     from statelib.operators.changelog import Changelog
+    from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
 
 
 class NotInInit:
@@ -55,3 +62,15 @@ class StoreLog:
             columns = (pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
             self._changelog.add(*columns, np.array(timestamps, np.int64))
             self._collected = []
+
+
+class RestoringSchedule(Restoring):
+    """What a processor had scheduled at last."""
+
+    def __init__(self, target: Target) -> None:
+        (self._family,) = target.store.families
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `Restoring`."""
+        del keys, timestamp
+        write.put(self._family, KEY, values[-1].as_py())

@@ -1,0 +1,111 @@
+"""What sessions log, of aggregations and of processors.
+
+Their keys are Kafka's (``SessionKeySchema``); all integers are big-endian::
+
+    key    +-----------+------------------+---------------+
+           | key bytes | end i64, ms      | start i64, ms |
+           +-----------+------------------+---------------+
+
+The value is the aggregate; null is a deletion. The layout is Kafka's and has no version of its own: others read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.columns.arrow_buffers import valid_of
+from statelib.described.exporting import Records, aggregates_written, without_nulls
+from statelib.described.importing import Suffixed
+from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.view import EVERYTHING
+from statelib.operators.aggregation.changelog import rows_of_values
+from statelib.operators.sessions.snapshot import session_view
+from statelib.operators.sessions.store import SessionBounds, SessionStore
+from statelib.stores.byte_columns import joined, split_tail, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
+    from statelib.described.restoring import Target
+    from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
+
+_SUFFIX = np.dtype([("end", ">i8"), ("start", ">i8")])
+
+
+def session_keys(keys: Column, start: NDArray[np.int64], end: NDArray[np.int64]) -> Column:
+    """The keys of sessions; their bounds, both inclusive, in ms."""
+    return joined(keys, times(end), times(start))
+
+
+class SessionExporter:
+    """The sessions within retention by the store's own clock, in bytewise order of keys.
+
+    Kafka Streams logs the timestamp of the record that was processed, which no store keeps: the session's end stands
+    for it, which is not earlier.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._keys = LiveKeys(described, declared.key)
+        self._values = aggregates_written(described, LiveValues(described, declared))
+        self._view = session_view(described)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.described.exporting`."""
+        for raw in self._view.scan(share.place, EVERYTHING):
+            keys, start, end = self._keys.written(raw["key"]), raw["window_start"], raw["window_end"]
+            placed_by = self._keys.placed_by(keys)
+            yield without_nulls(Records(placed_by, session_keys(keys, start, end), self._values(raw["value"]), end))
+
+
+class SessionImporter(Suffixed):
+    """Sessions: the newest record that was taken up is the end of one."""
+
+    _suffix = _SUFFIX
+
+    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        """See `Suffixed`."""
+        for clock in ("store_time", "stream_time"):
+            self.advance(clock, suffixes["end"])
+
+
+class RestoringSessions(Restoring):
+    """Of each session the last aggregate."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        retention_ms = target.store.settings["seen_ms"][target.semantics]
+        self._store = SessionStore(target.backend, target.store.name, retention_ms=retention_ms)
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `Restoring`."""
+        del timestamp
+        last = pa.array(last_of_each(keys))
+        plain, bounds = split_tail(keys.take(last), _SUFFIX, self._target.store.name)
+        start, end = (bounds[name].astype(np.int64) for name in ("start", "end"))
+        rows = values.take(last)
+        self._store.stream_time = max(self._store.stream_time, int(end.max()))
+        alive = end > self._store.last_expired_end
+        there = alive & valid_of(rows)
+        gone = alive & ~there
+        self._store.store(
+            SessionBounds(plain.filter(pa.array(gone)), start[gone], end[gone]),
+            SessionBounds(plain.filter(pa.array(there)), start[there], end[there]),
+            rows_of_values(rows.filter(pa.array(there)), self._target.row),
+            self._target.row,
+            write,
+        )
+
+    def finish(self, write: WriteBatch) -> None:
+        """Adds the removal of what the clock that the store had at last has expired."""
+        self._store.stream_time = max(self._store.stream_time, self._target.clock_ms)
+        self._store.expire(write)

@@ -1,0 +1,135 @@
+"""What windows log, of aggregations and of processors.
+
+Their keys are Kafka's (``WindowKeySchema``); all integers are big-endian::
+
+    key    +-----------+------------------+---------------+
+           | key bytes | start i64, ms    | 0 i32         |
+           +-----------+------------------+---------------+
+
+The value is the aggregate; null is a deletion. The layout is Kafka's and has no version of its own: others read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from statelib.columns.arrow_buffers import valid_of
+from statelib.described.exporting import Records, aggregates_written, without_nulls
+from statelib.described.importing import Suffixed
+from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.view import EVERYTHING
+from statelib.errors.kinds import InputError
+from statelib.operators.aggregation.changelog import rows_of_values
+from statelib.operators.windows.snapshot import window_view
+from statelib.operators.windows.store import WindowChanges, WindowStore
+from statelib.records.batch import NO_TIMESTAMP
+from statelib.stores.byte_columns import joined, packed, split_tail, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from statelib.described.description import Described
+    from statelib.described.exporting import Share
+    from statelib.described.live_format import StoreFormat
+    from statelib.described.restoring import Target
+    from statelib.stores.backend import WriteBatch
+    from statelib.stores.byte_columns import Column
+
+_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
+
+
+def window_keys(keys: Column, start: NDArray[np.int64]) -> Column:
+    """The keys of windows that begin at ``start``, ms."""
+    return joined(keys, times(start), packed(np.zeros(len(start), ">i4")))
+
+
+class WindowExporter:
+    """The windows within retention by the store's own clock, in the order in which the store has them.
+
+    Each has its own timestamp; those of a processor's plain store, of which Kafka Streams logs that of the record that
+    was processed, have their start.
+    """
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._keys = LiveKeys(described, declared.key)
+        self._values = aggregates_written(described, LiveValues(described, declared))
+        self._view = window_view(described)
+
+    def records(self, share: Share) -> Iterator[Records]:
+        """See `statelib.described.exporting`."""
+        for raw in self._view.scan(share.place, EVERYTHING):
+            keys, start = self._keys.written(raw["key"]), raw["window_start"]
+            timestamp = np.where(raw["timestamp"].is_valid(), raw["timestamp"].fill_null(0), start)
+            placed_by = self._keys.placed_by(keys)
+            yield without_nulls(Records(placed_by, window_keys(keys, start), self._values(raw["value"]), timestamp))
+
+
+class WindowImporter(Suffixed):
+    """Windows: one record each."""
+
+    _suffix = _SUFFIX
+
+    def check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        """See `Suffixed`."""
+        if suffixes["sequence"].any():
+            raise InputError(
+                "a window has a sequence number: the application's store retains duplicates, ours does not"
+            )
+
+    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        """See `Suffixed`."""
+        self.advance("store_time", suffixes["start"])
+
+    def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+        """See `Importer`; a window has the timestamp of the newest record that it has taken up."""
+        values, timestamp = super().values(batch)
+        self.advance("stream_time", timestamp.to_numpy()[valid_of(batch.column("value"))])
+        return values, timestamp
+
+
+class RestoringWindows(Restoring):
+    """Of each window the last aggregate."""
+
+    def __init__(self, target: Target) -> None:
+        settings = target.store.settings
+        self._target = target
+        self._store = WindowStore(
+            target.backend,
+            target.store.name,
+            retention_ms=settings["seen_ms"][target.semantics],
+            on_grid=settings["on_grid"],
+        )
+
+    def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
+        """See `Restoring`."""
+        last = last_of_each(keys)
+        chosen = pa.array(last)
+        plain, bounds = split_tail(keys.take(chosen), _SUFFIX, self._target.store.name)
+        start = bounds["start"].astype(np.int64)
+        self._store.stream_time = max(self._store.stream_time, int(start.max()))
+        is_there = np.zeros(len(start), dtype=np.bool_)
+        there, _ = self._store.load(lambda some: plain.take(pa.array(some)), start)
+        is_there[there] = True
+        rows = values.take(chosen)
+        time = np.where(valid_of(rows), timestamp[last], NO_TIMESTAMP)
+        raw = rows_of_values(rows, self._target.row)
+        alive = np.flatnonzero(start > self._store.last_expired_start)
+        changes = WindowChanges(
+            lambda some: plain.take(pa.array(alive[some])),
+            start[alive],
+            time[alive],
+            lambda some: raw.take(pa.array(alive[some])),
+            is_there[alive],
+        )
+        self._store.store(changes, self._target.row, write)
+
+    def finish(self, write: WriteBatch) -> None:
+        """Adds the removal of what the clock that the store had at last has expired."""
+        self._store.stream_time = max(self._store.stream_time, self._target.clock_ms)
+        self._store.expire(write)
