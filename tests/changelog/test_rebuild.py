@@ -33,7 +33,7 @@ from statelib.changelog import rebuild
 from statelib.commits import rollback
 from statelib.commits.layout import CommitLog, changelog_topic
 from statelib.documents.manifests import Commit
-from statelib.errors.kinds import ConfigurationError
+from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.spec import families_of
 from tests.effort import every_other
@@ -443,6 +443,21 @@ def test_nothing_is_rebuilt_from_a_changelog_that_is_too_short(tmp_path: Path) -
     pipeline = replayed(tmp_path, made(counts), [None])
     shutil.rmtree(tmp_path / "warehouse" / "topics" / changelog_topic("job", "s"))
     with pytest.raises(Exception, match="the changelog ends before offset"):
+        rebuilt(pipeline, head_of(pipeline))
+
+
+@pytest.mark.parametrize("build", [windows, sessions, streams_joined])
+def test_a_record_that_is_none_of_its_store_is_told_with_the_archive(
+    tmp_path: Path, build: Callable[[StreamsBuilder], None]
+) -> None:
+    pipeline = replayed(tmp_path, made(build), [None])
+    topic = changelog_topic("job", stores_of(made(build))[0])
+    shutil.rmtree(tmp_path / "warehouse" / "topics" / topic)
+    pipeline.archive(topic, [(f"k{n}", 1, n) for n in range(1000)], (pa.string(), pa.int64()), partitions=2)
+    told = (
+        rf"an entry has \d bytes.*topic {topic}, partition \d.*Next: restore the archive of the changelog from a copy"
+    )
+    with pytest.raises(CorruptedDataError, match=told):
         rebuilt(pipeline, head_of(pipeline))
 
 
