@@ -1,6 +1,7 @@
-"""Changelogs of stores: stores rebuilt from them, their compaction, and those of live applications.
+"""Changelogs of stores of any kind: stores rebuilt from them, and those of live applications, in either direction.
 
-Begin with `export` (our stores in Kafka's bytes), `import_records` (the way back) or `rebuild`.
+What is of one family of operators is in its room, in a module `changelog`. Begin with `export` (our stores in Kafka's
+bytes), `import_records` (the way back) or `rebuild`.
 """
 
 from statelib.changelog.export import export_changelog

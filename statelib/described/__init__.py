@@ -1,4 +1,5 @@
 """Stores by their descriptions: how they are shown, exported, imported and restored without the code of the job.
 
-Begin with `description`.
+Families of operators use it in their modules `snapshot` and `changelog`; `statelib.snapshots` and `statelib.changelog`
+use these. Begin with `description`.
 """

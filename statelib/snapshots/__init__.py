@@ -1,6 +1,6 @@
 """The state of a job as data: any store as of any commit, without the job's code and without touching the job.
 
-Begin with `state`, then `store`.
+What is of one family of operators is in its room, in a module `snapshot`. Begin with `state`, then `store`.
 """
 
 from statelib.snapshots.state import DEFAULT_STATE_DIR, StateSnapshot, open_state

@@ -8,7 +8,6 @@ import struct
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,7 +19,6 @@ from statelib.changelog.import_records import ARRIVALS
 from statelib.described.description import Place
 from statelib.described.view import EVERYTHING
 from statelib.errors.kinds import ConfigurationError, InputError
-from statelib.operators.joins.foreign_key.murmur3 import hash128
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import BytesSerde, StringSerde, serde_for
 from statelib.serdes.json import JsonSerde
@@ -408,17 +406,3 @@ def test_a_format_can_be_sent_to_workers() -> None:
     form = StoreFormat(key=BytesSerde(), value=JsonSerde(AVERAGE), to_live=average_of, from_live=state_of)
     assert pickle.loads(pickle.dumps(form)) == form
     assert ARRIVALS == 1 << 31
-
-
-def test_murmur3_is_that_of_kafka_streams() -> None:
-    """Kafka's own vectors (``Murmur3Test``), whose seed is 123."""
-    rows = {
-        b"21": (5857341059704281894, -5288187638297930763),
-        b"foobar": (-351361463397418609, 8959716011862540668),
-        b"a-little-bit-long-string": (8836256500583638442, -198172363548498523),
-        b"a-little-bit-longer-string": (1838346159335108511, 8794688210320490705),
-        b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": (-4024021876037397259, -1482317706335141238),
-        b"abc": (1489494923063836066, -5440978547625122829),
-    }
-    hashes = hash128(pa.array([*rows], pa.binary()), seed=123)
-    assert hashes.astype(np.uint64).view(np.int64).tolist() == [list(expected) for expected in rows.values()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import pytest
 
 from statelib.operators.joins.stream_stream.definition import JoinWindows
-from tests.operators.stream_joins import LEFT, RIGHT, Case, records_of, shown
+from tests.operators.joins.stream_stream.stream_joins import LEFT, RIGHT, Case, records_of, shown
 
 if TYPE_CHECKING:
     from tests.reference.stream_stream_join import Kind

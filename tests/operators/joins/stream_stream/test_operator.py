@@ -19,7 +19,7 @@ from statelib.operators.joins.stream_stream.operator import RunningStreamStreamJ
 from statelib.operators.late import LateRecords
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from tests.effort import examples
-from tests.operators.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown
+from tests.operators.joins.stream_stream.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown
 from tests.operators.tables.examples import CUTS, HOW, KEYS, NUMBERS
 from tests.operators.task import Record, Task
 from tests.reference.stream_stream_join import Result
