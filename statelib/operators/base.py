@@ -117,6 +117,17 @@ class Operator(Protocol):
         """
 
 
+class StorelessOperator:
+    """Base of the running operators that keep nothing."""
+
+    def flush(self, write: WriteBatch) -> None:
+        """Nothing to write."""
+
+    def memory_bytes(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+
 @runtime_checkable
 class HoldingOperator(Operator, Protocol):
     """An operator that may hold results back: the others have nothing to let go at the end of the input."""
@@ -176,6 +187,16 @@ class OperatorSpec(Protocol):
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """The stores that it writes; empty for a stateless operator."""
+
+
+class StorelessSpec:
+    """Base of the parameters of operators that write no store: they have none, or read what belongs to a table."""
+
+    __slots__ = ()
+
+    def state_stores(self) -> Sequence[StoreSpec]:
+        """None."""
+        return ()
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
+from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.tables.change import only_latest
@@ -36,12 +37,10 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.records.batch import Batch, Uptake
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
-class TableSelect:
+class TableSelect(StorelessSpec):
     """Regroups a table whose changes say what they replace.
 
     Attributes:
@@ -61,12 +60,8 @@ class TableSelect:
         """Kind and mappers."""
         return {"operator": "table_select", "key": self.key.describe(), "value": self.value.describe()}
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
 
-
-class RunningTableSelect:
+class RunningTableSelect(StorelessOperator):
     """The running operator."""
 
     def __init__(self, spec: TableSelect, context: OperatorContext) -> None:
@@ -99,13 +94,6 @@ class RunningTableSelect:
         metrics.account("filtered", int((~enters & ~leaves).sum()))
         metrics.account("out-of-order", out_of_order)
         return replace(replace(changes, prior=None).take(rows), keys=KeyColumn(key), key_code=None, value=packed)
-
-    def flush(self, write: WriteBatch) -> None:
-        """Nothing to write."""
-
-    def memory_bytes(self) -> int:
-        """Nothing is kept."""
-        return 0
 
     def _selected(self, changes: Batch, values: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Group and value of each row; both null where there is no row, or either is null."""

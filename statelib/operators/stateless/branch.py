@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statelib.errors.kinds import InternalError
+from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.fields import both, fields_of_mapper
 from statelib.operators.mappers.mapping import Mapper, holds
 from statelib.operators.stateless.operator import Stateless
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 NO_BRANCH = -1
 
@@ -60,7 +59,7 @@ def _columns(batch: Batch) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(StorelessSpec):
     """Chooses each record's branch.
 
     Attributes:
@@ -85,12 +84,8 @@ class Split:
         del parent
         return both([*map(fields_of_mapper, self.predicates), wanted])
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
 
-
-class RunningSplit:
+class RunningSplit(StorelessOperator):
     """The running operator."""
 
     def __init__(self, spec: Split, context: OperatorContext) -> None:
@@ -118,16 +113,9 @@ class RunningSplit:
         metrics.account("unmatched", len(left))
         return SplitBatch.of(batch, branch)
 
-    def flush(self, write: WriteBatch) -> None:
-        """Nothing to write."""
-
-    def memory_bytes(self) -> int:
-        """Nothing is kept."""
-        return 0
-
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(StorelessSpec):
     """Takes the records of one branch from the `Split` above it.
 
     Attributes:
@@ -148,10 +136,6 @@ class Branch:
         """See `FieldsSpec`."""
         del parent
         return wanted
-
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
 
 
 class RunningBranch(Stateless):

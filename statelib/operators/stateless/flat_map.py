@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.errors.user_lines import defined_at
+from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.mapping import Mapper, evaluate, functions_of
 from statelib.records.key_column import KeyColumn
 
@@ -26,12 +27,10 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.records.batch import Batch, Uptake
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMapValues:
+class FlatMapValues(StorelessSpec):
     """Gives each record a list of new values; key and windows stay (``flatMapValues``).
 
     Attributes:
@@ -48,13 +47,9 @@ class FlatMapValues:
         """Kind and mapper."""
         return {"operator": "flat_map_values", "values": self.values.describe()}
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class FlatMap:
+class FlatMap(StorelessSpec):
     """Makes a list of records of each; windows of the old key are gone (``flatMap``).
 
     Attributes:
@@ -77,12 +72,8 @@ class FlatMap:
         """Kind and mapper."""
         return {"operator": "flat_map", "records": self.records.describe()}
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
 
-
-class Unfolding:
+class Unfolding(StorelessOperator):
     """A running operator whose mapper gives lists. Accounts: ``forwarded``, ``empty-list``.
 
     Args:
@@ -111,13 +102,6 @@ class Unfolding:
         metrics.account("forwarded", int(np.count_nonzero(lengths)))
         metrics.account("empty-list", int(np.count_nonzero(lengths == 0)))
         return results
-
-    def flush(self, write: WriteBatch) -> None:
-        """Nothing to write."""
-
-    def memory_bytes(self) -> int:
-        """Nothing is kept."""
-        return 0
 
 
 def _check_lists(column: pa.Array, node: str, of: Mapper) -> None:

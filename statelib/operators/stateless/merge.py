@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.key_types import check_types, with_keys_of_one_type, with_values_of_one_type
 from statelib.operators.mappers.fields import narrowed
 from statelib.records.batch import Batch, concat_in_order
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Uptake
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(StorelessSpec):
     """Forwards what all of its parents forward."""
 
     def build(self, context: OperatorContext) -> RunningMerge:
@@ -40,12 +39,8 @@ class Merge:
         del parent
         return wanted
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
 
-
-class RunningMerge:
+class RunningMerge(StorelessOperator):
     """The running operator. Account: ``forwarded``."""
 
     def __init__(self, context: OperatorContext) -> None:
@@ -67,13 +62,6 @@ class RunningMerge:
         metrics.records_out += len(merged)
         metrics.account("forwarded", len(merged))
         return merged
-
-    def flush(self, write: WriteBatch) -> None:
-        """Nothing to write."""
-
-    def memory_bytes(self) -> int:
-        """Nothing is kept."""
-        return 0
 
     def _check(self, one: Batch, other: Batch) -> None:
         keys = one.keys.without_windows.type, other.keys.without_windows.type

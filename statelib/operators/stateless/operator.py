@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.fields import both, columns_for, fields_of_mapper, narrowed
 from statelib.operators.mappers.mapping import Mapper, evaluate, holds
 from statelib.operators.mappers.user_functions import calling, first_that_fails
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Batch, Uptake
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
-class MapValues:
+class MapValues(StorelessSpec):
     """Gives each record a new value (``mapValues``); a table's prior values are mapped too."""
 
     value: Mapper
@@ -55,13 +54,9 @@ class MapValues:
         del parent, wanted
         return fields_of_mapper(self.value)
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class SelectKey:
+class SelectKey(StorelessSpec):
     """Gives each record a new key (``selectKey``); windows of the old key are gone."""
 
     key: Mapper
@@ -79,13 +74,9 @@ class SelectKey:
         del parent
         return both([fields_of_mapper(self.key), wanted])
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class MapKeyValue:
+class MapKeyValue(StorelessSpec):
     """Gives each record a new key and a new value (``map``); windows of the old key are gone."""
 
     key: Mapper
@@ -104,13 +95,9 @@ class MapKeyValue:
         del parent, wanted
         return both([fields_of_mapper(self.key), fields_of_mapper(self.value)])
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(StorelessSpec):
     """Keeps the records of a stream for which the predicate is true, or, ``negated``, all others (``filterNot``).
 
     Null is not true: see `holds`.
@@ -142,13 +129,9 @@ class Filter:
         del parent
         return both([fields_of_mapper(self.predicate), wanted])
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Peek:
+class Peek(StorelessSpec):
     """Shows each batch to a function and forwards it unchanged (``peek``).
 
     The function is called for batches with records only, and again when a task is tried again, and with parts of a
@@ -170,13 +153,9 @@ class Peek:
         """Kind alone: the action has no say in the answer."""
         return {"operator": "peek"}
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class ForEach:
+class ForEach(StorelessSpec):
     """Shows each batch to a function, and nothing comes after it (``foreach``). As often as `Peek`."""
 
     action: Callable[[pa.RecordBatch], object]
@@ -194,12 +173,8 @@ class ForEach:
         """Kind alone: the action has no say in the answer."""
         return {"operator": "foreach"}
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()
 
-
-class Stateless:
+class Stateless(StorelessOperator):
     """A running operator that is one function of a batch.
 
     Args:
@@ -223,13 +198,6 @@ class Stateless:
         self._metrics.account("forwarded", len(result))
         self._metrics.account(self._taken, len(batch) - len(result))
         return result
-
-    def flush(self, write: WriteBatch) -> None:
-        """Nothing to write."""
-
-    def memory_bytes(self) -> int:
-        """Nothing is kept."""
-        return 0
 
 
 def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, method: str) -> None:

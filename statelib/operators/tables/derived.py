@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from statelib.operators.base import StorelessSpec
 from statelib.operators.stateless.operator import Stateless
 from statelib.operators.tables.change import as_stream, without_empty
 from statelib.operators.tables.steps import columns_of
@@ -117,7 +118,7 @@ class RunningDerivedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class ToStream:
+class ToStream(StorelessSpec):
     """A table's changes as a stream: of each the key and the new value, tombstones included (``KTable.toStream``)."""
 
     def build(self, context: OperatorContext) -> Stateless:
@@ -127,7 +128,3 @@ class ToStream:
     def describe(self) -> Mapping[str, object]:
         """Kind alone."""
         return {"operator": "to_stream"}
-
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None."""
-        return ()

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
+from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
 from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.tables.change import only_latest
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.records.batch import Batch, Uptake
-    from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 _COUNT = "changes"
 
@@ -58,7 +57,7 @@ class Instruction(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKeySubscribe:
+class ForeignKeySubscribe(StorelessSpec):
     """Sends subscriptions for a left table whose changes say what they replace.
 
     Attributes:
@@ -77,12 +76,8 @@ class ForeignKeySubscribe:
         """Kind and parameters."""
         return {"operator": "foreign_key_subscribe", "foreign_key": self.foreign_key.describe(), "left": self.left}
 
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None; how many changes there were is a clock of the node."""
-        return ()
 
-
-class RunningForeignKeySubscribe:
+class RunningForeignKeySubscribe(StorelessOperator):
     """The running operator."""
 
     def __init__(self, spec: ForeignKeySubscribe, context: OperatorContext) -> None:
@@ -114,13 +109,6 @@ class RunningForeignKeySubscribe:
         metrics.drop("null-foreign-key", int(lost.sum()))
         metrics.drop("out-of-order", out_of_order)
         return sent
-
-    def flush(self, write: WriteBatch) -> None:
-        """Nothing to write."""
-
-    def memory_bytes(self) -> int:
-        """Nothing is kept."""
-        return 0
 
     def _foreign_keys(self, changes: Batch, prior: pa.Array) -> tuple[pa.Array, pa.Array]:
         """The foreign keys of the new rows and of the old ones; null where there is none, or no row."""

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from statelib.operators.base import StorelessSpec
 from statelib.operators.joins.stream_stream.changelog import StreamJoinChangelog
 from statelib.operators.joins.stream_stream.kernel import (
     ARRIVAL,
@@ -85,7 +86,7 @@ _FIRST_RESULTS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJoinSide:
+class StreamJoinSide(StorelessSpec):
     """Passes the records of one side on: see the module's docstring."""
 
     def build(self, context: OperatorContext) -> RunningMerge:
@@ -95,10 +96,6 @@ class StreamJoinSide:
     def describe(self) -> Mapping[str, object]:
         """Kind alone."""
         return {"operator": "stream_join_side"}
-
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None: the stores belong to the join."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.base import StorelessSpec
 from statelib.operators.joins.stream_table.stream_side import StreamSide
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.tables.latest_values import Lookups
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     from statelib.operators.tables.view import AnyView
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
 
 
 @dataclass(frozen=True, slots=True)
-class StreamLatestJoin:
+class StreamLatestJoin(StorelessSpec):
     """Joins a stream, the first parent, with a table; the other parents are the tables that have the view's stores.
 
     Attributes:
@@ -67,10 +67,6 @@ class StreamLatestJoin:
         """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
         joiner = pruned(self.joiner, wanted)
         return ALL if parent else both([fields_of_mapper(joiner, "left"), fields_of_mapper(self.key)])
-
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None: the store belongs to the table."""
-        return ()
 
 
 class RunningStreamLatestJoin:

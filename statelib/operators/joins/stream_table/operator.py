@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statelib.operators.base import StorelessSpec
 from statelib.operators.joins.stream_table.stream_side import StreamSide
 from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
 from statelib.operators.tables.steps import through
@@ -27,12 +28,11 @@ if TYPE_CHECKING:
     from statelib.operators.versioned.values import VersionedValues
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
-    from statelib.stores.spec import StoreSpec
     from statelib.stores.stored_rows import StoredStates
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTableJoin:
+class StreamTableJoin(StorelessSpec):
     """Joins a stream, the first parent, with a table, the second: what the table's `TableSource` forwards.
 
     Attributes:
@@ -81,10 +81,6 @@ class StreamTableJoin:
         """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
         joiner = pruned(self.joiner, wanted)
         return ALL if parent else both([fields_of_mapper(joiner, "left"), fields_of_mapper(self.key)])
-
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None: the store belongs to the table's `TableSource`."""
-        return ()
 
 
 class RunningStreamTableJoin:

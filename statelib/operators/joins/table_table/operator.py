@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.tables.change import merged_changes, only_latest
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoin:
+class TableJoin(StorelessSpec):
     """Joins the changes of one side, the first parent, with the other; the other parents have the view's stores.
 
     Attributes:
@@ -85,10 +86,6 @@ class TableJoin:
             "view": self.view.describe(),
             "is_left": self.is_left,
         }
-
-    def state_stores(self) -> Sequence[StoreSpec]:
-        """None: the stores belong to the tables."""
-        return ()
 
 
 class RunningTableJoin:
