@@ -6,12 +6,12 @@ refused by `SessionStore.put`, not visible, and removed.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import InputError
 from statelib.operators.sessions import store as engine
+from statelib.operators.sessions.codec import encode_key
 from statelib.operators.sessions.store import SessionRow
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.state.store import StateStore
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 1
-_SUFFIX = struct.Struct(">qq")  # of a key in the changelog: session end, start
 
 
 class SessionStore(StateStore[engine.SessionStore]):
@@ -71,7 +70,7 @@ class SessionStore(StateStore[engine.SessionStore]):
         if not 0 <= start_ms <= end_ms:
             raise InputError(f"a session cannot be from {start_ms} to {end_ms}", store=self.name)
         self.put_bytes(raw_key, row, start_ms, end_ms)
-        self._logged(raw_key + _SUFFIX.pack(end_ms, start_ms), row)
+        self._logged(encode_key(raw_key, start_ms, end_ms), row)
 
     def put_bytes(self, raw_key: bytes, row: bytes | None, start_ms: int, end_ms: int) -> None:
         """As `put`, of serialised keys and values, without a log."""

@@ -6,13 +6,13 @@ Later it is refused by `put`, not visible, and removed.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from statelib.columns.windowed import Windowed
 from statelib.errors.kinds import InputError
 from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.operators.windows import store as engine
+from statelib.operators.windows.codec import encode_key
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.state.store import StateStore
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 2
-_SUFFIX = struct.Struct(">qi")  # of a key in the changelog: window start, 0
 
 
 class WindowStore(StateStore[engine.WindowStore]):
@@ -76,7 +75,7 @@ class WindowStore(StateStore[engine.WindowStore]):
         kept, timestamp = self._kept(value)
         raw_key, row = self._raw_key(key), to_bytes(kept, self._value_serde)
         self.put_bytes(raw_key, row, start_ms, timestamp)
-        self._logged(raw_key + _SUFFIX.pack(start_ms, 0), row, timestamp)
+        self._logged(encode_key(raw_key, start_ms), row, timestamp)
 
     def put_bytes(self, raw_key: bytes, row: bytes | None, start_ms: int, timestamp: int) -> None:
         """As `put`, of serialised keys and values, without a log; ``timestamp``: the value's, ms, or `NO_TIMESTAMP`."""

@@ -92,8 +92,22 @@ def several(**functions: Aggregation) -> Aggregations:
     return Aggregations(tuple(functions.items()))
 
 
+class StoredAsResults:
+    """Base of aggregations whose states are their results."""
+
+    __slots__ = ()
+
+    def results_of(self, stored: pa.Array) -> pa.Array:
+        """See `AggregatorSpec`."""
+        return stored
+
+    def stored_columns(self, result: pa.DataType) -> pa.Schema:
+        """See `AggregatorSpec`."""
+        return pa.schema([("value", result)])
+
+
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(StoredAsResults):
     """Any Python function of the aggregate and the next value (Kafka's ``Reducer``).
 
     The first value of a window is its aggregate as it is; a null one leaves the window as if it had not been there. A
@@ -115,21 +129,13 @@ class Reduce:
 
         return PerRecordAggregator(step, None, merge, None, functions=[self.function], node=node)
 
-    def results_of(self, stored: pa.Array) -> pa.Array:
-        """See `AggregatorSpec`."""
-        return stored
-
-    def stored_columns(self, result: pa.DataType) -> pa.Schema:
-        """See `AggregatorSpec`."""
-        return pa.schema([("value", result)])
-
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"reduce": mapper(self.function).describe()}
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(StoredAsResults):
     """Any Python function of key, value and aggregate (Kafka's ``Aggregator``), from an initial aggregate.
 
     A function that gives None removes the window. It must be pure and must not change its arguments.
@@ -155,14 +161,6 @@ class Aggregate:
             return self.function(key, value, self.initializer() if aggregate is None else aggregate)
 
         return PerRecordAggregator(step, self.initializer, self.merger, self.arrow_type, functions=functions, node=node)
-
-    def results_of(self, stored: pa.Array) -> pa.Array:
-        """See `AggregatorSpec`."""
-        return stored
-
-    def stored_columns(self, result: pa.DataType) -> pa.Schema:
-        """See `AggregatorSpec`."""
-        return pa.schema([("value", result)])
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

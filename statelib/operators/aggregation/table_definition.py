@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
+from statelib.operators.aggregation.definition import StoredAsResults
 from statelib.operators.aggregation.table_aggregators import (
     ColumnarTableAggregator,
     PerChangeAggregator,
@@ -91,7 +92,7 @@ class TableAggregations:
 
 
 @dataclass(frozen=True, slots=True)
-class TableReduce:
+class TableReduce(StoredAsResults):
     """Any Python functions of the aggregate and a value (Kafka's ``KTableReduce``).
 
     The first value is the aggregate as it is. A function that gives None deletes the aggregate. They must be pure and
@@ -118,21 +119,13 @@ class TableReduce:
 
         return PerChangeAggregator(add, take_back, None, None, functions=[self.adder, self.subtractor], node=node)
 
-    def results_of(self, stored: pa.Array) -> pa.Array:
-        """See `AggregatorSpec`."""
-        return stored
-
-    def stored_columns(self, result: pa.DataType) -> pa.Schema:
-        """See `AggregatorSpec`."""
-        return pa.schema([("value", result)])
-
     def describe(self) -> Mapping[str, object]:
         """As plain data."""
         return {"table_reduce": [mapper(self.adder).describe(), mapper(self.subtractor).describe()]}
 
 
 @dataclass(frozen=True, slots=True)
-class TableAggregate:
+class TableAggregate(StoredAsResults):
     """Any Python functions of key, value and aggregate (Kafka's ``KTableAggregate``), from an initial aggregate.
 
     A function that gives None deletes the aggregate. They must be pure and must not change their arguments.
@@ -159,14 +152,6 @@ class TableAggregate:
         return PerChangeAggregator(
             add, self.subtractor, self.initializer, self.arrow_type, functions=functions, node=node
         )
-
-    def results_of(self, stored: pa.Array) -> pa.Array:
-        """See `AggregatorSpec`."""
-        return stored
-
-    def stored_columns(self, result: pa.DataType) -> pa.Schema:
-        """See `AggregatorSpec`."""
-        return pa.schema([("value", result)])
 
     def describe(self) -> Mapping[str, object]:
         """As plain data."""

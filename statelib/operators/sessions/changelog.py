@@ -1,10 +1,4 @@
-"""What sessions log, of aggregations and of processors.
-
-Their keys are Kafka's (``SessionKeySchema``); all integers are big-endian::
-
-    key    +-----------+------------------+---------------+
-           | key bytes | end i64, ms      | start i64, ms |
-           +-----------+------------------+---------------+
+"""What sessions log, of aggregations and of processors: keys as `statelib.operators.sessions.codec` has them.
 
 The value is the aggregate; null is a deletion. The layout is Kafka's and has no version of its own: others read it.
 """
@@ -13,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
@@ -23,13 +16,14 @@ from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.view import EVERYTHING
 from statelib.operators.aggregation.changelog import rows_of_values
+from statelib.operators.sessions.codec import BOUNDS, decode_keys, encode_keys
 from statelib.operators.sessions.snapshot import session_view
 from statelib.operators.sessions.store import SessionBounds, SessionStore
-from statelib.stores.byte_columns import joined, split_tail, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from statelib.described.description import Described
@@ -38,13 +32,6 @@ if TYPE_CHECKING:
     from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
-
-_SUFFIX = np.dtype([("end", ">i8"), ("start", ">i8")])
-
-
-def session_keys(keys: Column, start: NDArray[np.int64], end: NDArray[np.int64]) -> Column:
-    """The keys of sessions; their bounds, both inclusive, in ms."""
-    return joined(keys, times(end), times(start))
 
 
 class SessionExporter:
@@ -64,13 +51,13 @@ class SessionExporter:
         for raw in self._view.scan(share.place, EVERYTHING):
             keys, start, end = self._keys.written(raw["key"]), raw["window_start"], raw["window_end"]
             placed_by = self._keys.placed_by(keys)
-            yield without_nulls(Records(placed_by, session_keys(keys, start, end), self._values(raw["value"]), end))
+            yield without_nulls(Records(placed_by, encode_keys(keys, start, end), self._values(raw["value"]), end))
 
 
 class SessionImporter(Suffixed):
     """Sessions: the newest record that was taken up is the end of one."""
 
-    _suffix = _SUFFIX
+    _suffix = BOUNDS
 
     def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         """See `Suffixed`."""
@@ -90,8 +77,7 @@ class RestoringSessions(Restoring):
         """See `Restoring`."""
         del timestamp
         last = pa.array(last_of_each(keys))
-        plain, bounds = split_tail(keys.take(last), _SUFFIX, self._target.store.name)
-        start, end = (bounds[name].astype(np.int64) for name in ("start", "end"))
+        plain, start, end = decode_keys(keys.take(last), self._target.store.name)
         rows = values.take(last)
         self._store.stream_time = max(self._store.stream_time, int(end.max()))
         alive = end > self._store.last_expired_end

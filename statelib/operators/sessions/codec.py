@@ -6,9 +6,10 @@ Family ``<store>``, one entry a session; all integers big-endian, times in ms an
            | key bytes   | session end i64     | session start i64     |            | row: serialised aggregate  |
            +-------------+---------------------+-----------------------+            +----------------------------+
 
-The key is Kafka's session store key; both bounds are timestamps of records. The sessions of a key lie in order of their
-ends, so those that reach into a range of time begin at its first end; sessions of a key that is a prefix of another key
-may lie between those of the other, so a scan of one key's sessions checks the length.
+The key is Kafka's session store key, and that of its changelog (``SessionKeySchema``); both bounds are timestamps of
+records. The sessions of a key lie in order of their ends, so those that reach into a range of time begin at its first
+end; sessions of a key that is a prefix of another key may lie between those of the other, so a scan of one key's
+sessions checks the length.
 
 Family ``<store>.by-end``, the same sessions in order of time, for expiry::
 
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors.kinds import CorruptedDataError
-from statelib.stores.byte_columns import split_tail
+from statelib.stores.byte_columns import joined, split_tail, times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 
+BOUNDS = np.dtype([("end", ">i8"), ("start", ">i8")])
 _BOUNDS = struct.Struct(">qq")
 
 BOUNDS_BYTES = _BOUNDS.size
@@ -44,6 +46,11 @@ BOUNDS_BYTES = _BOUNDS.size
 def encode_key(key: bytes, start_ms: int, end_ms: int) -> bytes:
     """The key of a session in the main family."""
     return key + _BOUNDS.pack(end_ms, start_ms)
+
+
+def encode_keys(keys: Column, start: NDArray[np.int64], end: NDArray[np.int64]) -> Column:
+    """As `encode_key`, of many sessions."""
+    return joined(keys, times(end), times(start))
 
 
 def decode_key(raw: bytes, store: str) -> tuple[bytes, int, int]:
@@ -62,7 +69,7 @@ def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64], ND
     Raises:
         CorruptedDataError: One is too short.
     """
-    keys, bounds = split_tail(raws, np.dtype([("end", ">i8"), ("start", ">i8")]), store)
+    keys, bounds = split_tail(raws, BOUNDS, store)
     return keys, bounds["start"].astype(np.int64), bounds["end"].astype(np.int64)
 
 

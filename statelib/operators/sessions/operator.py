@@ -28,7 +28,7 @@ from statelib.operators.aggregation.definition import Aggregate, fields_of_aggre
 from statelib.operators.aggregation.kernel import NO_UPDATE
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
-from statelib.operators.sessions.changelog import session_keys
+from statelib.operators.sessions.codec import encode_keys
 from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.slot_lists_kernel import SESSION
 from statelib.operators.sessions.slots_kernel import SessionSlots, is_stored
@@ -236,7 +236,7 @@ class RunningSessionAggregate:
             kept = states(self._aggregator.walked(), removed).take(pa.array(emissions["update"], mask=tombstone))
             keys = self._context.keys.take(np.ascontiguousarray(self._slots.sessions["key_code"][emissions["slot"]]))
             bounds = (np.ascontiguousarray(emissions[name]) for name in ("start", "end"))
-            self._changelog.add(session_keys(keys, *bounds), kept, timestamp[emissions["row"]])
+            self._changelog.add(encode_keys(keys, *bounds), kept, timestamp[emissions["row"]])
         return emissions, values, None if before is None else self._priors(emissions, before, results)
 
     def _priors(self, emissions: NDArray[Any], before: pa.Array, results: pa.Array) -> pa.Array:

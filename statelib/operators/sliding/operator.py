@@ -33,7 +33,7 @@ from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, pr
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
-from statelib.operators.windows.changelog import window_keys
+from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import WindowedKeys, Windows
@@ -236,7 +236,7 @@ class RunningSlidingAggregate:
             keys = self._context.keys.take(np.ascontiguousarray(self._slots.windows["key_code"][slots]))
             start = np.ascontiguousarray(self._slots.windows["start"][slots])
             since = np.where(valid_of(kept), updates["timestamp"], timestamp[updates["row"]])
-            self._changelog.add(window_keys(keys, start), kept, since)
+            self._changelog.add(encode_keys(keys, start), kept, since)
         return updates[forwarded], results.take(pa.array(forwarded)), prior and prior(results).take(pa.array(forwarded))
 
     def _priors(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statelib.errors.kinds import CorruptedDataError
-from statelib.stores.byte_columns import split_head
+from statelib.stores.byte_columns import joined, split_head, times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +34,11 @@ _TIMESTAMP = struct.Struct(">q")
 def encode_value(timestamp_ms: int, row: bytes) -> bytes:
     """The value of an entry."""
     return _TIMESTAMP.pack(timestamp_ms) + row
+
+
+def encode_values(timestamp: NDArray[np.int64], rows: Column) -> Column:
+    """As `encode_value`, of many entries."""
+    return joined(times(timestamp), rows)
 
 
 def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:

@@ -1,10 +1,4 @@
-"""What windows log, of aggregations and of processors.
-
-Their keys are Kafka's (``WindowKeySchema``); all integers are big-endian::
-
-    key    +-----------+------------------+---------------+
-           | key bytes | start i64, ms    | 0 i32         |
-           +-----------+------------------+---------------+
+"""What windows log, of aggregations and of processors: keys as `statelib.operators.windows.codec` has them in format 1.
 
 The value is the aggregate; null is a deletion. The layout is Kafka's and has no version of its own: others read it.
 """
@@ -24,10 +18,10 @@ from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.view import EVERYTHING
 from statelib.errors.kinds import InputError
 from statelib.operators.aggregation.changelog import rows_of_values
+from statelib.operators.windows.codec import SUFFIXES, decode_keys, encode_keys
 from statelib.operators.windows.snapshot import window_view
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.stores.byte_columns import joined, packed, split_tail, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +34,6 @@ if TYPE_CHECKING:
     from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
-
-_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
-
-
-def window_keys(keys: Column, start: NDArray[np.int64]) -> Column:
-    """The keys of windows that begin at ``start``, ms."""
-    return joined(keys, times(start), packed(np.zeros(len(start), ">i4")))
 
 
 class WindowExporter:
@@ -67,13 +54,13 @@ class WindowExporter:
             keys, start = self._keys.written(raw["key"]), raw["window_start"]
             timestamp = np.where(raw["timestamp"].is_valid(), raw["timestamp"].fill_null(0), start)
             placed_by = self._keys.placed_by(keys)
-            yield without_nulls(Records(placed_by, window_keys(keys, start), self._values(raw["value"]), timestamp))
+            yield without_nulls(Records(placed_by, encode_keys(keys, start), self._values(raw["value"]), timestamp))
 
 
 class WindowImporter(Suffixed):
     """Windows: one record each."""
 
-    _suffix = _SUFFIX
+    _suffix = SUFFIXES
 
     def check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         """See `Suffixed`."""
@@ -110,8 +97,7 @@ class RestoringWindows(Restoring):
         """See `Restoring`."""
         last = last_of_each(keys)
         chosen = pa.array(last)
-        plain, bounds = split_tail(keys.take(chosen), _SUFFIX, self._target.store.name)
-        start = bounds["start"].astype(np.int64)
+        plain, start = decode_keys(keys.take(chosen), self._target.store.name)
         self._store.stream_time = max(self._store.stream_time, int(start.max()))
         is_there = np.zeros(len(start), dtype=np.bool_)
         there, _ = self._store.load(lambda some: plain.take(pa.array(some)), start)

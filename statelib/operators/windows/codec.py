@@ -11,9 +11,10 @@ Format 1. Family ``<store>``, one entry a (key, window)::
            | timestamp i64, ms    | row: serialised aggregate  |
            +----------------------+----------------------------+
 
-The key is Kafka's window store key; ``seq`` is 0 (stores that keep duplicates count it up). The windows of a key lie in
-order of time; windows of a key that is a prefix of another key may lie between those of the other, so a scan of one
-key's windows checks the length.
+The value is that of a timestamped key-value store (`statelib.operators.tables.codec`). The key is Kafka's window store
+key, and that of its changelog (``WindowKeySchema``); ``seq`` is 0 (stores that keep duplicates count it up). The
+windows of a key lie in order of time; windows of a key that is a prefix of another key may lie between those of the
+other, so a scan of one key's windows checks the length.
 
 Family ``<store>.by-start``, the same windows in order of time, for expiry::
 
@@ -46,9 +47,8 @@ BY_KEY, BY_START = 1, 2
 """Versions of the format."""
 
 _SUFFIX = struct.Struct(">qi")
-_SUFFIXES = np.dtype([("start", ">i8"), ("sequence", ">i4")])
+SUFFIXES = np.dtype([("start", ">i8"), ("sequence", ">i4")])
 _START = struct.Struct(">q")
-_TIMESTAMP = struct.Struct(">q")
 
 SUFFIX_BYTES = _SUFFIX.size
 
@@ -60,7 +60,7 @@ def encode_key(key: bytes, start_ms: int) -> bytes:
 
 def encode_keys(keys: Column, start: NDArray[np.int64]) -> Column:
     """As `encode_key`, of many windows."""
-    suffixes = np.zeros(len(start), _SUFFIXES)
+    suffixes = np.zeros(len(start), SUFFIXES)
     suffixes["start"] = start
     return joined(keys, packed(suffixes))
 
@@ -83,40 +83,8 @@ def decode_keys(raws: Column, store: str) -> tuple[Column, NDArray[np.int64]]:
     Raises:
         CorruptedDataError: One is too short.
     """
-    keys, suffixes = split_tail(raws, _SUFFIXES, store)
+    keys, suffixes = split_tail(raws, SUFFIXES, store)
     return keys, suffixes["start"].astype(np.int64)
-
-
-def encode_value(timestamp_ms: int, row: bytes) -> bytes:
-    """The value of a window in the main family."""
-    return _TIMESTAMP.pack(timestamp_ms) + row
-
-
-def encode_values(timestamp: NDArray[np.int64], rows: Column) -> Column:
-    """As `encode_value`, of many windows."""
-    return joined(times(timestamp), rows)
-
-
-def decode_value(raw: bytes, store: str) -> tuple[int, bytes]:
-    """(timestamp in ms, row) of a value of the main family.
-
-    Raises:
-        CorruptedDataError: It is too short.
-    """
-    if len(raw) < _TIMESTAMP.size:
-        raise CorruptedDataError(f"a window's value has {len(raw)} bytes", store=store)
-    (timestamp_ms,) = _TIMESTAMP.unpack_from(raw)
-    return timestamp_ms, raw[_TIMESTAMP.size :]
-
-
-def decode_values(raws: Column, store: str) -> tuple[NDArray[np.int64], Column]:
-    """As `decode_value`, of many windows: timestamps (ms) and rows.
-
-    Raises:
-        CorruptedDataError: One is too short.
-    """
-    timestamp, rows = split_head(raws, np.dtype(">i8"), store)
-    return timestamp.astype(np.int64), rows
 
 
 def encode_start_key(start_ms: int, key: bytes = b"") -> bytes:

@@ -30,7 +30,7 @@ from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
-from statelib.operators.windows.changelog import window_keys
+from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.in_memory import WindowsInMemory
 from statelib.operators.windows.in_store import WindowsInStore
@@ -233,7 +233,7 @@ class RunningWindowAggregate:
     ) -> None:
         """Logs updates; ``timestamps``: of the windows, and of the records, which those of removals are."""
         kept = states(self._aggregator.walked(), removed)
-        keys = window_keys(self._keys_of(slots), self._memory.start(slots))
+        keys = encode_keys(self._keys_of(slots), self._memory.start(slots))
         changelog.add(keys, kept, np.where(valid_of(kept), *timestamps))
 
     def _accept(

@@ -14,14 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statelib.operators.tables.codec import decode_value, decode_values, encode_value, encode_values
 from statelib.operators.windows.codec import (
     BY_KEY,
     BY_START,
-    decode_value,
-    decode_values,
     encode_start_key,
-    encode_value,
-    encode_values,
 )
 from statelib.operators.windows.filter import WindowFilter
 from statelib.operators.windows.layouts import RowsByKey, RowsByStart

@@ -6,6 +6,7 @@ import pytest
 
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.metrics.node_metrics import NodeMetrics
+from statelib.operators.tables import codec as values_codec
 from statelib.operators.windows import codec as window_codec
 from statelib.operators.windows.store import WindowChanges, WindowRow, WindowStore
 from statelib.stores.backend import WriteBatch
@@ -30,8 +31,8 @@ def store_with(backend: MemoryBackend, *windows: tuple[bytes, int], on_grid: boo
 def test_golden_bytes() -> None:
     assert window_codec.encode_key(b"ab", 258) == bytes.fromhex("6162 0000000000000102 00000000")
     assert window_codec.decode_key(bytes.fromhex("6162000000000000010200000000"), "w") == (b"ab", 258)
-    assert window_codec.encode_value(3, b"xy") == bytes.fromhex("0000000000000003 7879")
-    assert window_codec.decode_value(bytes.fromhex("00000000000000037879"), "w") == (3, b"xy")
+    assert values_codec.encode_value(3, b"xy") == bytes.fromhex("0000000000000003 7879")
+    assert values_codec.decode_value(bytes.fromhex("00000000000000037879"), "w") == (3, b"xy")
     assert window_codec.encode_start_key(258, b"ab") == bytes.fromhex("0000000000000102 6162")
     assert window_codec.decode_start_key(bytes.fromhex("00000000000001026162"), "w") == (258, b"ab")
 
@@ -41,8 +42,8 @@ def test_many_at_once_are_the_same_bytes() -> None:
     column, start = pa.array(keys, pa.binary()), np.array(starts)
     pairs = list(zip(keys, starts, strict=True))
     assert window_codec.encode_keys(column, start).to_pylist() == [window_codec.encode_key(*pair) for pair in pairs]
-    assert window_codec.encode_values(start, column).to_pylist() == [
-        window_codec.encode_value(time, row) for row, time in pairs
+    assert values_codec.encode_values(start, column).to_pylist() == [
+        values_codec.encode_value(time, row) for row, time in pairs
     ]
     start_keys = window_codec.encode_start_keys(column, start).to_pylist()
     assert start_keys == [window_codec.encode_start_key(time, key) for key, time in pairs]
@@ -54,7 +55,7 @@ def test_many_at_once_are_the_same_bytes() -> None:
     ("decode", "raw"),
     [
         (window_codec.decode_key, b"short"),
-        (window_codec.decode_value, b"short"),
+        (values_codec.decode_value, b"short"),
         (window_codec.decode_start_key, b""),
         (lambda raw, store: window_codec.decode_start_keys(pa.array([b"12345678", raw]), store), b"short"),
     ],
