@@ -12,9 +12,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class _OfAName:
+    """Base of suppliers: checks the name, as Kafka does (``Named.validate``)."""
+
+    __slots__ = ()
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a store")
+
+
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class KeyValueBytesStoreSupplier:
+class KeyValueBytesStoreSupplier(_OfAName):
     """A plain key-value store (Kafka's ``KeyValueBytesStoreSupplier``).
 
     Attributes:
@@ -27,14 +37,10 @@ class KeyValueBytesStoreSupplier:
     name: str
     persistent: bool = True
 
-    def __post_init__(self) -> None:
-        """Checks the name, as Kafka does (``Named.validate``)."""
-        check_name(self.name, "a store")
-
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class VersionedStoreSupplier:
+class VersionedStoreSupplier(_OfAName):
     """A versioned key-value store; `VersionedBytesStoreSupplier` also creates the store.
 
     Attributes:
@@ -49,14 +55,10 @@ class VersionedStoreSupplier:
     segment_interval_ms: int | None = None
     persistent: bool = True
 
-    def __post_init__(self) -> None:
-        """Checks the name, as Kafka does (``Named.validate``)."""
-        check_name(self.name, "a store")
-
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class WindowBytesStoreSupplier:
+class WindowBytesStoreSupplier(_OfAName):
     """A window store (Kafka's ``WindowBytesStoreSupplier``).
 
     Attributes:
@@ -71,14 +73,10 @@ class WindowBytesStoreSupplier:
     window_size_ms: int
     persistent: bool = True
 
-    def __post_init__(self) -> None:
-        """Checks the name, as Kafka does (``Named.validate``)."""
-        check_name(self.name, "a store")
-
 
 @arguments_checked
 @dataclass(frozen=True, slots=True)
-class SessionBytesStoreSupplier:
+class SessionBytesStoreSupplier(_OfAName):
     """A session store (Kafka's ``SessionBytesStoreSupplier``).
 
     Attributes:
@@ -90,10 +88,6 @@ class SessionBytesStoreSupplier:
     name: str
     retention_ms: int
     persistent: bool = True
-
-    def __post_init__(self) -> None:
-        """Checks the name, as Kafka does (``Named.validate``)."""
-        check_name(self.name, "a store")
 
 
 BytesStoreSupplier = (

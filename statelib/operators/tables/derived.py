@@ -16,12 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from statelib.operators.base import StorelessSpec
 from statelib.operators.stateless.operator import Stateless
 from statelib.operators.tables.change import as_stream, without_empty
 from statelib.operators.tables.steps import columns_of
+from statelib.operators.tables.writer import WritingOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.tables.writer import TableStore
     from statelib.records.batch import Batch, Uptake
-    from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 
 
@@ -75,13 +73,12 @@ class DerivedTable:
         return () if self.store is None else (self.store.spec(),)
 
 
-class RunningDerivedTable:
+class RunningDerivedTable(WritingOperator):
     """The running operator."""
 
     def __init__(self, spec: DerivedTable, context: OperatorContext) -> None:
+        super().__init__(spec.store, context, needs_prior=spec.needs_prior)
         self._spec = spec
-        self._context = context
-        self._writer = None if spec.store is None else spec.store.writer(context, needs_prior=spec.needs_prior)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The changes of this table."""
@@ -90,12 +87,7 @@ class RunningDerivedTable:
         metrics.records_in += len(batch)
         changes = replace(batch, value=self._step(batch, batch.value), prior=None)
         if self._writer is not None:
-            written = self._writer.put(changes)
-            self._context.drop_late(
-                changes, np.flatnonzero(written.refused), uptake, written.lateness_ms,
-                reason="older than the history retention", clock="store_time", account="refused",
-            )  # fmt: skip
-            changes = written.changes
+            changes = self._put(self._writer, changes, uptake).changes
         elif self._spec.needs_prior and batch.prior is not None:
             changes = replace(changes, prior=self._step(batch, batch.prior))
         forwarded = without_empty(changes) if self._spec.leaves_out_empty else changes
@@ -103,15 +95,6 @@ class RunningDerivedTable:
         metrics.account("forwarded" if self._writer is None else "stored", len(forwarded))
         metrics.records_out += len(forwarded)
         return forwarded
-
-    def flush(self, write: WriteBatch) -> None:
-        """Writes what has changed."""
-        if self._writer is not None:
-            self._writer.flush(write)
-
-    def memory_bytes(self) -> int:
-        """The working set."""
-        return 0 if self._writer is None else self._writer.memory_bytes()
 
     def _step(self, batch: Batch, values: pa.Array) -> pa.Array:
         return self._spec.step.apply(columns_of(batch.keys, values), self._context.node, batch.sequence)

@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from statelib.operators.key_codes import key_codes
-from statelib.operators.tables.writer import PlainStore, TableStore, VersionedStore
+from statelib.operators.tables.writer import PlainStore, VersionedStore, WritingOperator
 from statelib.records.batch import NULL_KEY, Batch
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import OperatorContext
     from statelib.records.batch import Uptake
-    from statelib.stores.backend import WriteBatch
     from statelib.stores.spec import StoreSpec
 
 
@@ -89,12 +86,8 @@ class PlainTableSource:
         return (PlainStore(self.store).spec(),) if self.materialized else ()
 
 
-class RunningTableSource:
+class RunningTableSource(WritingOperator):
     """The running operator."""
-
-    def __init__(self, store: TableStore | None, context: OperatorContext, *, needs_prior: bool) -> None:
-        self._context = context
-        self._writer = None if store is None else store.writer(context, needs_prior=needs_prior)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The updates that are put."""
@@ -108,20 +101,7 @@ class RunningTableSource:
             metrics.account("forwarded", len(updates))
             metrics.records_out += len(updates)
             return updates
-        changes, refused, lateness_ms = self._writer.put(updates)
+        changes = self._put(self._writer, updates, uptake).changes
         metrics.account("stored", len(changes))
-        self._context.drop_late(
-            updates, np.flatnonzero(refused), uptake, lateness_ms,
-            reason="older than the history retention", clock="store_time", account="refused",
-        )  # fmt: skip
         metrics.records_out += len(changes)
         return changes
-
-    def flush(self, write: WriteBatch) -> None:
-        """Writes what has changed."""
-        if self._writer is not None:
-            self._writer.flush(write)
-
-    def memory_bytes(self) -> int:
-        """The working set."""
-        return 0 if self._writer is None else self._writer.memory_bytes()

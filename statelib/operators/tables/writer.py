@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.records.batch import Batch
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
     from statelib.stores.stored_rows import StoredStates
@@ -62,6 +62,38 @@ class TableWriter(Protocol):
 
     def memory_bytes(self) -> int:
         """Size of the working set."""
+
+
+class WritingOperator:
+    """Base of the running operators that keep the table they make, if there is a store for it.
+
+    Args:
+        store: Where the table is kept; None: nowhere.
+        context: The operator's.
+        needs_prior: Whether changes say what they replace.
+    """
+
+    def __init__(self, store: TableStore | None, context: OperatorContext, *, needs_prior: bool) -> None:
+        self._context = context
+        self._writer = None if store is None else store.writer(context, needs_prior=needs_prior)
+
+    def _put(self, writer: TableWriter, updates: Batch, uptake: Uptake) -> Written:
+        """Puts updates, and says which are refused."""
+        written = writer.put(updates)
+        self._context.drop_late(
+            updates, np.flatnonzero(written.refused), uptake, written.lateness_ms,
+            reason="older than the history retention", clock="store_time", account="refused",
+        )  # fmt: skip
+        return written
+
+    def flush(self, write: WriteBatch) -> None:
+        """Writes what has changed."""
+        if self._writer is not None:
+            self._writer.flush(write)
+
+    def memory_bytes(self) -> int:
+        """The working set."""
+        return 0 if self._writer is None else self._writer.memory_bytes()
 
 
 @dataclass(frozen=True, slots=True)

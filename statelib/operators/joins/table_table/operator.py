@@ -36,7 +36,7 @@ from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.tables.change import merged_changes, only_latest
 from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
-from statelib.operators.tables.writer import VersionedStore
+from statelib.operators.tables.writer import VersionedStore, WritingOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,13 +177,12 @@ class TableJoinMerge:
         return () if self.store is None else (self.store.spec(),)
 
 
-class RunningTableJoinMerge:
+class RunningTableJoinMerge(WritingOperator):
     """The running operator."""
 
     def __init__(self, spec: TableJoinMerge, context: OperatorContext) -> None:
+        super().__init__(spec.store, context, needs_prior=spec.needs_prior)
         self._spec = spec
-        self._context = context
-        self._writer = None if spec.store is None else spec.store.writer(context, needs_prior=spec.needs_prior)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The changes of the joined table."""
@@ -196,22 +195,9 @@ class RunningTableJoinMerge:
         metrics.records_out += len(changes)
         return changes if self._spec.needs_prior else replace(changes, prior=None)
 
-    def flush(self, write: WriteBatch) -> None:
-        """Writes what has changed."""
-        if self._writer is not None:
-            self._writer.flush(write)
-
-    def memory_bytes(self) -> int:
-        """The working set."""
-        return 0 if self._writer is None else self._writer.memory_bytes()
-
     def _stored(self, writer: TableWriter, changes: Batch, uptake: Uptake) -> Batch:
         """Keeps the changes; those that the store has taken."""
-        written = writer.put(changes)
-        self._context.drop_late(
-            changes, np.flatnonzero(written.refused), uptake, written.lateness_ms,
-            reason="older than the history retention", clock="store_time", account="refused",
-        )  # fmt: skip
+        written = self._put(writer, changes, uptake)
         if isinstance(self._spec.store, VersionedStore) and self._context.semantics == "kip":
             return written.changes
         return replace(written.changes, prior=changes.filter(~written.refused).prior)
