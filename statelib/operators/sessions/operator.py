@@ -17,14 +17,14 @@ the gap and the grace period: less.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.changelog import states
-from statelib.operators.aggregation.definition import Aggregate, fields_of_aggregator
+from statelib.operators.aggregation.definition import Aggregate
 from statelib.operators.aggregation.kernel import NO_UPDATE
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
@@ -33,21 +33,20 @@ from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.slot_lists_kernel import SESSION
 from statelib.operators.sessions.slots_kernel import SessionSlots, is_stored
 from statelib.operators.sessions.store import SessionBounds, SessionStore
+from statelib.operators.windows.aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.records.batch import NO_TIMESTAMP, Batch
-from statelib.records.key_column import WindowedKeys, Windows
+from statelib.records.key_column import Windows
 from statelib.serdes import serde_for
 from statelib.settings.semantics import Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.clocks import WindowClock
-    from statelib.operators.mappers.fields import Fields
     from statelib.operators.sessions.slots_kernel import Assigned
     from statelib.operators.windows.definition import SessionWindows
     from statelib.records.batch import Uptake
@@ -59,24 +58,17 @@ _SLOW_RECORDS = 1 << 8
 
 
 @dataclass(frozen=True, slots=True)
-class SessionAggregate:
-    """Aggregates by key and session.
+class SessionAggregate(WindowedAggregateSpec):
+    """Aggregates by key and session; of a session that is updated in place the shipped library gives no prior value.
 
     Attributes:
-        store: Name of the session store.
-        windows: The sessions.
-        aggregator: What to compute.
         retention_ms: How long after its end a session stays in the store; None: gap + grace.
-        needs_prior: Whether updates carry the value that they replace. The shipped library gives none for a session
-            that is updated in place.
         clock: Whose stream time tells what is late.
     """
 
-    store: str
+    operator: ClassVar[str] = "session_aggregate"
+
     windows: SessionWindows
-    aggregator: AggregatorSpec
-    retention_ms: int | None = None
-    needs_prior: bool = False
     clock: WindowClock = "operator"
 
     def build(self, context: OperatorContext) -> RunningSessionAggregate:
@@ -101,23 +93,7 @@ class SessionAggregate:
 
     def seen_ms(self, semantics: Semantics) -> int:
         """How long after its end a session is seen and stored."""
-        retention_ms = self.windows.retention_ms if self.retention_ms is None else self.retention_ms
-        return self.windows.seen_ms(retention_ms, semantics)
-
-    def describe(self) -> Mapping[str, object]:
-        """Kind and parameters."""
-        return {
-            "operator": "session_aggregate",
-            "store": self.store,
-            **self.windows.describe(),
-            "aggregator": self.aggregator.describe(),
-            "retention_ms": self.windows.retention_ms if self.retention_ms is None else self.retention_ms,
-        }
-
-    def reads(self, parent: int, wanted: Fields) -> Fields:
-        """See `FieldsSpec`."""
-        del parent, wanted
-        return fields_of_aggregator(self.aggregator)
+        return self.windows.seen_ms(self.kept_ms, semantics)
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the session store."""
@@ -215,9 +191,7 @@ class RunningSessionAggregate:
         self._metrics.count("late-record-drop", keyed - aggregated)
         self._metrics.lateness.observe(assigned.lateness[has_key])
 
-    def _aggregate(
-        self, assigned: Assigned, first_row: int, timestamp: NDArray[np.int64]
-    ) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
+    def _aggregate(self, assigned: Assigned, first_row: int, timestamp: NDArray[np.int64]) -> Piece:
         """Adds records to the aggregates of their sessions.
 
         Returns:
@@ -248,25 +222,11 @@ class RunningSessionAggregate:
         source = np.where(in_batch, len(before) + emissions["prior_update"], np.arange(len(before)))
         return pa.concat_arrays([before, results]).take(pa.array(source, mask=~replaces))
 
-    def _updates(self, batch: Batch, pieces: list[tuple[NDArray[Any], pa.Array, pa.Array | None]]) -> Batch:
-        nothing = pa.nulls(0, self._aggregator.result_type)
-        emissions = np.concatenate([np.empty(0, dtype=EMISSION), *(made for made, _, _ in pieces)])
-        rows = np.ascontiguousarray(emissions["row"])
-        start, end = (np.ascontiguousarray(emissions[name]) for name in ("start", "end"))
-        chosen = pa.array(rows)
-        prior = None
-        if self._spec.needs_prior:
-            prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
-        codes = self._slots.sessions["key_code"][emissions["slot"]]
-        return Batch(
-            keys=WindowedKeys(batch.keys.take(chosen), Windows(start, end), self._spec.windows.of_keys, codes),
-            key_code=None,
-            value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
-            timestamp=end,
-            sequence=batch.sequence[rows],
-            prior=prior,
-            headers=batch.headers_at(chosen),
-        )
+    def _updates(self, batch: Batch, pieces: list[Piece]) -> Batch:
+        emissions, values, prior = together(pieces, EMISSION, self._aggregator)
+        rows, start, end = (np.ascontiguousarray(emissions[name]) for name in ("row", "start", "end"))
+        keys = (Windows(start, end), self._spec.windows.of_keys, self._slots.sessions["key_code"][emissions["slot"]])
+        return updates_of(batch, rows, keys, end, values, prior if self._spec.needs_prior else None)
 
     def _alive(self) -> NDArray[np.bool_]:
         sessions = self._slots.sessions

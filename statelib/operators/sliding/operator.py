@@ -19,7 +19,7 @@ twice the time difference and the grace period: less.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -28,27 +28,25 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.times import end_of_windows
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.changelog import states
-from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, previous_update
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
+from statelib.operators.windows.aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch
-from statelib.records.key_column import WindowedKeys, Windows
+from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized
 from statelib.settings.semantics import Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
-    from statelib.operators.mappers.fields import Fields
     from statelib.operators.sliding.slots_kernel import Slid
     from statelib.operators.windows.definition import SlidingWindows
     from statelib.records.batch import Uptake
@@ -60,23 +58,18 @@ _SLOW_RECORDS = 1 << 8
 
 
 @dataclass(frozen=True, slots=True)
-class SlidingAggregate:
+class SlidingAggregate(WindowedAggregateSpec):
     """Aggregates by key and sliding window.
 
     Attributes:
-        store: Name of the window store.
-        windows: The windows.
-        aggregator: What to compute.
         retention_ms: How long after its start a window stays in the store; None: twice the difference and the grace.
-        needs_prior: Whether updates carry the value that they replace. Before a window's first update that is null;
-            the shipped library gives what the record is added to.
+        needs_prior: Before a window's first update the prior value is null; the shipped library gives what the record
+            is added to.
     """
 
-    store: str
+    operator: ClassVar[str] = "sliding_aggregate"
+
     windows: SlidingWindows
-    aggregator: AggregatorSpec
-    retention_ms: int | None = None
-    needs_prior: bool = False
 
     def build(self, context: OperatorContext) -> RunningSlidingAggregate:
         """The running operator."""
@@ -96,23 +89,7 @@ class SlidingAggregate:
 
     def seen_ms(self, semantics: Semantics) -> int:
         """How long after its start a window is seen and stored."""
-        retention_ms = self.windows.retention_ms if self.retention_ms is None else self.retention_ms
-        return self.windows.seen_ms(retention_ms, semantics)
-
-    def describe(self) -> Mapping[str, object]:
-        """Kind and parameters."""
-        return {
-            "operator": "sliding_aggregate",
-            "store": self.store,
-            **self.windows.describe(),
-            "aggregator": self.aggregator.describe(),
-            "retention_ms": self.windows.retention_ms if self.retention_ms is None else self.retention_ms,
-        }
-
-    def reads(self, parent: int, wanted: Fields) -> Fields:
-        """See `FieldsSpec`."""
-        del parent, wanted
-        return fields_of_aggregator(self.aggregator)
+        return self.windows.seen_ms(self.kept_ms, semantics)
 
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
@@ -211,9 +188,7 @@ class RunningSlidingAggregate:
         self._metrics.count("late-record-drop", int(slid.expired.sum()))
         self._metrics.lateness.observe(slid.lateness[~skipped])
 
-    def _aggregate(
-        self, slid: Slid, first_row: int, timestamp: NDArray[np.int64]
-    ) -> tuple[NDArray[Any], pa.Array, pa.Array | None]:
+    def _aggregate(self, slid: Slid, first_row: int, timestamp: NDArray[np.int64]) -> Piece:
         """Changes the states of windows.
 
         Returns:
@@ -259,26 +234,14 @@ class RunningSlidingAggregate:
 
         return after
 
-    def _updates(self, batch: Batch, pieces: list[tuple[NDArray[Any], pa.Array, pa.Array | None]]) -> Batch:
-        nothing = pa.nulls(0, self._aggregator.result_type)
-        updates = np.concatenate([np.empty(0, dtype=UPDATE), *(made for made, _, _ in pieces)])
+    def _updates(self, batch: Batch, pieces: list[Piece]) -> Batch:
+        updates, values, prior = together(pieces, UPDATE, self._aggregator)
         rows, slots, timestamp = (np.ascontiguousarray(updates[name]) for name in ("row", "slot", "timestamp"))
         start = np.ascontiguousarray(self._slots.windows["start"][slots])
-        chosen = pa.array(rows)
-        prior = None
-        if self._spec.needs_prior:
-            prior = pa.concat_arrays([nothing, *(priors for _, _, priors in pieces if priors is not None)])
         windows = Windows(start, end_of_windows(start, self._spec.windows.time_difference_ms))
         codes = np.ascontiguousarray(self._slots.windows["key_code"][slots])
-        return Batch(
-            keys=WindowedKeys(batch.keys.take(chosen), windows, self._spec.windows.of_keys, codes),
-            key_code=None,
-            value=pa.concat_arrays([nothing, *(values for _, values, _ in pieces)]),
-            timestamp=timestamp,
-            sequence=batch.sequence[rows],
-            prior=prior,
-            headers=batch.headers_at(chosen),
-        )
+        keys = (windows, self._spec.windows.of_keys, codes)
+        return updates_of(batch, rows, keys, timestamp, values, prior if self._spec.needs_prior else None)
 
     def _in_retention(self) -> NDArray[np.int64]:
         """The slots whose windows the store keeps, or has and is to remove."""

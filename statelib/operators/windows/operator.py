@@ -15,7 +15,7 @@ Kafka, and is ``before-first-window`` in the ledger.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,11 @@ from statelib.columns.window_grids import FAR_FUTURE_MS, DayGrid
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.changelog import states
 from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregator
-from statelib.operators.aggregation.definition import fields_of_aggregator
 from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sizes import serialized_bytes
+from statelib.operators.windows.aggregate import WindowedAggregateSpec, updates_of
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.definition import UnlimitedWindows
 from statelib.operators.windows.in_memory import WindowsInMemory
@@ -37,20 +37,19 @@ from statelib.operators.windows.in_store import WindowsInStore
 from statelib.operators.windows.kernel import accept, accept_one
 from statelib.operators.windows.store import WindowChanges, WindowStore
 from statelib.records.batch import NO_TIMESTAMP, Batch, Passage
-from statelib.records.key_column import WindowedKeys, Windows
+from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized
+from statelib.settings.semantics import Semantics
 from statelib.stores.spec import StoreSpec, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from statelib.operators.aggregation.definition import AggregatorSpec
     from statelib.operators.base import OperatorContext
     from statelib.operators.changelog import Changelog
     from statelib.operators.clocks import WindowClock
-    from statelib.operators.mappers.fields import Fields
     from statelib.operators.windows.definition import AlignedWindows
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
@@ -59,24 +58,19 @@ _COMPACT_FROM_SLOTS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class WindowAggregate:
+class WindowAggregate(WindowedAggregateSpec):
     """Aggregates by key and time window.
 
     Attributes:
-        store: Name of the window store.
-        windows: The windows.
-        aggregator: What to compute.
         retention_ms: How long after its start a window stays in the store; None: size + grace.
-        needs_prior: Whether updates carry the value that they replace. Before a window's first update that is null;
-            the shipped library (``semantics="kafka-4.3"``) gives the initializer's value.
+        needs_prior: Before a window's first update the prior value is null; the shipped library
+            (``semantics="kafka-4.3"``) gives the initializer's value.
         clock: Whose stream time tells what is late.
     """
 
-    store: str
+    operator: ClassVar[str] = "window_aggregate"
+
     windows: AlignedWindows
-    aggregator: AggregatorSpec
-    retention_ms: int | None = None
-    needs_prior: bool = False
     clock: WindowClock = "operator"
 
     def build(self, context: OperatorContext) -> RunningWindowAggregate:
@@ -93,24 +87,9 @@ class WindowAggregate:
                 next_step="keep windows for at least their size and grace period, or leave with_retention() out",
             )
 
-    def describe(self) -> Mapping[str, object]:
-        """Kind and parameters."""
-        return {
-            "operator": "window_aggregate",
-            "store": self.store,
-            **self.windows.describe(),
-            "aggregator": self.aggregator.describe(),
-            "retention_ms": self.retention_ms or self.windows.retention_ms,
-        }
-
-    def reads(self, parent: int, wanted: Fields) -> Fields:
-        """See `FieldsSpec`."""
-        del parent, wanted
-        return fields_of_aggregator(self.aggregator)
-
     def state_stores(self) -> Sequence[StoreSpec]:
         """Those of the window store."""
-        seen_ms = dict.fromkeys(("kip", "kafka-4.3"), self.retention_ms or self.windows.retention_ms)
+        seen_ms = dict.fromkeys(get_args(Semantics), self.kept_ms)
         settings = {**settings_of(self.describe()), "on_grid": True, "seen_ms": seen_ms}
         return (StoreSpec(self.store, "window", WindowStore.families(self.store), settings),)
 
@@ -128,7 +107,7 @@ class RunningWindowAggregate:
         self._store = WindowStore(
             context.backend,
             spec.store,
-            retention_ms=spec.retention_ms or spec.windows.retention_ms,
+            retention_ms=spec.kept_ms,
             stream_time=context.clock("store_time"),
             metrics=context.metrics,
             on_grid=True,
@@ -184,15 +163,8 @@ class RunningWindowAggregate:
 
     def _nothing(self, batch: Batch) -> Batch:
         none, result = np.empty(0, dtype=np.int64), pa.nulls(0, self._aggregator.result_type)
-        return Batch(
-            keys=WindowedKeys(batch.keys.slice(0, 0), Windows(none, none), self._windows.of_keys, none),
-            key_code=None,
-            value=result,
-            timestamp=none,
-            sequence=none,
-            prior=result if self._spec.needs_prior else None,
-            headers=None if batch.headers is None else batch.headers.slice(0, 0),
-        )
+        keys = (Windows(none, none), self._windows.of_keys, none)
+        return updates_of(batch, none, keys, none, result, result if self._spec.needs_prior else None)
 
     def _pass_on(
         self,
@@ -321,16 +293,8 @@ class RunningWindowAggregate:
     ) -> Batch:
         start = self._memory.start(slots)
         windows = Windows(start, self._grid.end_of(start))
-        chosen = pa.array(rows)
-        return Batch(
-            keys=WindowedKeys(batch.keys.take(chosen), windows, self._windows.of_keys, self._memory.key_code(slots)),
-            key_code=None,
-            value=result,
-            timestamp=timestamp,
-            sequence=batch.sequence[rows],
-            prior=prior,
-            headers=batch.headers_at(chosen),
-        )
+        keys = (windows, self._windows.of_keys, self._memory.key_code(slots))
+        return updates_of(batch, rows, keys, timestamp, result, prior)
 
     def flush(self, write: WriteBatch) -> None:
         """Writes the windows touched since the last flush that are within retention, and expires the others."""
