@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.stored_values import stored_states
 from statelib.records.batch import NO_OFFSET
 from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, encode
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.described.description import Described, Place
-    from statelib.described.live_format import LiveValues
+    from statelib.described.live_format import StoreFormat
 
 
 class Share(NamedTuple):
@@ -53,6 +54,26 @@ class Exporter(Protocol):
 
     def records(self, share: Share) -> Iterator[Records]:
         """The changelog of a task's share, some thousand records at a time."""
+
+
+class PairsExporter:
+    """Base of exporters: keys and values that the application's serdes write.
+
+    Args:
+        described: The store.
+        declared: How the application writes keys and values.
+
+    Raises:
+        ConfigurationError: As of `LiveKeys` and `LiveValues`.
+    """
+
+    _aggregates = False
+    """Whether the values may be states of an aggregation."""
+
+    def __init__(self, described: Described, declared: StoreFormat) -> None:
+        self._described, self._name = described, described.name
+        self._keys = LiveKeys(described, declared.key)
+        self._values = LiveValues(described, declared, aggregates=self._aggregates)
 
 
 def topic_of(described: Described) -> str:

@@ -48,10 +48,17 @@ EVERYTHING = Ask({}, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its type, and how raw values become Arrow's."""
+    """A column.
+
+    Attributes:
+        type: Of its values.
+        decode: Makes Arrow's values of raw ones.
+        serde: Makes the serde of keys by which rows can be chosen; None: they cannot.
+    """
 
     type: pa.DataType
     decode: Callable[[Any], pa.Array]
+    serde: Callable[[], Serde] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,6 @@ class View:
     Attributes:
         columns: In the order in which they are shown.
         scan: Raw columns of a task's store; may give more rows than are asked for, never fewer.
-        keys: The columns by which rows can be chosen, with their serdes (made when they are needed).
         routed_by: The column whose bytes decide in which partition a row is; None: a row may be in any.
         time: The column that ``since`` and ``until`` are about; None: there is none.
         takes_as_of: Whether it can be looked at as of a time.
@@ -69,16 +75,18 @@ class View:
 
     columns: Mapping[str, Column]
     scan: Callable[[Place, Ask], Iterator[Raw]]
-    keys: Mapping[str, Callable[[], Serde]]
     routed_by: str | None
     time: str | None
     takes_as_of: bool = False
 
+    @property
+    def keys(self) -> Mapping[str, Callable[[], Serde]]:
+        """The columns by which rows can be chosen, with what makes their serdes."""
+        return {name: column.serde for name, column in self.columns.items() if column.serde is not None}
 
-def key_column(
-    described: Described, name: str = "key", setting: str = "key_serde"
-) -> tuple[Column, Callable[[], Serde]]:
-    """A column of keys in the bytes of their serde, and that serde; windowed keys as archives have them."""
+
+def key_column(described: Described, name: str = "key", setting: str = "key_serde") -> Column:
+    """A column of keys in the bytes of their serde; windowed keys as archives have them."""
     arrow_type = described.type(name)
 
     def serde() -> Serde:
@@ -87,7 +95,13 @@ def key_column(
             return ArchivedKeySerde(own)
         return described_serde(described.settings.get(setting), arrow_type, of=f"the {name}s of store {described.name}")
 
-    return Column(archived_type(arrow_type), lambda data: serde().deserialize(data)), serde
+    return Column(archived_type(arrow_type), lambda data: serde().deserialize(data), serde)
+
+
+def value_column(described: Described) -> Column:
+    """A column of values in the bytes of the serde of their type."""
+    arrow_type = described.type("value")
+    return Column(arrow_type, serde_for(arrow_type).deserialize)
 
 
 def time_column() -> Column:

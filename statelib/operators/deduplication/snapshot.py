@@ -56,11 +56,11 @@ def deduplication_view(described: Described) -> View:
             }
 
     columns = {
-        **{column: shown for column, (shown, _) in keys.items()},
+        **keys,
         "timestamp": time_column(),
         "source": plain_column(pa.int64()),
         "source_partition": plain_column(pa.int64()),
         "source_offset": plain_column(pa.int64()),
         "expired": plain_column(pa.bool_()),
     }
-    return View(columns, scan, {column: serde for column, (_, serde) in keys.items()}, has[0], "timestamp")
+    return View(columns, scan, has[0], "timestamp")

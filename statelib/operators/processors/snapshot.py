@@ -38,4 +38,4 @@ def punctuation_view(described: Described) -> View:
         "cancelled": plain_column(pa.bool_()),
         "callback": plain_column(pa.string()),
     }
-    return View(columns, scan, {}, None, "due")
+    return View(columns, scan, None, "due")

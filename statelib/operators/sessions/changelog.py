@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.described.exporting import Records, aggregates_written, without_nulls
+from statelib.described.exporting import PairsExporter, Records, aggregates_written, without_nulls
 from statelib.described.importing import Suffixed
-from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.view import EVERYTHING
 from statelib.operators.aggregation.changelog import rows_of_values
@@ -26,32 +25,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from statelib.described.description import Described
     from statelib.described.exporting import Share
-    from statelib.described.live_format import StoreFormat
     from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
 
-class SessionExporter:
+class SessionExporter(PairsExporter):
     """The sessions within retention by the store's own clock, in bytewise order of keys.
 
     Kafka Streams logs the timestamp of the record that was processed, which no store keeps: the session's end stands
     for it, which is not earlier.
     """
 
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._keys = LiveKeys(described, declared.key)
-        self._values = aggregates_written(described, LiveValues(described, declared))
-        self._view = session_view(described)
+    _aggregates = True
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for raw in self._view.scan(share.place, EVERYTHING):
+        written = aggregates_written(self._described, self._values)
+        for raw in session_view(self._described).scan(share.place, EVERYTHING):
             keys, start, end = self._keys.written(raw["key"]), raw["window_start"], raw["window_end"]
             placed_by = self._keys.placed_by(keys)
-            yield without_nulls(Records(placed_by, encode_keys(keys, start, end), self._values(raw["value"]), end))
+            yield without_nulls(Records(placed_by, encode_keys(keys, start, end), written(raw["value"]), end))
 
 
 class SessionImporter(Suffixed):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 def session_view(described: Described) -> View:
     """Sessions; both of their ends are times of records. A point in time chooses those that hold it."""
-    key, key_serde = key_column(described)
     retention_ms = _retention_ms(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
@@ -38,12 +37,12 @@ def session_view(described: Described) -> View:
             yield columns
 
     columns = {
-        "key": key,
+        "key": key_column(described),
         "window_start": time_column(),
         "window_end": time_column(),
         "value": Column(described.type("value"), stored_aggregates(described)),
     }
-    return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
+    return View(columns, scan, "key", "window_start", takes_as_of=True)
 
 
 def _retention_ms(described: Described) -> int:

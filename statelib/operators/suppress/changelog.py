@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.described.exporting import Records, topic_of, waiting_values
+from statelib.described.exporting import PairsExporter, Records, topic_of, waiting_values
 from statelib.described.importing import Buffered
-from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.errors.kinds import InputError
 from statelib.operators.sizes import serialized_bytes
@@ -137,28 +136,24 @@ def version_headers(count: int) -> pa.Array:
     return pa.array([[{"key": name, "value": version}]] * count, HEADERS_TYPE)
 
 
-class SuppressionExporter:
+class SuppressionExporter(PairsExporter):
     """What suppress holds back, in the order in which the store has it; with Kafka's header.
 
     What a row replaces upstream is known where the store keeps it: in buffers with a bound as shipped
     (``semantics="kafka-4.3"``). It is null elsewhere, as is what is known downstream of tables that do not tell.
     """
 
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._buffer, self._topic = DescribedBuffer(described), topic_of(described)
-        self._keys = LiveKeys(described, declared.key)
-        self._values = LiveValues(described, declared, aggregates=False)
-
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for buffered, rows in self._buffer.waiting(share.place):
+        buffer, topic = DescribedBuffer(self._described), topic_of(self._described)
+        for buffered, rows in buffer.waiting(share.place):
             nothing = pa.nulls(len(buffered), self._values.type)
             values = {name: self._values.of_states(rows.get(name, nothing)) for name in ("prior", "old", "value")}
             keys = self._keys.written(buffered.key)
             encoded = waiting_values(
-                rows["timestamp"].to_numpy(), self._topic, share.partition, rows.get("headers"), values, buffered.time
+                rows["timestamp"].to_numpy(), topic, share.partition, rows.get("headers"), values, buffered.time
             )
-            raw_keys = buffer_keys(keys, buffered.start, buffered.end, self._buffer.suffix_words)
+            raw_keys = buffer_keys(keys, buffered.start, buffered.end, buffer.suffix_words)
             yield Records(self._keys.placed_by(keys), raw_keys, encoded, None, version_headers(len(buffered)))
 
 

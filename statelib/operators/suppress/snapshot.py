@@ -53,7 +53,6 @@ def suppression_view(described: Described) -> View:
     """The updates that are held back, one a key, and when they leave; windows if the table has them."""
     buffer = DescribedBuffer(described)
     windows, waits_ms = buffer.windows, buffer.wait_ms
-    key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         del ask
@@ -70,10 +69,10 @@ def suppression_view(described: Described) -> View:
 
     bounds = {"window_start": time_column(), "window_end": time_column()} if windows else {}
     columns = {
-        "key": key,
+        "key": key_column(described),
         **bounds,
         "value": plain_column(described.type("value")),
         "timestamp": time_column(),
         "leaves_at": time_column(),
     }
-    return View(columns, scan, {"key": key_serde}, "key", "window_start" if windows else "timestamp")
+    return View(columns, scan, "key", "window_start" if windows else "timestamp")

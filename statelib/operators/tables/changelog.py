@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.described.exporting import Records, without_nulls
-from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.exporting import PairsExporter, Records, without_nulls
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.view import EVERYTHING
 from statelib.metrics.node_metrics import NodeMetrics
@@ -25,28 +24,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.described.description import Described
     from statelib.described.exporting import Share
-    from statelib.described.live_format import StoreFormat
     from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
 
-class KeyValueExporter:
+class KeyValueExporter(PairsExporter):
     """Of each key its value and timestamp, in bytewise order of keys.
 
     A plain store of a processor keeps no timestamps, and Kafka Streams logs that of the record that was processed: here
     the task's stream time stands for it, which is not earlier.
     """
 
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._keys, self._values = LiveKeys(described, declared.key), LiveValues(described, declared)
-        self._view = key_value_view(described)
+    _aggregates = True
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for raw in self._view.scan(share.place, EVERYTHING):
+        for raw in key_value_view(self._described).scan(share.place, EVERYTHING):
             keys, values = self._keys.written(raw["key"]), self._values.written(raw["value"])
             timestamp = raw["timestamp"].fill_null(share.place.stream_time_ms).to_numpy()
             yield without_nulls(Records(self._keys.placed_by(keys), keys, values, timestamp))

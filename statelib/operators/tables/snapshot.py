@@ -26,7 +26,6 @@ def key_value_view(described: Described) -> View:
 
 def pairs_view(described: Described, value: str) -> View:
     """The same of another column than ``value``."""
-    key, key_serde = key_column(described)
     name = described.name
     family, header = KeyValueStore.families(name)
 
@@ -39,5 +38,5 @@ def pairs_view(described: Described, value: str) -> View:
             yield {"key": keys, value: rows, "timestamp": times_or_null(timestamp, NO_TIMESTAMP)}
 
     values = Column(described.type("value"), stored_values(described))
-    columns = {"key": key, value: values, "timestamp": time_column()}
-    return View(columns, scan, {"key": key_serde}, "key", "timestamp")
+    columns = {"key": key_column(described), value: values, "timestamp": time_column()}
+    return View(columns, scan, "key", "timestamp")

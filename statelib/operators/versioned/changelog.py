@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.described.exporting import Records
-from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.exporting import PairsExporter, Records
 from statelib.operators.versioned.scan import history
 from statelib.operators.versioned.snapshot import opened
 from statelib.stores.backend import WriteBatch
@@ -21,9 +20,7 @@ from statelib.stores.rocksdb import RocksDbBackend
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from statelib.described.description import Described
     from statelib.described.exporting import Share
-    from statelib.described.live_format import StoreFormat
     from statelib.operators.versioned.scan import Versions
 
 _FAMILY = "versions"
@@ -31,7 +28,7 @@ _SORTING_MEMORY_BYTES = 32 << 20
 _PLACE = np.dtype([("timestamp", ">i8"), ("is_version", "u1")])
 
 
-class VersionedExporter:
+class VersionedExporter(PairsExporter):
     """All versions within the history retention, and the latest of each key, in order of time and then of keys.
 
     The shipped store takes a version at its restore only while it is not older than what came before it by more than
@@ -43,9 +40,7 @@ class VersionedExporter:
     a deletion of the same timestamp comes before it.
     """
 
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._described = described
-        self._keys, self._values = LiveKeys(described, declared.key), LiveValues(described, declared)
+    _aggregates = True
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`; puts them into order on disk."""

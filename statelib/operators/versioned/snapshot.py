@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 def versioned_view(described: Described) -> View:
     """Latest values, or those of a time."""
     retention_ms = described.settings["history_retention_ms"]
-    key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         families, one = opened(described, place), ask.where.get("key")
@@ -32,14 +31,13 @@ def versioned_view(described: Described) -> View:
             yield {"key": versions.keys, "value": versions.values, "timestamp": versions.valid_from}
 
     value = Column(described.type("value"), stored_values(described))
-    columns = {"key": key, "value": value, "timestamp": time_column()}
-    return View(columns, scan, {"key": key_serde}, "key", "timestamp", takes_as_of=True)
+    columns = {"key": key_column(described), "value": value, "timestamp": time_column()}
+    return View(columns, scan, "key", "timestamp", takes_as_of=True)
 
 
 def history_view(described: Described) -> View:
     """All versions within the history retention, tombstones included."""
     retention_ms = described.settings["history_retention_ms"]
-    key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         for versions in history(opened(described, place), retention_ms, ask.where.get("key")):
@@ -52,13 +50,13 @@ def history_view(described: Described) -> View:
             }
 
     columns = {
-        "key": key,
+        "key": key_column(described),
         "value": Column(described.type("value"), stored_values(described)),
         "valid_from": time_column(),
         "valid_to": time_column(),
         "is_tombstone": plain_column(pa.bool_()),
     }
-    return View(columns, scan, {"key": key_serde}, "key", "valid_from")
+    return View(columns, scan, "key", "valid_from")
 
 
 def opened(described: Described, place: Place) -> VersionedFamilies:

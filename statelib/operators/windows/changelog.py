@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.described.exporting import Records, aggregates_written, without_nulls
+from statelib.described.exporting import PairsExporter, Records, aggregates_written, without_nulls
 from statelib.described.importing import Suffixed
-from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.view import EVERYTHING
 from statelib.errors.kinds import InputError
@@ -28,33 +27,29 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.described.description import Described
     from statelib.described.exporting import Share
-    from statelib.described.live_format import StoreFormat
     from statelib.described.restoring import Target
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 
 
-class WindowExporter:
+class WindowExporter(PairsExporter):
     """The windows within retention by the store's own clock, in the order in which the store has them.
 
     Each has its own timestamp; those of a processor's plain store, of which Kafka Streams logs that of the record that
     was processed, have their start.
     """
 
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._keys = LiveKeys(described, declared.key)
-        self._values = aggregates_written(described, LiveValues(described, declared))
-        self._view = window_view(described)
+    _aggregates = True
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
-        for raw in self._view.scan(share.place, EVERYTHING):
+        written = aggregates_written(self._described, self._values)
+        for raw in window_view(self._described).scan(share.place, EVERYTHING):
             keys, start = self._keys.written(raw["key"]), raw["window_start"]
             timestamp = np.where(raw["timestamp"].is_valid(), raw["timestamp"].fill_null(0), start)
             placed_by = self._keys.placed_by(keys)
-            yield without_nulls(Records(placed_by, encode_keys(keys, start), self._values(raw["value"]), timestamp))
+            yield without_nulls(Records(placed_by, encode_keys(keys, start), written(raw["value"]), timestamp))
 
 
 class WindowImporter(Suffixed):

@@ -28,7 +28,6 @@ _END_OF_TIME = (1 << 63) - 2
 
 def window_view(described: Described) -> View:
     """Windows; their ends are exclusive, but for sliding windows. A point in time chooses those that hold it."""
-    key, key_serde = key_column(described)
     retention_ms, size_ms, holds_end, end_of = _windows(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
@@ -53,13 +52,13 @@ def window_view(described: Described) -> View:
             yield columns
 
     columns = {
-        "key": key,
+        "key": key_column(described),
         "window_start": time_column(),
         "window_end": time_column(),
         "value": Column(described.type("value"), stored_aggregates(described)),
         "timestamp": time_column(),
     }
-    return View(columns, scan, {"key": key_serde}, "key", "window_start", takes_as_of=True)
+    return View(columns, scan, "key", "window_start", takes_as_of=True)
 
 
 def _windows(described: Described) -> tuple[int, int, bool, Callable[[NDArray[np.int64]], NDArray[np.int64]]]:

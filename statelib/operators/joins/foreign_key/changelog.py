@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
-from statelib.described.exporting import Records
-from statelib.described.live_format import LiveKeys, LiveValues
+from statelib.described.exporting import PairsExporter, Records
+from statelib.described.live_format import LiveKeys
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.foreign_key.codec import decode_keys, decode_values
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     """The partition of each of some keys, given how many there are."""
 
 
-class SubscriptionExporter:
+class SubscriptionExporter(PairsExporter):
     """The subscriptions of a foreign-key join, in the order of their keys.
 
     The hash of a referring row is that of the bytes in which the application writes the left table's values: the format
@@ -57,11 +57,9 @@ class SubscriptionExporter:
     """
 
     def __init__(self, described: Described, declared: StoreFormat, *, partitioner: Partitioner) -> None:
-        self._name = described.name
+        super().__init__(described, declared)
         self._partitioner = partitioner
         self._foreign_keys = LiveKeys(described, None, "foreign_key")
-        self._keys = LiveKeys(described, declared.key)
-        self._values = LiveValues(described, declared, aggregates=False)
         self._left_partitions = _left_partitions(described)
 
     def records(self, share: Share) -> Iterator[Records]:

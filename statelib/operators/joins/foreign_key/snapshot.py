@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from statelib.described.view import Column, View, key_column, plain_column
+from statelib.described.view import View, key_column, plain_column, value_column
 from statelib.operators.joins.foreign_key.codec import decode_keys, decode_values, encode_prefix
 from statelib.operators.joins.foreign_key.store import SubscriptionStore
 from statelib.operators.tables.snapshot import pairs_view
-from statelib.serdes import serde_for
 from statelib.stores.backend import end_of_prefix
 from statelib.stores.column_scan import scan_columns
 
@@ -26,8 +25,6 @@ def subscriptions_view(described: Described) -> View | None:
     if "foreign_key" not in described.schema.names:  # a description from before there was one
         return None
     name = described.name
-    foreign_key, foreign_serde = key_column(described, "foreign_key", "")
-    key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         SubscriptionStore(place.backend, name)  # refuses another format
@@ -39,14 +36,13 @@ def subscriptions_view(described: Described) -> View | None:
             number, rows = decode_values(raws, name)
             yield {"foreign_key": foreign_keys, "key": keys, "value": rows, "number": number}
 
-    value = described.type("value")
     columns = {
-        "foreign_key": foreign_key,
-        "key": key,
-        "value": Column(value, serde_for(value).deserialize),
+        "foreign_key": key_column(described, "foreign_key", ""),
+        "key": key_column(described),
+        "value": value_column(described),
         "number": plain_column(pa.int64()),
     }
-    return View(columns, scan, {"foreign_key": foreign_serde, "key": key_serde}, "foreign_key", None)
+    return View(columns, scan, "foreign_key", None)
 
 
 def answers_view(described: Described) -> View:

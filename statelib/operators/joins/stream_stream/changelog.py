@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from statelib.described.exporting import Records
+from statelib.described.exporting import PairsExporter, Records
 from statelib.described.importing import Suffixed
 from statelib.described.live_format import LiveKeys, LiveValues, StoreFormat
 from statelib.described.restoring import Restoring, last_of_each
@@ -189,13 +189,8 @@ def serialized_values(rows: JoinRows, side: int, numbers: NDArray[np.int64]) -> 
     return serde_for(values.type).serialize(values)
 
 
-class JoinWindowExporter:
+class JoinWindowExporter(PairsExporter):
     """The records of one side that those of the other may meet, in bytewise order of keys and then in order of time."""
-
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._name = described.name
-        self._keys = LiveKeys(described, declared.key)
-        self._values = LiveValues(described, declared, aggregates=False)
 
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""

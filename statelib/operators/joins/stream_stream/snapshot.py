@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from statelib.described.view import Column, View, key_column, plain_column, time_column
+from statelib.described.view import Column, View, key_column, plain_column, time_column, value_column
 from statelib.operators.joins.stream_stream.codec import FIRST_HELD_KEY, decode_held_keys, decode_keys, encode_key
 from statelib.operators.joins.stream_stream.store import HeldStore, JoinWindowStore
 from statelib.serdes import serde_for
@@ -25,7 +25,6 @@ _END_OF_TIME = (1 << 63) - 1
 def join_window_view(described: Described) -> View:
     """The records of one side that those of the other may meet."""
     name = described.name
-    key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         JoinWindowStore(place.backend, name)  # refuses another format
@@ -37,15 +36,13 @@ def join_window_view(described: Described) -> View:
             keys, timestamp, _ = decode_keys(raw_keys, name)
             yield {"key": keys, "value": values, "timestamp": timestamp}
 
-    value = described.type("value")
-    columns = {"key": key, "value": Column(value, serde_for(value).deserialize), "timestamp": time_column()}
-    return View(columns, scan, {"key": key_serde}, "key", "timestamp")
+    columns = {"key": key_column(described), "value": value_column(described), "timestamp": time_column()}
+    return View(columns, scan, "key", "timestamp")
 
 
 def held_view(described: Described) -> View:
     """The records of both sides that have met nobody; the value is in the column of its side."""
     name = described.name
-    key, key_serde = key_column(described)
     sides = {
         store.settings["side"]: schema.field("value").type
         for store, schema in described.siblings.values()
@@ -66,8 +63,8 @@ def held_view(described: Described) -> View:
             }
 
     values = {side: Column(sides[side], serde_for(sides[side]).deserialize) for side in ("left", "right")}
-    columns = {"key": key, "side": plain_column(pa.string()), **values, "timestamp": time_column()}
-    return View(columns, scan, {"key": key_serde}, "key", "timestamp")
+    columns = {"key": key_column(described), "side": plain_column(pa.string()), **values, "timestamp": time_column()}
+    return View(columns, scan, "key", "timestamp")
 
 
 def _only(values: pa.Array, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:

@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
-from statelib.described.exporting import Records, topic_of, waiting_values
+from statelib.described.exporting import PairsExporter, Records, topic_of, waiting_values
 from statelib.described.importing import Buffered
-from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.stored_values import buffered_columns
 from statelib.errors.kinds import CorruptedDataError
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.described.description import Described
     from statelib.described.exporting import Share
-    from statelib.described.live_format import StoreFormat
     from statelib.described.restoring import Target
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
@@ -102,7 +99,7 @@ def log_values(batch: Batch, rows: NDArray[np.int64], uptake: Uptake, sources: S
     )
 
 
-class JoinBufferExporter:
+class JoinBufferExporter(PairsExporter):
     """The stream's records that wait for the table, by time and arrival.
 
     These are the bytes that Kafka Streams 4.3 writes and cannot read: its restore takes the keys for those of windows
@@ -110,13 +107,9 @@ class JoinBufferExporter:
     clock of which nothing else waits any more. An application that is to go on from here should be given none of them.
     """
 
-    def __init__(self, described: Described, declared: StoreFormat) -> None:
-        self._name, self._topic = described.name, topic_of(described)
-        self._keys = LiveKeys(described, declared.key)
-        self._values = LiveValues(described, declared, aggregates=False)
-
     def records(self, share: Share) -> Iterator[Records]:
         """See `statelib.described.exporting`."""
+        topic = topic_of(self._described)
         header = JoinBufferStore(share.place.backend, self._name).header
         for places, raws in scan_columns(share.place.backend, self._name, encode_place(0)):
             timestamp, arrival, stored_keys, stored = decode_columns(places, raws, self._name)
@@ -124,7 +117,7 @@ class JoinBufferExporter:
             nothing = pa.nulls(len(keys), pa.binary())
             values = {"prior": nothing, "old": nothing, "value": self._values.of_states(rows["value"])}
             time = np.zeros(len(keys), np.int64)
-            encoded = waiting_values(timestamp, self._topic, share.partition, rows.get("headers"), values, time)
+            encoded = waiting_values(timestamp, topic, share.partition, rows.get("headers"), values, time)
             yield Records(self._keys.placed_by(keys), log_keys(keys, timestamp, arrival), encoded, None)
 
 

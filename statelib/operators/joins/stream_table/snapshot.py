@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 def join_buffer_view(described: Described) -> View:
     """The stream's records that wait for the table, and the stream time after which they are joined."""
     name, grace_ms = described.name, described.settings["grace_ms"]
-    key, key_serde = key_column(described)
 
     def scan(place: Place, ask: Ask) -> Iterator[Raw]:
         header = JoinBufferStore(place.backend, name).header
@@ -31,9 +30,9 @@ def join_buffer_view(described: Described) -> View:
             yield {"key": keys, "value": value, "timestamp": timestamp, "joined_after": timestamp + grace_ms}
 
     columns = {
-        "key": key,
+        "key": key_column(described),
         "value": plain_column(described.type("value")),
         "timestamp": time_column(),
         "joined_after": time_column(),
     }
-    return View(columns, scan, {"key": key_serde}, "key", "timestamp")
+    return View(columns, scan, "key", "timestamp")
