@@ -14,7 +14,7 @@ from statelib.operators.sessions import store as engine
 from statelib.operators.sessions.codec import encode_key
 from statelib.operators.sessions.store import SessionRow
 from statelib.operators.windows.store_clock import StoreClock
-from statelib.state.store import StateStore
+from statelib.state.expiring import ExpiringStore
 from statelib.state.time import epoch_ms
 from statelib.stores.backend import WriteBatch
 from statelib.stores.single_values import from_bytes, to_bytes
@@ -22,18 +22,13 @@ from statelib.stores.single_values import from_bytes, to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.serdes import Serde
-    from statelib.settings.semantics import Semantics
-    from statelib.state.suppliers import SessionBytesStoreSupplier
     from statelib.state.time import Time
-    from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 1
 
 
-class SessionStore(StateStore[engine.SessionStore]):
+class SessionStore(ExpiringStore[engine.SessionStore]):
     """The aggregate of each key and session (Kafka's ``SessionStore``).
 
     A session's key is a `Windowed`, both ends inclusive. Times are milliseconds, or a `datetime` with a time zone.
@@ -44,20 +39,12 @@ class SessionStore(StateStore[engine.SessionStore]):
     """
 
     store_kind: ClassVar[StoreKind] = "session"
+    _engine_class: ClassVar[type[engine.SessionStore]] = engine.SessionStore
 
     @staticmethod
     def family_names(name: str) -> tuple[str, ...]:
         """The backend families of the store called ``name``."""
         return *engine.SessionStore.families(name), StoreClock.family(name)
-
-    def __init__(self, supplier: SessionBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
-        super().__init__(supplier, key_serde, value_serde)
-        self.retention_ms = supplier.retention_ms
-
-    @property
-    def stream_time(self) -> int:
-        """The store's clock: the largest session end put or removed, -1 if none."""
-        return self._engine.stream_time
 
     def put(self, session: Windowed, aggregate: Any) -> None:
         """Sets the aggregate of a session; None removes it. A session out of retention is refused and counted.
@@ -81,10 +68,7 @@ class SessionStore(StateStore[engine.SessionStore]):
             store.remove(raw_key, start_ms, end_ms, write)
         else:
             store.put(SessionRow(raw_key, start_ms, end_ms, row), write)
-        if end_ms > self._clock.stream_time:
-            store.expire(write)
-        self._clock.advance(end_ms, write)
-        self._over.write(write)
+        self._carry_out(write, end_ms)
 
     def remove(self, session: Windowed) -> None:
         """Removes the session with exactly these bounds, if it exists."""
@@ -143,25 +127,9 @@ class SessionStore(StateStore[engine.SessionStore]):
         self, key_from: Any, key_to: Any, earliest_end: Time, latest_start: Time, *, reverse: bool
     ) -> Iterator[tuple[Windowed, Any]]:
         rows = self._engine.in_time(epoch_ms(earliest_end), epoch_ms(latest_start), reverse=reverse)
-        first, last = to_bytes(key_from, self._key_serde), to_bytes(key_to, self._key_serde)
-        return self._shown(
-            row for row in rows if (first is None or row.key >= first) and (last is None or row.key <= last)
-        )
+        return self._shown(self._between(rows, key_from, key_to))
 
     def _shown(self, rows: Iterable[SessionRow]) -> Iterator[tuple[Windowed, Any]]:
         for row in rows:
             key = from_bytes(row.key, self._key_serde)
             yield Windowed(key, row.start_ms, row.end_ms), from_bytes(row.row, self._value_serde)
-
-    def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> engine.SessionStore:
-        del semantics  # there is one
-        self._clock = StoreClock(backend, self.name)
-        store = engine.SessionStore(
-            backend,
-            self.name,
-            retention_ms=self.retention_ms,
-            stream_time=self._clock.stream_time,
-            metrics=metrics,
-        )
-        store.header.check(self._value_schema)
-        return store

@@ -15,7 +15,7 @@ from statelib.operators.windows import store as engine
 from statelib.operators.windows.codec import encode_key
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.state.store import StateStore
+from statelib.state.expiring import ExpiringStore
 from statelib.state.time import epoch_ms
 from statelib.state.timestamps import with_timestamp
 from statelib.stores.backend import WriteBatch
@@ -24,19 +24,16 @@ from statelib.stores.single_values import from_bytes, to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.windows.store import WindowRow
     from statelib.serdes import Serde
-    from statelib.settings.semantics import Semantics
     from statelib.state.suppliers import WindowBytesStoreSupplier
     from statelib.state.time import Time
-    from statelib.stores.backend import Backend
     from statelib.stores.spec import StoreKind
 
 _END_OF_TIME = (1 << 63) - 2
 
 
-class WindowStore(StateStore[engine.WindowStore]):
+class WindowStore(ExpiringStore[engine.WindowStore]):
     """The last value put for each key and window (Kafka's ``WindowStore``, without duplicates).
 
     Times are milliseconds, or a `datetime` with a time zone. Bounds of times and keys are inclusive. Windows of several
@@ -47,6 +44,7 @@ class WindowStore(StateStore[engine.WindowStore]):
     """
 
     store_kind: ClassVar[StoreKind] = "window"
+    _engine_class: ClassVar[type[engine.WindowStore]] = engine.WindowStore
 
     @staticmethod
     def family_names(name: str) -> tuple[str, ...]:
@@ -55,13 +53,7 @@ class WindowStore(StateStore[engine.WindowStore]):
 
     def __init__(self, supplier: WindowBytesStoreSupplier, key_serde: Serde, value_serde: Serde) -> None:
         super().__init__(supplier, key_serde, value_serde)
-        self.retention_ms = supplier.retention_ms
         self.window_size_ms = supplier.window_size_ms
-
-    @property
-    def stream_time(self) -> int:
-        """The store's clock: the largest window start put, -1 if none."""
-        return self._engine.stream_time
 
     def put(self, key: Any, value: Any, window_start: Time) -> None:
         """Sets the value of a key and window; None removes it. A window out of retention is refused and counted.
@@ -82,10 +74,7 @@ class WindowStore(StateStore[engine.WindowStore]):
         store, write = self._engine, WriteBatch()
         store.header.write(self._value_schema, write)
         store.put(raw_key, start_ms, row, timestamp, write)
-        if start_ms > self._clock.stream_time:
-            store.expire(write)
-        self._clock.advance(start_ms, write)
-        self._over.write(write)
+        self._carry_out(write, start_ms)
 
     @overload
     def fetch(self, key: Any, time_from: Time) -> Any: ...
@@ -140,10 +129,7 @@ class WindowStore(StateStore[engine.WindowStore]):
         self, key_from: Any, key_to: Any, time_from: Time, time_to: Time, *, reverse: bool
     ) -> Iterator[tuple[Windowed, Any]]:
         rows = self._engine.in_time(epoch_ms(time_from), epoch_ms(time_to), reverse=reverse)
-        first, last = to_bytes(key_from, self._key_serde), to_bytes(key_to, self._key_serde)
-        return self._shown_windows(
-            row for row in rows if (first is None or row.key >= first) and (last is None or row.key <= last)
-        )
+        return self._shown_windows(self._between(rows, key_from, key_to))
 
     def _shown_windows(self, rows: Iterable[WindowRow]) -> Iterator[tuple[Windowed, Any]]:
         for row in rows:
@@ -157,19 +143,6 @@ class WindowStore(StateStore[engine.WindowStore]):
     def _shown(self, row: WindowRow) -> Any:
         """What a reader gets of a row."""
         return from_bytes(row.row, self._value_serde)
-
-    def _open(self, backend: Backend, semantics: Semantics, metrics: NodeMetrics | None) -> engine.WindowStore:
-        del semantics  # there is one
-        self._clock = StoreClock(backend, self.name)
-        store = engine.WindowStore(
-            backend,
-            self.name,
-            retention_ms=self.retention_ms,
-            stream_time=self._clock.stream_time,
-            metrics=metrics,
-        )
-        store.header.check(self._value_schema)
-        return store
 
 
 class TimestampedWindowStore(WindowStore):
