@@ -25,28 +25,20 @@ Kafka Streams has no equivalent of the other kinds, which are refused.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from statelib.changelog.kinds import KINDS
 from statelib.described.exporting import Share
 from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.joins.foreign_key.changelog import SubscriptionExporter
-from statelib.operators.joins.stream_stream.changelog import HeldExporter, JoinWindowExporter
-from statelib.operators.joins.stream_table.changelog import JoinBufferExporter
-from statelib.operators.sessions.changelog import SessionExporter
-from statelib.operators.suppress.changelog import SuppressionExporter
-from statelib.operators.tables.changelog import KeyValueExporter
-from statelib.operators.versioned.changelog import VersionedExporter
-from statelib.operators.windows.changelog import WindowExporter
 from statelib.stores.buffer_value_codec import HEADERS_TYPE
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from statelib.described.description import Described
     from statelib.described.exporting import Exporter, Records
@@ -59,17 +51,6 @@ RECORDS = pa.schema(
 
 AS_KAFKA = StoreFormat()
 
-_EXPORTERS: dict[str, Callable[[Described, StoreFormat], Exporter]] = {
-    "key-value": KeyValueExporter,
-    "versioned": VersionedExporter,
-    "window": WindowExporter,
-    "session": SessionExporter,
-    "suppression-buffer": SuppressionExporter,
-    "join-buffer": JoinBufferExporter,
-    "join-window": JoinWindowExporter,
-    "held-records": HeldExporter,
-    "subscriptions": partial(SubscriptionExporter, partitioner=partition_for),
-}
 _NO_FORM = {
     "deduplication": "Kafka Streams has no deduplication (KIP-655 never came), so nobody knows the form of yours: read"
     " the store with statelib.open_state(...), and write what your processor's store holds",
@@ -117,8 +98,8 @@ def exporter_of(described: Described, form: StoreFormat = AS_KAFKA) -> Exporter:
     Raises:
         ConfigurationError: As of `export_changelog`.
     """
-    made = _EXPORTERS.get(described.store.kind)
-    if made is None:
+    kind = KINDS.get(described.store.kind)
+    if kind is None or kind.exporter is None:
         raise ConfigurationError(
             f"Kafka Streams has no changelog for a {described.store.kind} store",
             store=described.name,
@@ -130,7 +111,7 @@ def exporter_of(described: Described, form: StoreFormat = AS_KAFKA) -> Exporter:
             store=described.name,
             next_step="leave it out",
         )
-    return made(described, form)
+    return kind.exporter(described, form)
 
 
 def _records(store: StoreSnapshot, partition: int, exporter: Exporter, form: StoreFormat) -> Iterator[pa.RecordBatch]:

@@ -14,20 +14,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.changelog.export import AS_KAFKA
+from statelib.changelog.kinds import KINDS
 from statelib.changelog.restore import restore
 from statelib.described.description import Described
-from statelib.described.importing import Pairs
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.aggregation.snapshot import results_of
-from statelib.operators.joins.stream_stream.changelog import JoinWindowImporter
-from statelib.operators.joins.stream_table.changelog import JoinBufferImporter
-from statelib.operators.sessions.changelog import SessionImporter
-from statelib.operators.suppress.changelog import SuppressionImporter
-from statelib.operators.windows.changelog import WindowImporter
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from statelib.described.importing import Importer
     from statelib.described.live_format import StoreFormat
@@ -102,12 +97,12 @@ def importer_of(
     store: StoreDescription, schema: pa.Schema, form: StoreFormat = AS_KAFKA, *, semantics: Semantics = "kip"
 ) -> Importer:
     """What makes a store's own records of an application's. Arguments and errors as of `import_changelog`."""
-    made = _IMPORTERS.get(store.kind)
-    if made is None:
+    kind = KINDS.get(store.kind)
+    if kind is None or kind.importer is None:
         raise ConfigurationError(
             f"a {store.kind} store cannot be made of what Kafka Streams logs", store=store.name, next_step=_WAY_OUT
         )
-    return made(Described(store, schema, {}, semantics, results_of=results_of(store.settings)), form)
+    return kind.importer(Described(store, schema, {}, semantics, results_of=results_of(store.settings)), form)
 
 
 _COUNTED = ("join-buffer", "join-window")
@@ -117,14 +112,3 @@ _WAY_OUT = "begin the job early enough for what this store holds to be replayed,
 def _imported(importer: Importer, batch: pa.RecordBatch) -> pa.RecordBatch:
     keys, (values, timestamp) = importer.keys(batch.column("key")), importer.values(batch)
     return pa.RecordBatch.from_arrays([keys, values.cast(pa.binary()), timestamp], ["key", "value", "timestamp"])
-
-
-_IMPORTERS: dict[str, Callable[[Described, StoreFormat], Importer]] = {
-    "key-value": Pairs,
-    "versioned": Pairs,
-    "window": WindowImporter,
-    "session": SessionImporter,
-    "suppression-buffer": SuppressionImporter,
-    "join-buffer": JoinBufferImporter,
-    "join-window": JoinWindowImporter,
-}

@@ -8,27 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statelib.changelog.kinds import KINDS
 from statelib.described.restoring import Target
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.deduplication.changelog import RestoringDeduplication
-from statelib.operators.joins.foreign_key.changelog import RestoringSubscriptions
-from statelib.operators.joins.stream_stream.changelog import RestoringHeldRecords, RestoringJoinWindow
-from statelib.operators.joins.stream_table.changelog import RestoringJoinBuffer
-from statelib.operators.processors.changelog import RestoringSchedule
-from statelib.operators.sessions.changelog import RestoringSessions
-from statelib.operators.suppress.changelog import RestoringSuppression
-from statelib.operators.tables.changelog import RestoringKeyValues, RestoringVersions
-from statelib.operators.windows.changelog import RestoringWindows
 from statelib.records.batch import NO_TIMESTAMP
-from statelib.state.changelog import RestoringSessionStore, RestoringWindowStore
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
-    from statelib.described.restoring import Restoring
     from statelib.documents.manifests import StoreDescription
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend
@@ -66,11 +56,12 @@ def restore(
         ConfigurationError: Stores of this kind have no changelog.
         CorruptedDataError: A record is not one of this store's.
     """
-    if store.kind not in _KINDS:
+    kind = KINDS.get(store.kind)
+    if kind is None:
         raise ConfigurationError(f"a {store.kind} store has no changelog", store=store.name)
-    of_processor = "store" in store.settings and store.kind in _OF_PROCESSORS
-    kinds = _OF_PROCESSORS if of_processor else _KINDS
-    restoring = kinds[store.kind](Target(store, schema, backend, clock_ms, clocks or {}, semantics, takes_late))
+    is_of_processor = "store" in store.settings  # they say what class they are of
+    made = kind.of_processor if is_of_processor and kind.of_processor is not None else kind.restoring
+    restoring = made(Target(store, schema, backend, clock_ms, clocks or {}, semantics, takes_late))
     count = 0
     for batch in records:
         if len(batch):
@@ -82,26 +73,3 @@ def restore(
     restoring.finish(write)
     backend.write(write)
     return count
-
-
-_KINDS: dict[str, Callable[[Target], Restoring]] = {
-    "key-value": RestoringKeyValues,
-    "versioned": RestoringVersions,
-    "window": RestoringWindows,
-    "session": RestoringSessions,
-    "deduplication": RestoringDeduplication,
-    "suppression-buffer": RestoringSuppression,
-    "join-buffer": RestoringJoinBuffer,
-    "punctuation": RestoringSchedule,
-    "join-window": RestoringJoinWindow,
-    "held-records": RestoringHeldRecords,
-    "subscriptions": RestoringSubscriptions,
-    "foreign-key-answers": RestoringKeyValues,
-}
-_OF_PROCESSORS: dict[str, Callable[[Target], Restoring]] = {
-    "key-value": RestoringKeyValues,
-    "versioned": RestoringVersions,
-    "window": RestoringWindowStore,
-    "session": RestoringSessionStore,
-}
-"""The settings of processors' stores say what class they are of (``store``)."""

@@ -18,8 +18,20 @@ if TYPE_CHECKING:
     from statelib.stores.backend import Backend
 
 
-class StoreFacts(Protocol):
-    """A store of a topology, as plain data."""
+class PartFacts(Protocol):
+    """A store or a node of a topology, as plain data."""
+
+    @property
+    def sub_topology(self) -> int:
+        """The number of its sub-topology."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides what it does or holds."""
+
+
+class StoreFacts(PartFacts, Protocol):
+    """A store: see ``StoreDescription``."""
 
     @property
     def name(self) -> str:
@@ -34,32 +46,16 @@ class StoreFacts(Protocol):
         """The node that writes it, and under whose name its clocks are."""
 
     @property
-    def sub_topology(self) -> int:
-        """The number of its sub-topology."""
-
-    @property
     def families(self) -> tuple[str, ...]:
         """Its backend families."""
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What decides what it does or holds."""
 
-
-class NodeFacts(Protocol):
-    """A node of a topology, as plain data."""
-
-    @property
-    def sub_topology(self) -> int:
-        """The number of its sub-topology."""
+class NodeFacts(PartFacts, Protocol):
+    """A node: see ``NodeDescription``."""
 
     @property
     def parents(self) -> tuple[str, ...]:
         """The nodes that it gets records from."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What decides what it does or holds."""
 
 
 def as_stored(states: pa.Array) -> pa.Array:

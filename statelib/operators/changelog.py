@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from statelib.serdes import serde_for
+from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from statelib.records.batch import Batch, Uptake
     from statelib.stores.byte_columns import Column
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())])
@@ -61,3 +65,37 @@ class Changelog:
         """What was collected since the last call."""
         collected, self._collected = self._collected, []
         return pa.concat_batches(collected) if collected else pa.RecordBatch.from_pylist([], SCHEMA)
+
+
+def waiting(
+    batch: Batch, rows: NDArray[np.int64], uptake: Uptake, sources: Sequence[str], time: NDArray[np.int64],
+    *, known: pa.Array | None = None, old: pa.Array | None = None,
+) -> BufferValues:  # fmt: skip
+    """What is logged of records that wait in a buffer.
+
+    Args:
+        batch: The records.
+        rows: int64, which of them wait.
+        uptake: What the batch was processed with.
+        sources: The task's source topics.
+        time: int64, by record: the buffer time, ms.
+        known: By record the value that is known downstream; None: nobody knows.
+        old: By record what it replaces upstream; None: nobody knows.
+    """
+    taken, chosen = batch.sequence[rows] - uptake.first_sequence, pa.array(rows)
+    serde = serde_for(batch.value.type)
+
+    def written(values: pa.Array | None) -> pa.Array:
+        return pa.nulls(len(rows), pa.binary()) if values is None else serde.serialize(values.take(chosen))
+
+    return BufferValues(
+        timestamp=batch.timestamp[rows],
+        offset=uptake.offset[taken],
+        topic=pa.array([*sources] or [""], pa.string()).take(pa.array(uptake.source[taken])),
+        partition=uptake.partition[taken],
+        headers=pa.nulls(len(rows), HEADERS_TYPE) if batch.headers is None else batch.headers.take(chosen),
+        prior=written(known),
+        old=written(old),
+        new=written(batch.value),
+        time=time[rows],
+    )

@@ -18,6 +18,7 @@ from statelib.described.exporting import PairsExporter, Records, topic_of, waiti
 from statelib.described.importing import Buffered
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.errors.kinds import InputError
+from statelib.operators.changelog import waiting
 from statelib.operators.sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows, encode_keys
 from statelib.operators.suppress.definition import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
@@ -90,7 +91,7 @@ class SuppressChangelog:
         stays = chosen[chosen < count]
         values = np.full(len(chosen), -1)
         values[chosen < count] = np.arange(len(stays))
-        encoded = encode(self._values(batch, puts, stays, uptake))
+        encoded = encode(waiting(batch, stays, uptake, self._sources, puts.time, known=puts.known, old=batch.prior))
         self._add(
             raw_keys.take(pa.array(chosen)),
             encoded.take(pa.array(values, mask=values < 0)),
@@ -101,23 +102,6 @@ class SuppressChangelog:
         """Logs that all that waited has left at the end of the input; ``stream_time``: the operator's, ms."""
         count = len(left)
         self._add(self._keys_of(left), pa.nulls(count, pa.binary()), np.full(count, max(stream_time, 0)))
-
-    def _values(self, batch: Batch, puts: Puts, chosen: NDArray[np.int64], uptake: Uptake) -> BufferValues:
-        rows, which = batch.sequence[chosen] - uptake.first_sequence, pa.array(chosen)
-        serde = serde_for(batch.value.type)
-        nulls = pa.nulls(len(chosen), pa.binary())
-        topics = pa.array([*self._sources] or [""], pa.string())
-        return BufferValues(
-            timestamp=batch.timestamp[chosen],
-            offset=uptake.offset[rows],
-            topic=topics.take(pa.array(uptake.source[rows])),
-            partition=uptake.partition[rows],
-            headers=pa.nulls(len(chosen), HEADERS_TYPE) if batch.headers is None else batch.headers.take(which),
-            prior=nulls if puts.known is None else serde.serialize(puts.known.take(which)),
-            old=nulls if batch.prior is None else serde.serialize(batch.prior.take(which)),
-            new=serde.serialize(batch.value.take(which)),
-            time=puts.time[chosen],
-        )
 
     def _add(self, raw_keys: pa.Array, values: pa.Array, timestamp: NDArray[np.int64]) -> None:
         headers = version_headers(len(values)).take(pa.array(np.arange(len(values)), mask=~valid_of(values)))

@@ -23,9 +23,10 @@ from statelib.described.importing import Buffered
 from statelib.described.restoring import Restoring, last_of_each
 from statelib.described.stored_values import buffered_columns
 from statelib.errors.kinds import CorruptedDataError
+from statelib.operators.changelog import waiting
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow, decode_columns, encode_place
 from statelib.serdes import serde_for, serialized
-from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, decode, encode
+from statelib.stores.buffer_value_codec import decode, encode
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
 from statelib.stores.column_scan import scan_columns
 
@@ -82,21 +83,7 @@ def split_keys(raws: Column, arrivals: int, store: str) -> tuple[Column, NDArray
 
 def log_values(batch: Batch, rows: NDArray[np.int64], uptake: Uptake, sources: Sequence[str]) -> Column:
     """The values of those records of a batch that begin to wait; ``sources``: the task's source topics."""
-    taken, chosen = batch.sequence[rows] - uptake.first_sequence, pa.array(rows)
-    nulls = pa.nulls(len(rows), pa.binary())
-    return encode(
-        BufferValues(
-            timestamp=batch.timestamp[rows],
-            offset=uptake.offset[taken],
-            topic=pa.array([*sources] or [""], pa.string()).take(pa.array(uptake.source[taken])),
-            partition=uptake.partition[taken],
-            headers=pa.nulls(len(rows), HEADERS_TYPE) if batch.headers is None else batch.headers.take(chosen),
-            prior=nulls,
-            old=nulls,
-            new=serde_for(batch.value.type).serialize(batch.value.take(chosen)),
-            time=np.zeros(len(rows), np.int64),
-        )
-    )
+    return encode(waiting(batch, rows, uptake, sources, np.zeros(len(batch), np.int64)))
 
 
 class JoinBufferExporter(PairsExporter):
