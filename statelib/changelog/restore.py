@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from statelib.changelog.kinds import KINDS
-from statelib.described.restoring import Target
+from statelib.described.restoring import Target, last_of_each
 from statelib.errors.kinds import ConfigurationError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.backend import WriteBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    import pyarrow as pa
 
     from statelib.documents.manifests import StoreDescription
     from statelib.settings.semantics import Semantics
@@ -65,8 +65,9 @@ def restore(
     count = 0
     for batch in records:
         if len(batch):
+            counts = batch.take(pa.array(last_of_each(batch.column("key")))) if restoring.only_last else batch
             write = WriteBatch()
-            restoring.put(batch.column("key"), batch.column("value"), batch.column("timestamp").to_numpy(), write)
+            restoring.put(counts.column("key"), counts.column("value"), counts.column("timestamp").to_numpy(), write)
             backend.write(write)
             count += len(batch)
     write = WriteBatch()

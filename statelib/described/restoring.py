@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,9 @@ class Target:
 
 class Restoring(Protocol):
     """A store that is being restored; each kind of store has one."""
+
+    only_last: ClassVar[bool] = True
+    """Whether the last record of each key is all that counts: then `put` is given no others."""
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """Adds some records to ``write``, which is carried out before the next ones."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class RestoringWindowStore(Restoring):
     """Windows of a processor."""
 
+    only_last = False
+
     def __init__(self, target: Target) -> None:
         settings = target.store.settings
         supplier = WindowBytesStoreSupplier(target.store.name, settings["retention_ms"], settings["window_size_ms"])
@@ -47,6 +49,8 @@ class RestoringWindowStore(Restoring):
 
 class RestoringSessionStore(Restoring):
     """Sessions of a processor."""
+
+    only_last = False
 
     def __init__(self, target: Target) -> None:
         supplier = SessionBytesStoreSupplier(target.store.name, target.store.settings["retention_ms"])

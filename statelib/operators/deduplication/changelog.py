@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class RestoringDeduplication(Restoring):
     """Of each id the last entry that the store keeps at the clock that it had at last."""
 
+    only_last = False
+
     def __init__(self, target: Target) -> None:
         self._name = target.store.name
         interval_ms = target.store.settings["interval_ms"]

@@ -67,6 +67,8 @@ class StoreLog:
 class RestoringSchedule(Restoring):
     """What a processor had scheduled at last."""
 
+    only_last = False
+
     def __init__(self, target: Target) -> None:
         (self._family,) = target.store.families
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.described.exporting import PairsExporter, Records, aggregates_written, without_nulls
 from statelib.described.importing import Suffixed
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.described.view import EVERYTHING
 from statelib.operators.aggregation.changelog import rows_of_values
 from statelib.operators.sessions.codec import BOUNDS, decode_keys, encode_keys
@@ -71,17 +71,15 @@ class RestoringSessions(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         del timestamp
-        last = pa.array(last_of_each(keys))
-        plain, start, end = decode_keys(keys.take(last), self._target.store.name)
-        rows = values.take(last)
+        plain, start, end = decode_keys(keys, self._target.store.name)
         self._store.stream_time = max(self._store.stream_time, int(end.max()))
         alive = end > self._store.last_expired_end
-        there = alive & valid_of(rows)
+        there = alive & valid_of(values)
         gone = alive & ~there
         self._store.store(
             SessionBounds(plain.filter(pa.array(gone)), start[gone], end[gone]),
             SessionBounds(plain.filter(pa.array(there)), start[there], end[there]),
-            rows_of_values(rows.filter(pa.array(there)), self._target.row),
+            rows_of_values(values.filter(pa.array(there)), self._target.row),
             self._target.row,
             write,
         )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.described.exporting import PairsExporter, Records, topic_of, waiting_values
 from statelib.described.importing import Buffered
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.errors.kinds import InputError
 from statelib.operators.changelog import waiting
 from statelib.operators.sizes import serialized_bytes
@@ -190,23 +190,21 @@ class RestoringSuppression(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         self._has_run = True
-        last = last_of_each(keys)
-        raw_keys, kept = keys.take(pa.array(last)), values.take(pa.array(last))
-        plain, start, end = self._split(raw_keys)
-        for there in self._store.load(raw_keys, end):
+        plain, start, end = self._split(keys)
+        for there in self._store.load(keys, end):
             self._store.remove(encode_keys(there, self._suffix_words), there.time, write)
             self._records -= len(there)
             self._bytes -= int(there.counted_bytes.sum())
-        stays = np.flatnonzero(valid_of(kept))
+        stays = np.flatnonzero(valid_of(values))
         chosen = pa.array(stays)
-        buffered = decode(kept.take(chosen).to_pylist(), self._name)
-        staying = raw_keys.take(chosen)
+        buffered = decode(values.take(chosen).to_pylist(), self._name)
+        staying = keys.take(chosen)
         rows = BufferedRows(
             key=plain.take(chosen),
             start=start[stays],
             end=end[stays],
             time=buffered.time,
-            updated=timestamp[last][stays],
+            updated=timestamp[stays],
             counted_bytes=self._counted(staying, buffered),
             row=serialized(self._rows(buffered).to_struct_array()),
         )

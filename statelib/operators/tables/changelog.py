@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.described.exporting import PairsExporter, Records, without_nulls
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.described.view import EVERYTHING
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
@@ -57,15 +57,14 @@ class RestoringKeyValues(Restoring):
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
-        last = last_of_each(keys)
-        chosen = pa.array(last)
-        kept = timestamp[last] if self._keeps_timestamps else np.full(len(last), NO_TIMESTAMP)
-        rows = KeyValueRows(kept, values.take(chosen))
-        self._store.store(keys.take(chosen).to_pylist(), rows, self._row, write)
+        kept = timestamp if self._keeps_timestamps else np.full(len(timestamp), NO_TIMESTAMP)
+        self._store.store(keys.to_pylist(), KeyValueRows(kept, values), self._row, write)
 
 
 class RestoringVersions(Restoring):
     """Each record a version, as the table's own writer puts it."""
+
+    only_last = False
 
     def __init__(self, target: Target) -> None:
         store, settings = target.store, target.store.settings

@@ -13,7 +13,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.described.exporting import PairsExporter, Records, aggregates_written, without_nulls
 from statelib.described.importing import Suffixed
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.described.view import EVERYTHING
 from statelib.errors.kinds import InputError
 from statelib.operators.aggregation.changelog import rows_of_values
@@ -90,16 +90,13 @@ class RestoringWindows(Restoring):
 
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
-        last = last_of_each(keys)
-        chosen = pa.array(last)
-        plain, start = decode_keys(keys.take(chosen), self._target.store.name)
+        plain, start = decode_keys(keys, self._target.store.name)
         self._store.stream_time = max(self._store.stream_time, int(start.max()))
         is_there = np.zeros(len(start), dtype=np.bool_)
         there, _ = self._store.load(lambda some: plain.take(pa.array(some)), start)
         is_there[there] = True
-        rows = values.take(chosen)
-        time = np.where(valid_of(rows), timestamp[last], NO_TIMESTAMP)
-        raw = rows_of_values(rows, self._target.row)
+        time = np.where(valid_of(values), timestamp, NO_TIMESTAMP)
+        raw = rows_of_values(values, self._target.row)
         alive = np.flatnonzero(start > self._store.last_expired_start)
         changes = WindowChanges(
             lambda some: plain.take(pa.array(alive[some])),

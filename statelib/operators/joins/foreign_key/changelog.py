@@ -22,7 +22,7 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.described.exporting import PairsExporter, Records
 from statelib.described.live_format import LiveKeys
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.joins.foreign_key.codec import decode_keys, decode_values
 from statelib.operators.joins.foreign_key.store import StoredSubscriptions, SubscriptionStore
@@ -97,11 +97,9 @@ class RestoringSubscriptions(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         del timestamp
-        last = pa.array(last_of_each(keys))
-        raw_keys, raw_values = keys.take(last), values.take(last)
-        decode_keys(raw_keys, self._store.name)  # a damaged one is told
-        there = valid_of(raw_values)
-        numbers, rows = decode_values(raw_values.filter(pa.array(there)), self._store.name)
+        decode_keys(keys, self._store.name)  # a damaged one is told
+        there = valid_of(values)
+        numbers, rows = decode_values(values.filter(pa.array(there)), self._store.name)
         number = np.zeros(len(there), np.int64)
         number[there] = numbers
-        self._store.store(StoredSubscriptions(raw_keys, number, scatter(rows, there)), self._schema, write)
+        self._store.store(StoredSubscriptions(keys, number, scatter(rows, there)), self._schema, write)

@@ -30,7 +30,7 @@ import pyarrow as pa
 from statelib.described.exporting import PairsExporter, Records
 from statelib.described.importing import Suffixed
 from statelib.described.live_format import LiveKeys, LiveValues, StoreFormat
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.operators.joins.stream_stream import held_lists
 from statelib.operators.joins.stream_stream.codec import decode_keys
 from statelib.operators.joins.stream_stream.definition import retention_of
@@ -273,9 +273,8 @@ class RestoringJoinWindow(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         del timestamp
-        last = pa.array(last_of_each(keys))
-        plain, time, arrival = split_window_keys(keys.take(last), self._arrivals, self._name)
-        columns = (plain.to_pylist(), time.tolist(), arrival.tolist(), values.take(last).to_pylist())
+        plain, time, arrival = split_window_keys(keys, self._arrivals, self._name)
+        columns = (plain.to_pylist(), time.tolist(), arrival.tolist(), values.to_pylist())
         rows = list(zip(*columns, strict=True))
         added = [JoinRow(key, time, number, value) for key, time, number, value in rows if value is not None]
         removed = [JoinRow(key, time, number, b"") for key, time, number, value in rows if value is None]
@@ -300,9 +299,8 @@ class RestoringHeldRecords(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         del timestamp
-        last = pa.array(last_of_each(keys))
-        plain, time, is_left, arrival = split_held_keys(keys.take(last), self._arrivals, self._name)
-        columns = (is_left.tolist(), plain.to_pylist(), time.tolist(), arrival.tolist(), values.take(last).to_pylist())
+        plain, time, is_left, arrival = split_held_keys(keys, self._arrivals, self._name)
+        columns = (is_left.tolist(), plain.to_pylist(), time.tolist(), arrival.tolist(), values.to_pylist())
         rows = [
             (HeldRow(left, JoinRow(key, time, number, value or b"")), value)
             for left, key, time, number, value in zip(*columns, strict=True)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.described.exporting import PairsExporter, Records, topic_of, waiting_values
 from statelib.described.importing import Buffered
-from statelib.described.restoring import Restoring, last_of_each
+from statelib.described.restoring import Restoring
 from statelib.described.stored_values import buffered_columns
 from statelib.errors.kinds import CorruptedDataError
 from statelib.operators.changelog import waiting
@@ -131,12 +131,10 @@ class RestoringJoinBuffer(Restoring):
     def put(self, keys: Column, values: pa.Array, timestamp: NDArray[np.int64], write: WriteBatch) -> None:
         """See `Restoring`."""
         del timestamp
-        last = last_of_each(keys)
-        kept = values.take(pa.array(last))
-        plain, time, arrival = split_keys(keys.take(pa.array(last)), self._arrivals, self._name)
-        has_value = valid_of(kept)
+        plain, time, arrival = split_keys(keys, self._arrivals, self._name)
+        has_value = valid_of(values)
         stays, gone = np.flatnonzero(has_value), np.flatnonzero(~has_value)
-        buffered = decode(kept.take(pa.array(stays)).to_pylist(), self._name)
+        buffered = decode(values.take(pa.array(stays)).to_pylist(), self._name)
         columns = {
             "value": serde_for(self._schema.field("value").type).deserialize(buffered.new),
             "headers": buffered.headers,
