@@ -118,6 +118,7 @@ class RowsByKey:
         self._backend = backend
         self._windows = windows
         self._by_start = by_start
+        self._index = RowsByStart(backend, by_start, name)  # of rows without values
         self._name = name
 
     def get(self, key: bytes, start_ms: int) -> bytes | None:
@@ -148,9 +149,7 @@ class RowsByKey:
 
     def in_time(self, from_ms: int, end_ms: int, *, reverse: bool) -> Iterator[Entry]:
         """See `WindowLayout`."""
-        first, end = encode_start_key(from_ms), encode_start_key(end_ms)
-        for raw, _ in self._backend.scan(self._by_start, first, end, reverse=reverse):
-            start_ms, key = decode_start_key(raw, self._name)
+        for key, start_ms, _ in self._index.in_time(from_ms, end_ms, reverse=reverse):
             value = self.get(key, start_ms)
             if value is not None:
                 yield key, start_ms, value
@@ -158,12 +157,12 @@ class RowsByKey:
     def put(self, key: bytes, start_ms: int, value: bytes, write: WriteBatch) -> None:
         """See `WindowLayout`."""
         write.put(self._windows, encode_key(key, start_ms), value)
-        write.put(self._by_start, encode_start_key(start_ms, key), b"")
+        self._index.put(key, start_ms, b"", write)
 
     def delete(self, key: bytes, start_ms: int, write: WriteBatch) -> None:
         """See `WindowLayout`."""
         write.delete(self._windows, encode_key(key, start_ms))
-        write.delete(self._by_start, encode_start_key(start_ms, key))
+        self._index.delete(key, start_ms, write)
 
     def put_rows(
         self,
@@ -176,13 +175,12 @@ class RowsByKey:
     ) -> None:
         """See `WindowLayout`."""
         write.put_rows(self._windows, _rows(encode_keys, keys, start, put, values))
-        index = Rows(len(new), _rows(encode_start_keys, keys, start, new).keys, lambda rows: empty_values(len(rows)))
-        write.put_rows(self._by_start, index)
+        self._index.put_rows(keys, start, lambda rows: empty_values(len(rows)), new, new, write)
 
     def delete_rows(self, keys: ColumnOf, start: NDArray[np.int64], gone: NDArray[np.int64], write: WriteBatch) -> None:
         """See `WindowLayout`."""
         write.put_rows(self._windows, _rows(encode_keys, keys, start, gone))
-        write.put_rows(self._by_start, _rows(encode_start_keys, keys, start, gone))
+        self._index.delete_rows(keys, start, gone, write)
 
     def delete_until(self, start_ms: int, write: WriteBatch) -> None:
         """See `WindowLayout`."""
