@@ -127,7 +127,7 @@ class _State:
 
 
 class ColumnarTableAggregator:
-    """Functions of SQL over changes; see `statelib.operators.aggregators.Aggregator`.
+    """Functions of SQL over changes; see `statelib.operators.aggregation.aggregator.Aggregator`.
 
     Args:
         functions: Names of the results' fields, None for a result that is the value itself; and the functions.

@@ -28,7 +28,7 @@ class StoredSubscriptions:
     """Subscriptions as columns of one length.
 
     Attributes:
-        keys: binary, as `subscription_codec.encode_key` makes them.
+        keys: binary, as `statelib.operators.joins.foreign_key.codec.encode_key` makes them.
         number: int64, of the change that each is from.
         rows: binary, the referring rows; null: the subscription is gone.
     """
