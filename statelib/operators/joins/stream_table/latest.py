@@ -12,9 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.operators.base import StorelessSpec
-from statelib.operators.joins.stream_table.stream_side import StreamSide
-from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
+from statelib.operators.joins.stream_table.stream_side import StreamSide, StreamSideSpec
 from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.tables.view import AnyView
     from statelib.records.batch import Batch, Uptake
@@ -30,25 +27,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamLatestJoin(StorelessSpec):
+class StreamLatestJoin(StreamSideSpec):
     """Joins a stream, the first parent, with a table; the other parents are the tables that have the view's stores.
 
     Attributes:
-        joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``.
         view: How the table is looked up.
-        left: Whether records without a match go on, with a null ``right``.
-        key: Makes the table's key of a record (global tables); None: it is the record's.
     """
 
     joiner: Mapper
     view: AnyView
     left: bool = False
     key: Mapper | None = None
-
-    @property
-    def takes_null_keys(self) -> bool:
-        """Whether records without a key give results (KIP-962)."""
-        return self.left
 
     def build(self, context: OperatorContext) -> RunningStreamLatestJoin:
         """The running operator."""
@@ -63,17 +52,12 @@ class StreamLatestJoin(StorelessSpec):
             "view": self.view.describe(),
         }
 
-    def reads(self, parent: int, wanted: Fields) -> Fields:
-        """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
-        joiner = pruned(self.joiner, wanted)
-        return ALL if parent else both([fields_of_mapper(joiner, "left"), fields_of_mapper(self.key)])
-
 
 class RunningStreamLatestJoin:
     """The running operator: what all keys have that either side has named since the last flush."""
 
     def __init__(self, spec: StreamLatestJoin, context: OperatorContext) -> None:
-        self._stream = StreamSide(context, spec.joiner, left=spec.left, key=spec.key)
+        self._stream = StreamSide(context, spec)
         self._table = table_lookup(spec.view, context)
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:

@@ -12,9 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statelib.operators.base import StorelessSpec
-from statelib.operators.joins.stream_table.stream_side import StreamSide
-from statelib.operators.mappers.fields import ALL, both, fields_of_mapper, pruned
+from statelib.operators.joins.stream_table.stream_side import StreamSide, StreamSideSpec
 from statelib.operators.tables.steps import through
 from statelib.operators.tables.writer import VersionedStore
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.tables.steps import TableStep
     from statelib.operators.versioned.values import VersionedValues
@@ -32,18 +29,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTableJoin(StorelessSpec):
+class StreamTableJoin(StreamSideSpec):
     """Joins a stream, the first parent, with a table, the second: what the table's `TableSource` forwards.
 
     Attributes:
-        joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``.
         store: Name of the table's store.
         history_retention_ms: The store's.
         segment_interval_ms: The store's.
-        left: Whether records without a match go on, with a null ``right``.
         steps: From the table that has the store to the one that is joined, if that is not the same.
         aggregator: What has made the table that has the store, if it is an aggregation.
-        key: Makes the table's key of a record (global tables); None: it is the record's.
     """
 
     joiner: Mapper
@@ -60,11 +54,6 @@ class StreamTableJoin(StorelessSpec):
         """The store that is read."""
         return VersionedStore(self.store, self.history_retention_ms, self.segment_interval_ms)
 
-    @property
-    def takes_null_keys(self) -> bool:
-        """Whether records without a key give results (KIP-962)."""
-        return self.left
-
     def build(self, context: OperatorContext) -> RunningStreamTableJoin:
         """The running operator."""
         return RunningStreamTableJoin(self, context)
@@ -77,11 +66,6 @@ class StreamTableJoin(StorelessSpec):
         joiner = self.joiner.describe()
         return {"operator": f"stream_table_{kind}", "joiner": joiner, "store": self.store, **steps, **key}
 
-    def reads(self, parent: int, wanted: Fields) -> Fields:
-        """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
-        joiner = pruned(self.joiner, wanted)
-        return ALL if parent else both([fields_of_mapper(joiner, "left"), fields_of_mapper(self.key)])
-
 
 class RunningStreamTableJoin:
     """The running operator: the timelines of all keys that either side has named since the last flush."""
@@ -89,7 +73,7 @@ class RunningStreamTableJoin:
     def __init__(self, spec: StreamTableJoin, context: OperatorContext) -> None:
         self._spec = spec
         self._context = context
-        self._stream = StreamSide(context, spec.joiner, left=spec.left, key=spec.key)
+        self._stream = StreamSide(context, spec)
         self._working_set: VersionedValues | None = None
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
-from statelib.operators.mappers.fields import columns_for, pruned, reads_key
+from statelib.operators.mappers.fields import ALL, both, columns_for, fields_of_mapper, pruned, reads_key
 from statelib.operators.mappers.mapping import evaluate
 from statelib.records.batch import NULL_KEY
 from statelib.records.key_column import KeyColumn, window_columns
@@ -28,25 +29,44 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
+    from statelib.operators.mappers.fields import Fields
     from statelib.operators.mappers.mapping import Mapper
     from statelib.records.batch import Batch
 
 
-class StreamSide:
-    """See the module's docstring.
+class StreamSideSpec(StorelessSpec):
+    """Base of the parameters of such joins; the store belongs to the table.
 
-    Args:
-        context: The operator's.
+    Attributes:
         joiner: Makes the result's value from the columns ``key``, ``left``, ``right``, ``timestamp``.
         left: Whether records without a match go on, with a null ``right``.
-        key: Makes the table's key of a record; None: it is the record's.
+        key: Makes the table's key of a record (global tables); None: it is the record's.
     """
 
-    def __init__(self, context: OperatorContext, joiner: Mapper, *, left: bool, key: Mapper | None) -> None:
+    __slots__ = ()
+    joiner: Mapper
+    left: bool
+    key: Mapper | None
+
+    @property
+    def takes_null_keys(self) -> bool:
+        """Whether records without a key give results (KIP-962)."""
+        return self.left
+
+    def reads(self, parent: int, wanted: Fields) -> Fields:
+        """See `FieldsSpec`: of the stream's values; the table's are kept whole."""
+        joiner = pruned(self.joiner, wanted)
+        return ALL if parent else both([fields_of_mapper(joiner, "left"), fields_of_mapper(self.key)])
+
+
+class StreamSide:
+    """See the module's docstring."""
+
+    def __init__(self, context: OperatorContext, spec: StreamSideSpec) -> None:
         self._context = context
-        self._joiner = pruned(joiner, context.wanted)
-        self._left = left
-        self._key = key
+        self._joiner = pruned(spec.joiner, context.wanted)
+        self._left = spec.left
+        self._key = spec.key
 
     def keys_of(self, stream: Batch, table: Batch) -> tuple[KeyColumn, NDArray[np.int64]]:
         """The key under which each record is looked up, and its code.
