@@ -78,8 +78,7 @@ class Stores(KafkasNames):
         Raises:
             ConfigurationError: The store should retain duplicates, or the retention is less than the window size.
         """
-        _no_duplicates(name, retain_duplicates=retain_duplicates)
-        return _window(name, retention_period, window_size, persistent=True)
+        return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=True)
 
     @staticmethod
     def in_memory_window_store(
@@ -93,8 +92,7 @@ class Stores(KafkasNames):
         Raises:
             ConfigurationError: The store should retain duplicates, or the retention is less than the window size.
         """
-        _no_duplicates(name, retain_duplicates=retain_duplicates)
-        return _window(name, retention_period, window_size, persistent=False)
+        return _window(name, retention_period, window_size, retain_duplicates=retain_duplicates, persistent=False)
 
     @staticmethod
     def persistent_session_store(name: str, retention_period: timedelta) -> SessionBytesStoreSupplier:
@@ -159,18 +157,15 @@ def _versioned(
     return VersionedBytesStoreSupplier(name, retention, interval, persistent)
 
 
-def _no_duplicates(name: str, *, retain_duplicates: bool) -> None:
+def _window(
+    name: str, retention_period: timedelta, window_size: timedelta, *, retain_duplicates: bool, persistent: bool
+) -> WindowBytesStoreSupplier:
     if retain_duplicates:
         raise ConfigurationError(
             "window stores that retain duplicates are those of stream-stream joins, and of nothing else",
             store=name,
             next_step="leave retain_duplicates out, and keep a list as the value where a key has several in a window",
         )
-
-
-def _window(
-    name: str, retention_period: timedelta, window_size: timedelta, *, persistent: bool
-) -> WindowBytesStoreSupplier:
     retention_ms = milliseconds(retention_period, "retention_period")
     size_ms = milliseconds(window_size, "window_size")
     if retention_ms < size_ms:
