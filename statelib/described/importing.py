@@ -51,7 +51,7 @@ class Pairs:
         """See `Importer`."""
         return self._values.read(batch.column("value")), batch.column("timestamp")
 
-    def advance(self, clock: str, times: np.ndarray[tuple[int], Any]) -> None:
+    def _advance(self, clock: str, times: np.ndarray[tuple[int], Any]) -> None:
         """Takes up some times (ms)."""
         if len(times):
             self.clocks[clock] = max(self.clocks.get(clock, NO_TIMESTAMP), int(times.max()))
@@ -65,14 +65,14 @@ class Suffixed(Pairs):
     def keys(self, raws: Column) -> pa.Array:
         """See `Importer`."""
         plain, suffixes = split_tail(raws, self._suffix, self._name)
-        self.check_suffixes(suffixes)
-        self.told(suffixes)
+        self._check_suffixes(suffixes)
+        self._told(suffixes)
         return joined(self._keys.read(plain), packed(suffixes))
 
-    def check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+    def _check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         """Refuses those that are not of such a store."""
 
-    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         """Takes up what they tell of the clocks."""
 
 

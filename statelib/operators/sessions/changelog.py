@@ -54,10 +54,9 @@ class SessionImporter(Suffixed):
 
     _suffix = BOUNDS
 
-    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        """See `Suffixed`."""
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         for clock in ("store_time", "stream_time"):
-            self.advance(clock, suffixes["end"])
+            self._advance(clock, suffixes["end"])
 
 
 class RestoringSessions(Restoring):

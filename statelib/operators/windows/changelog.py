@@ -57,21 +57,19 @@ class WindowImporter(Suffixed):
 
     _suffix = SUFFIXES
 
-    def check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        """See `Suffixed`."""
+    def _check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         if suffixes["sequence"].any():
             raise InputError(
                 "a window has a sequence number: the application's store retains duplicates, ours does not"
             )
 
-    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        """See `Suffixed`."""
-        self.advance("store_time", suffixes["start"])
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        self._advance("store_time", suffixes["start"])
 
     def values(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
         """See `Importer`; a window has the timestamp of the newest record that it has taken up."""
         values, timestamp = super().values(batch)
-        self.advance("stream_time", timestamp.to_numpy()[valid_of(batch.column("value"))])
+        self._advance("stream_time", timestamp.to_numpy()[valid_of(batch.column("value"))])
         return values, timestamp
 
 

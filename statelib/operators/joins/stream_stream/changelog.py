@@ -253,9 +253,8 @@ class JoinWindowImporter(Suffixed):
         super().__init__(described, form, aggregates=False)
         self._side = str(described.settings["side"])
 
-    def told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
-        """See `Suffixed`."""
-        self.advance(self._side, suffixes["timestamp"])
+    def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
+        self._advance(self._side, suffixes["timestamp"])
 
 
 class RestoringJoinWindow(Restoring):
