@@ -81,14 +81,20 @@ def bitmap_of(valid: NDArray[np.bool_]) -> pa.Buffer | None:
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
+def from_zero(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n + 1]: where each begins that lie one behind the other, and where the last one ends."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64[n + 1]: where values of these lengths begin and end, one after the other.
 
     Raises:
         InternalError: They take more than 2 GiB, the bound of an Arrow array with 32-bit offsets.
     """
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = from_zero(lengths)
     if offsets[-1] > _MAX_ARRAY_BYTES:
         raise InternalError(
             f"one batch takes {offsets[-1]} serialised bytes, more than 2 GiB", next_step="lower the batch size"

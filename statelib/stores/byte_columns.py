@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from statelib.columns.arrow_buffers import any_binary_array, spans_of
+from statelib.columns.arrow_buffers import any_binary_array, from_zero, spans_of
 from statelib.columns.bytes_order import sort_order
 from statelib.columns.spans import append_spans, copy_spans
 from statelib.errors.kinds import CorruptedDataError
@@ -26,9 +26,14 @@ Spans: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]
 
 def packed(rows: NDArray[Any]) -> Column:
     """The bytes of each row of an array: of numbers (``">i8"``), of records, or of two dimensions."""
-    width = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
-    data = np.ascontiguousarray(rows).view(np.uint8).reshape(-1) if len(rows) else np.empty(0, np.uint8)
+    data, width = _bytes_of(rows)
     return any_binary_array(np.arange(len(rows) + 1) * width, data)
+
+
+def _bytes_of(rows: NDArray[Any]) -> tuple[NDArray[np.uint8], int]:
+    """All bytes of an array, and how many each row has."""
+    width = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(-1) if len(rows) else np.empty(0, np.uint8), width
 
 
 def times(milliseconds: NDArray[np.int64]) -> Column:
@@ -52,8 +57,7 @@ def joined(*parts: Column | Spans) -> Column:
 
 def spans_of_rows(rows: NDArray[Any]) -> Spans:
     """The bytes of each row of an array, as `packed`."""
-    width = rows.dtype.itemsize * int(np.prod(rows.shape[1:]))
-    data = np.ascontiguousarray(rows).view(np.uint8).reshape(-1) if len(rows) else np.empty(0, np.uint8)
+    data, width = _bytes_of(rows)
     return data, np.arange(len(rows)) * width, np.full(len(rows), width)
 
 
@@ -64,8 +68,7 @@ def repeated(value: bytes, count: int) -> Spans:
 
 def cut(content: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> Column:
     """Of each row the ``length`` bytes of ``content`` from ``start`` on."""
-    offsets = np.zeros(len(start) + 1, np.int64)
-    np.cumsum(length, out=offsets[1:])
+    offsets = from_zero(length)
     data = np.empty(offsets[-1], np.uint8)
     copy_spans(content, start, length, data, offsets[:-1])
     return any_binary_array(offsets, data)

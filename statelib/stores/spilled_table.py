@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from statelib.columns.arrow_buffers import spans_of
+from statelib.columns.arrow_buffers import from_zero, spans_of
 from statelib.columns.counting import sort_by
 from statelib.columns.key_filter import KeyFilter, hashes_of
 from statelib.stores.rows_in_order import rows_a_piece, rows_of_pieces
@@ -107,8 +107,8 @@ class SpilledTable:
             hashes, (data, start, length) = hashes_of(some_keys), spans_of(some_keys)
             bucket = _buckets(hashes << np.uint64(self._piece_bits), more_bits)
             order = sort_by(bucket, 1 << more_bits)
-            first_row = _from_zero(np.bincount(bucket, minlength=1 << more_bits))
-            first_byte = _from_zero(length[order] + WORD_BYTES * (1 + self._words))
+            first_row = from_zero(np.bincount(bucket, minlength=1 << more_bits))
+            first_byte = from_zero(length[order] + WORD_BYTES * (1 + self._words))
             rows = np.empty(first_byte[-1], np.uint8)
             write_rows(order, hashes, data, start, length, values(some).ravel(), self._words, rows)
             output.write(rows.data)
@@ -181,8 +181,3 @@ def _buckets(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
     buckets = np.empty(len(hashes), np.int64)
     find_buckets(hashes, bits, buckets)
     return buckets
-
-
-def _from_zero(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64: where each begins that lie one behind the other, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes)])

@@ -25,20 +25,18 @@ def first_of_dense_offsets(metadata: pq.FileMetaData, groups: Sequence[int]) -> 
     Numbers that ascend from the least to the greatest, and are as many as there are from the one to the other, can be
     no others. None: there are holes, or the footer does not tell.
     """
-    bounds = [_bounds(metadata, group, "offset") for group in groups]
-    known = [found for found in bounds if found is not None]
+    known = _bounds(metadata, groups, "offset")
+    if known is None:
+        return None
     rows = [metadata.row_group(group).num_rows for group in groups]
-    is_dense = len(known) == len(bounds) and all(
-        last - first + 1 == count for (first, last), count in zip(known, rows, strict=True)
-    )
+    is_dense = all(last - first + 1 == count for (first, last), count in zip(known, rows, strict=True))
     return known[0][0] if is_dense and all(after[0] == before[1] + 1 for before, after in pairwise(known)) else None
 
 
 def timestamp_bounds(metadata: pq.FileMetaData, groups: Sequence[int]) -> tuple[int, int] | None:
     """The least and the greatest timestamp of some row groups (at least one), ms; None: the footer does not tell."""
-    bounds = [_bounds(metadata, group, "timestamp") for group in groups]
-    known = [found for found in bounds if found is not None]
-    if len(known) < len(bounds):
+    known = _bounds(metadata, groups, "timestamp")
+    if known is None:
         return None
     kind = metadata.schema.to_arrow_schema().field("timestamp").type
     ends = (min(first for first, _ in known), max(last for _, last in known))
@@ -46,10 +44,17 @@ def timestamp_bounds(metadata: pq.FileMetaData, groups: Sequence[int]) -> tuple[
     return first, last
 
 
-def _bounds(metadata: pq.FileMetaData, group: int, column: str) -> tuple[int, int] | None:
-    """The least and the greatest value of a column that holds integers of 64 bits, none of them missing."""
-    chunk = metadata.row_group(group).column(metadata.schema.names.index(column))
-    found = chunk.statistics
-    if found is None or not found.has_min_max or found.null_count != 0 or chunk.physical_type != "INT64":
-        return None
-    return int(found.min_raw), int(found.max_raw)
+def _bounds(metadata: pq.FileMetaData, groups: Sequence[int], column: str) -> list[tuple[int, int]] | None:
+    """By row group the least and the greatest value of a column that holds integers of 64 bits, none of them missing.
+
+    None: it does not, or of one group the footer does not tell.
+    """
+    place = metadata.schema.names.index(column)
+    bounds = []
+    for group in groups:
+        chunk = metadata.row_group(group).column(place)
+        found = chunk.statistics
+        if found is None or not found.has_min_max or found.null_count != 0 or chunk.physical_type != "INT64":
+            return None
+        bounds.append((int(found.min_raw), int(found.max_raw)))
+    return bounds
