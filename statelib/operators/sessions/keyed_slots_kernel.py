@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from statelib.columns.growing import grown
 from statelib.operators.aggregation.kernel import NO_SLOT, NO_UPDATE
 from statelib.operators.sessions.slot_lists_kernel import link_stored, unlink
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST_SLOTS = 1 << 10
+_COMPACT_FROM_SLOTS = 1 << 14
 
 
 class KeyedSlots:
@@ -30,7 +32,9 @@ class KeyedSlots:
         """Forgets all windows and keys; clocks stay."""
         self._slots = np.empty(0, dtype=self._dtype)
         self._newest = np.empty(0, dtype=np.int64)
+        self._asked = np.empty(0, dtype=np.bool_)  # by key code: whether its stored windows have been asked for
         self._known = 0
+        self._kept = 0  # how many there were when those that nobody needs were last dropped
         self._updates = 0
 
     def __len__(self) -> int:
@@ -43,10 +47,15 @@ class KeyedSlots:
 
     def reserve_keys(self, keys: int) -> None:
         """Makes room for the key codes below ``keys``."""
-        missing = keys - len(self._newest)
-        if missing > 0:
-            more = np.full(max(missing, len(self._newest)), NO_SLOT, dtype=np.int64)
-            self._newest = np.concatenate([self._newest, more])
+        self._newest = grown(self._newest, keys, NO_SLOT)
+        self._asked = grown(self._asked, keys)
+
+    def not_asked_for(self, key_code: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Key codes, each once, ascending, whose stored windows nobody has asked for yet; from now on somebody has."""
+        codes = np.unique(key_code)
+        codes = codes[~self._asked[codes]]
+        self._asked[codes] = True
+        return codes
 
     def add_stored(self, key_code: NDArray[np.int64], **columns: NDArray[np.int64] | int) -> NDArray[np.int64]:
         """Adds windows that the store has, by key and then by time, older than all that their keys have here.
@@ -79,7 +88,12 @@ class KeyedSlots:
         kept["older"] = numbers[kept["older"]]
         self._newest = numbers[self._newest]
         self._slots = kept
-        self._known = len(slots)
+        self._known = self._kept = len(slots)
+
+    @property
+    def have_doubled(self) -> bool:
+        """Whether there are twice as many as when `keep` last chose some."""
+        return self._known >= max(_COMPACT_FROM_SLOTS, 2 * self._kept)
 
     def _reserve(self, slots: int) -> None:
         if slots > len(self._slots):
@@ -89,4 +103,4 @@ class KeyedSlots:
 
     def memory_bytes(self) -> int:
         """What the arrays take."""
-        return self._slots.nbytes + self._newest.nbytes
+        return self._slots.nbytes + self._newest.nbytes + self._asked.nbytes

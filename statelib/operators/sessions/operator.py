@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 
-_COMPACT_FROM_SLOTS = 1 << 14
 _SLOW_RECORDS = 1 << 8
 """How many records are looked at together where a function may remove sessions."""
 
@@ -128,9 +127,7 @@ class RunningSessionAggregate:
     def _start_over(self) -> None:
         """An empty working set."""
         self._slots.clear()
-        self._loaded = np.empty(0, dtype=np.bool_)  # by key code: whether its stored sessions are here
         self._removed = np.empty(0, dtype=SESSION)  # stored sessions that have left the slots
-        self._kept = 0  # how many slots there were when dead ones were last dropped
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """The tombstones and the new session of each record that is not too late."""
@@ -159,15 +156,12 @@ class RunningSessionAggregate:
         """Brings the stored sessions of keys here, unless all their records are past everything that is stored."""
         keys = self._context.keys
         self._slots.reserve_keys(len(keys))
-        self._loaded = np.concatenate([self._loaded, np.zeros(len(keys) - len(self._loaded), dtype=np.bool_)])
         schema = self._aggregator.schema
         if schema is None:
             return
         self._store.header.check(schema)
         reaching = (key_code >= 0) & (timestamp - self._spec.windows.gap_ms <= self._store.newest_stored)
-        codes = np.unique(key_code[reaching])
-        codes = codes[~self._loaded[codes]]
-        self._loaded[codes] = True
+        codes = self._slots.not_asked_for(key_code[reaching])
         index, sessions = self._store.load(keys.take(codes).to_pylist() if len(codes) else [])
         if len(index) == 0:
             return
@@ -235,13 +229,12 @@ class RunningSessionAggregate:
 
     def _forget_dead(self) -> None:
         """Drops sessions that are absorbed or out of retention from the working set, whenever it has doubled."""
-        if len(self._slots) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
+        if not self._slots.have_doubled:
             return
         alive = self._alive()
         dead = self._slots.sessions[~alive]
         self._removed = np.concatenate([self._removed, dead[is_stored(dead)]])
         kept = np.flatnonzero(alive)
-        self._kept = len(kept)
         self._aggregator.keep(kept)
         self._slots.keep(kept)
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from statelib.records.batch import Uptake
     from statelib.stores.backend import WriteBatch
 
-_COMPACT_FROM_SLOTS = 1 << 14
 _SLOW_RECORDS = 1 << 8
 """How many records are looked at together where a function may remove windows."""
 
@@ -116,13 +115,6 @@ class RunningSlidingAggregate:
         self._slots = SlidingSlots(
             windows.time_difference_ms, windows.grace_period_ms, retention_ms, context.clock(), store_time
         )
-        self._start_over()
-
-    def _start_over(self) -> None:
-        """An empty working set."""
-        self._slots.clear()
-        self._loaded = np.empty(0, dtype=np.bool_)  # by key code: whether its stored windows are here
-        self._kept = 0  # how many slots there were when those out of retention were last dropped
 
     def process(self, inputs: Sequence[Batch], uptake: Uptake) -> Batch:
         """One update for each record and window that changes."""
@@ -152,15 +144,12 @@ class RunningSlidingAggregate:
         """Brings the stored windows of keys here, unless all their records are past everything that is stored."""
         keys = self._context.keys
         self._slots.reserve_keys(len(keys))
-        self._loaded = np.concatenate([self._loaded, np.zeros(len(keys) - len(self._loaded), dtype=np.bool_)])
         schema = self._aggregator.schema
         if schema is None:
             return
         self._store.header.check(schema)
         reaching = timestamp - 2 * self._spec.windows.time_difference_ms <= self._store.newest_stored
-        codes = np.unique(key_code[reaching])
-        codes = codes[~self._loaded[codes]]
-        self._loaded[codes] = True
+        codes = self._slots.not_asked_for(key_code[reaching])
         index, windows = self._store.load_keys(keys.take(codes).to_pylist() if len(codes) else [])
         if len(index) == 0:
             return
@@ -249,10 +238,9 @@ class RunningSlidingAggregate:
 
     def _forget_expired(self) -> None:
         """Drops windows out of retention from the working set, whenever it has doubled."""
-        if len(self._slots) < max(_COMPACT_FROM_SLOTS, 2 * self._kept):
+        if not self._slots.have_doubled:
             return
         kept = self._in_retention()
-        self._kept = len(kept)
         self._aggregator.keep(kept)
         self._slots.keep(kept)
 
@@ -260,7 +248,7 @@ class RunningSlidingAggregate:
         """Writes the windows that have changed since the last flush and are within retention; expires the others."""
         schema = self._aggregator.schema
         if schema is None or self._store.stream_time == NO_TIMESTAMP:
-            self._start_over()  # no window yet, but keys of other operators, whose codes end here
+            self._slots.clear()  # no window yet, but keys of other operators, whose codes end here
             return
         kept = self._in_retention()
         windows = self._slots.windows[kept]
@@ -275,7 +263,7 @@ class RunningSlidingAggregate:
         )
         self._store.store(changes, schema, write)
         self._aggregator.keep(np.empty(0, dtype=np.int64))
-        self._start_over()
+        self._slots.clear()
 
     def open_windows(self) -> int:
         """See `WindowedOperator`."""
@@ -284,4 +272,4 @@ class RunningSlidingAggregate:
 
     def memory_bytes(self) -> int:
         """Size of the working set."""
-        return int(self._slots.memory_bytes() + self._loaded.nbytes + self._aggregator.memory_bytes())
+        return int(self._slots.memory_bytes() + self._aggregator.memory_bytes())

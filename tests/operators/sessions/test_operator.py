@@ -14,6 +14,7 @@ from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce, several, single
 from statelib.operators.aggregation.sql_functions import count, max_, mean_, min_, sum_
 from statelib.operators.mappers.mapping import mapper
+from statelib.operators.sessions import keyed_slots_kernel
 from statelib.operators.sessions import operator as session_aggregate
 from statelib.operators.sessions.operator import SessionAggregate
 from statelib.operators.sessions.store import SessionStore
@@ -103,7 +104,7 @@ def test_state_does_not_depend_on_batches_flushes_or_restarts(
     results = []
     for size, between in ((one, "nothing"), (other, "nothing"), (other, "flush"), (one, "restart")):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(session_aggregate, "_COMPACT_FROM_SLOTS", compact_from)
+            patch.setattr(keyed_slots_kernel, "_COMPACT_FROM_SLOTS", compact_from)
             chain = session_chain(windows, semantics=semantics)
             rows = chain.run(records, size, between)
             chain.restart()
