@@ -239,6 +239,7 @@ def test_whatever_the_types_are(operator: str, types: tuple[pa.DataType, pa.Data
         flow(operator, *types)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize(("left", "right", "value"), ALIKE, ids=str)
 def test_keys_that_only_arrow_tells_apart_meet(

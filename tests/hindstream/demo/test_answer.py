@@ -16,6 +16,8 @@ from hindstream.report.documents import account_total, job_ledger, load_runs
 if TYPE_CHECKING:
     from statelib.storage import Storage
 
+pytestmark = pytest.mark.slow
+
 ANSWER = Path(__file__).with_name("answer.sql")
 
 PUBLISHED = """

@@ -112,6 +112,7 @@ def test_values_of_another_type_are_refused() -> None:
         Task(PlainTableSource("t"), pa.string(), [pa.string()], backend=backend).run([Record("a", "1", 5, 0)])
 
 
+@pytest.mark.thorough
 def test_many_updates_of_structs_in_any_order() -> None:
     random = np.random.default_rng(7)
     shape = pa.struct([("n", pa.int64()), ("s", pa.string())])

@@ -291,6 +291,7 @@ def test_the_working_sets_are_forgotten() -> None:
     assert all(operator.memory_bytes() == 0 for graph in flow.graphs for operator in graph.operators.values())
 
 
+@pytest.mark.thorough
 def test_many_rows_and_restarts() -> None:
     rows = random_rows(5, 30_000)
     fed = [Fed("left", *r) for r in rows["left"]] + [Fed("right", *r) for r in rows["right"][:60]]
