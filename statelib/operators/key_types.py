@@ -14,18 +14,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statelib.columns.windowed_type import WindowedType
 from statelib.errors.kinds import ConfigurationError
 from statelib.records.key_column import KeyColumn, WindowedKeys
+from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from statelib.records.batch import Batch
 
-ONE_TYPE = "let the mapper give one type: cast what it gives, or say which with per_record()"
+_ONE_TYPE = "let the mapper give one type: cast what it gives, or say which with per_record()"
 """The way round where one mapper gives now this type, now that."""
 
 
@@ -103,6 +108,19 @@ def of_one_type(arrays: Sequence[pa.Array]) -> list[pa.Array]:
     """Arrays that go together, of one type: the first that is not ``null``."""
     wanted = _first([array.type for array in arrays])
     return [array if array.type == wanted else array.cast(wanted) for array in arrays]
+
+
+def keys_of_rows(new: pa.Array, old: pa.Array, *, node: str, what: str) -> tuple[pa.Array, pa.Array, NDArray[np.bool_]]:
+    """The keys that a mapper gives new and old rows, of one type; and which are the same: none where either is null.
+
+    Raises:
+        ConfigurationError: The types do not go together; ``what`` and ``node`` as of `check_types`.
+    """
+    check_types(new.type, old.type, node=node, what=what, way_round=_ONE_TYPE)
+    new, old = of_one_type([new, old])
+    serde = serde_for(new.type)
+    same = pc.equal(serde.serialize(new), serde.serialize(old))
+    return new, old, np.asarray(pc.fill_null(same, False))
 
 
 def _first(types: Sequence[pa.DataType]) -> pa.DataType:

@@ -23,12 +23,11 @@ from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
 from statelib.operators.base import StorelessOperator, StorelessSpec
-from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
+from statelib.operators.key_types import keys_of_rows
 from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.tables.change import only_latest
 from statelib.operators.tables.steps import columns_of
 from statelib.records.key_column import KeyColumn
-from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,10 +76,9 @@ class RunningTableSelect(StorelessOperator):
             raise InternalError("a table that is regrouped does not know its old values", node=self._context.node)
         (new_key, new), (old_key, old) = (self._selected(changes, of) for of in (changes.value, changes.prior))
         what = "the groups of new rows are {}, those of old ones {}"
-        check_types(new_key.type, old_key.type, node=self._context.node, what=what, way_round=ONE_TYPE)
-        new_key, old_key = of_one_type([new_key, old_key])
+        new_key, old_key, same = keys_of_rows(new_key, old_key, node=self._context.node, what=what)
         enters, leaves = (valid_of(values) for values in (new, old))
-        stays = enters & leaves & _same(new_key, old_key)
+        stays = enters & leaves & same
         rows, has_new, has_old = _parts(enters, leaves, stays)
 
         key = pa.concat_arrays([new_key, old_key]).take(pa.array(np.where(has_new, rows, rows + len(changes))))
@@ -107,12 +105,6 @@ class RunningTableSelect(StorelessOperator):
         both = valid_of(key) & valid_of(value)
         chosen = pa.array(np.arange(len(both)), mask=~both)
         return key.take(chosen), value.take(chosen)
-
-
-def _same(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
-    """Whether keys have the same bytes; false where either is null."""
-    serde = serde_for(one.type)
-    return np.asarray(pc.fill_null(pc.equal(serde.serialize(one), serde.serialize(other)), False))
 
 
 def _parts(

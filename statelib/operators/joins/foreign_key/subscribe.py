@@ -23,18 +23,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.scatter import scatter
 from statelib.errors.kinds import InternalError
 from statelib.operators.base import StorelessOperator, StorelessSpec
-from statelib.operators.key_types import ONE_TYPE, check_types, of_one_type
+from statelib.operators.key_types import keys_of_rows
 from statelib.operators.mappers.mapping import Mapper, evaluate
 from statelib.operators.tables.change import only_latest
 from statelib.operators.tables.steps import columns_of
 from statelib.records.key_column import KeyColumn
-from statelib.serdes import serde_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,10 +89,8 @@ class RunningForeignKeySubscribe(StorelessOperator):
         changes, out_of_order = only_latest(forwarded)
         if changes.prior is None:
             raise InternalError("the left table of a join does not know its old values", node=self._context.node)
-        new_key, old_key = self._foreign_keys(changes, changes.prior)
+        new_key, old_key, same = self._foreign_keys(changes, changes.prior)
         refers, referred = (valid_of(keys) for keys in (new_key, old_key))
-        serde = serde_for(new_key.type)
-        same = np.asarray(pc.fill_null(pc.equal(serde.serialize(new_key), serde.serialize(old_key)), False))
         is_row = valid_of(changes.value)
 
         goes = referred & ~same
@@ -110,8 +106,8 @@ class RunningForeignKeySubscribe(StorelessOperator):
         metrics.drop("out-of-order", out_of_order)
         return sent
 
-    def _foreign_keys(self, changes: Batch, prior: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """The foreign keys of the new rows and of the old ones; null where there is none, or no row."""
+    def _foreign_keys(self, changes: Batch, prior: pa.Array) -> tuple[pa.Array, pa.Array, NDArray[np.bool_]]:
+        """The foreign keys of the new rows and of the old ones, null where there is none, or no row; which are same."""
         keys = []
         for values in (changes.value, prior):
             there = valid_of(values)
@@ -119,9 +115,7 @@ class RunningForeignKeySubscribe(StorelessOperator):
             of_rows = evaluate(self._spec.foreign_key, columns, self._context.node, changes.sequence[there])
             keys.append(scatter(of_rows, there))
         what = "the foreign keys of new rows are {}, those of old ones {}"
-        check_types(keys[0].type, keys[1].type, node=self._context.node, what=what, way_round=ONE_TYPE)
-        new_key, old_key = of_one_type(keys)
-        return new_key, old_key
+        return keys_of_rows(*keys, node=self._context.node, what=what)
 
     def _instructions(
         self, refers: NDArray[np.bool_], goes: NDArray[np.bool_]
