@@ -88,6 +88,11 @@ def test_what_takes_the_session_of_spark_is_left_out() -> None:
     assert not fast & on_spark
 
 
+def test_the_help_of_dev_has_it() -> None:
+    done = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True)
+    assert "\n  test --fast [ARGS] " in done.stdout
+
+
 def test_dev_runs_it(tmp_path: Path) -> None:
     script = tmp_path / "dev"
     script.write_text(re.sub(r"^  is_complete \|\| set_up$", "", (ROOT / "dev").read_text(), flags=re.MULTILINE))
