@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING
 
 import statelib
 
+__all__ = statelib.__all__
+
 if TYPE_CHECKING:
     from statelib import *  # noqa: F403
 
-__all__ = statelib.__all__
+    __version__: str
+else:
 
+    def __getattr__(name: str) -> object:
+        """Loads a name of the engine where it is first used."""
+        if name == "__version__":
+            import importlib.metadata  # noqa: PLC0415 - 10 ms, which no other name waits for
 
-def __getattr__(name: str) -> object:
-    """Loads a name of the engine where it is first used."""
-    if name == "__version__":
-        import importlib.metadata  # noqa: PLC0415 - 10 ms, which no other name waits for
+            return importlib.metadata.version(__name__)
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(statelib, name)
 
-        return importlib.metadata.version(__name__)
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(statelib, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, "__version__"})

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
-from statelib.testing.driver import TestRecord, TopologyTestDriver
+from typing import TYPE_CHECKING
+
+from hindstream.lazy import offers
+
+if TYPE_CHECKING:
+    from statelib.testing.driver import TestRecord, TopologyTestDriver
 
 __all__ = ["TestRecord", "TopologyTestDriver"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = offers(
+        __name__,
+        {
+            "TestRecord": "statelib.testing.driver:TestRecord",
+            "TopologyTestDriver": "statelib.testing.driver:TopologyTestDriver",
+        },
+    )

@@ -178,9 +178,13 @@ __all__ = [
     "min_", "open_state", "per_record", "serde_for", "sum_", "topic_schema",
 ]  # fmt: skip
 
+if not TYPE_CHECKING:  # to a type checker, a package with a ``__getattr__`` has any name
 
-def __getattr__(name: str) -> object:
-    """Loads a name where it is first used: a command that needs none of the engine does not pay for its compiler."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
+    def __getattr__(name: str) -> object:
+        """Loads a name where it is first used: a command that needs none of the engine is spared its compiler."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["maintenance_dag", "migration_dag", "replay_dag"]
 
-__getattr__ = offers(
-    __name__,
-    {
-        "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
-        "migration_dag": "hindstream.airflow.migration:migration_dag",
-        "replay_dag": "hindstream.airflow.replay:replay_dag",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = offers(
+        __name__,
+        {
+            "maintenance_dag": "hindstream.airflow.maintenance:maintenance_dag",
+            "migration_dag": "hindstream.airflow.migration:migration_dag",
+            "replay_dag": "hindstream.airflow.replay:replay_dag",
+        },
+    )

@@ -31,20 +31,21 @@ __all__ = [
     "take_over",
 ]
 
-__getattr__ = offers(
-    __name__,
-    {
-        "Copied": "hindstream.spark.kafka.archive:Copied",
-        "HandedOver": "hindstream.kafka.handover:HandedOver",
-        "Handover": "statelib.job.handover:Handover",
-        "KafkaTopic": "statelib.job.kafka_topic:KafkaTopic",
-        "SchemaRegistry": "hindstream.kafka.registry:SchemaRegistry",
-        "TookOver": "hindstream.spark.kafka.takeover:TookOver",
-        "archive_topics": "hindstream.spark.kafka.archive:archive_topics",
-        "hand_over": "hindstream.kafka.handover:hand_over",
-        "take_over": "hindstream.spark.kafka.takeover:take_over",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = offers(
+        __name__,
+        {
+            "Copied": "hindstream.spark.kafka.archive:Copied",
+            "HandedOver": "hindstream.kafka.handover:HandedOver",
+            "Handover": "statelib.job.handover:Handover",
+            "KafkaTopic": "statelib.job.kafka_topic:KafkaTopic",
+            "SchemaRegistry": "hindstream.kafka.registry:SchemaRegistry",
+            "TookOver": "hindstream.spark.kafka.takeover:TookOver",
+            "archive_topics": "hindstream.spark.kafka.archive:archive_topics",
+            "hand_over": "hindstream.kafka.handover:hand_over",
+            "take_over": "hindstream.spark.kafka.takeover:take_over",
+        },
+    )
 
 if find_spec("confluent_kafka") is None:
     raise ConfigurationError(

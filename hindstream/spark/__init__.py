@@ -39,14 +39,15 @@ __all__ = [
     "spark_session",
 ]
 
-__getattr__ = offers(
-    __name__,
-    {
-        "SliceResult": "hindstream.spark.phases.pipeline:SliceResult",
-        "archive_frame": "hindstream.spark.frames.archive_frame:archive_frame",
-        "register_state_source": "hindstream.spark.frames.state_source:register_state_source",
-        "run_slice": "hindstream.spark.phases.pipeline:run_slice",
-        "spark_session": "hindstream.spark.session.session:spark_session",
-        **{phase: f"hindstream.spark.phases.{phase}:run" for phase in _PHASES},
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = offers(
+        __name__,
+        {
+            "SliceResult": "hindstream.spark.phases.pipeline:SliceResult",
+            "archive_frame": "hindstream.spark.frames.archive_frame:archive_frame",
+            "register_state_source": "hindstream.spark.frames.state_source:register_state_source",
+            "run_slice": "hindstream.spark.phases.pipeline:run_slice",
+            "spark_session": "hindstream.spark.session.session:spark_session",
+            **{phase: f"hindstream.spark.phases.{phase}:run" for phase in _PHASES},
+        },
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
+FACES = ("hindstream", "hindstream.airflow", "hindstream.kafka", "hindstream.spark", "hindstream.testing", "statelib")
 BUFFERS = """\
 from datetime import timedelta
 
-from statelib import BufferConfig, Suppressed
+from hindstream import BufferConfig, Suppressed
 
 wait = timedelta(seconds=30)
 eager = BufferConfig.max_records(1_000).with_max_bytes(5_000_000)
@@ -30,11 +32,34 @@ Suppressed.until_time_limit(wait, eager, clock="wall")  # refused
 """
 
 
+def checked(module: Path) -> str:
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(module)]
+    return subprocess.run(mypy, text=True, capture_output=True, cwd=ROOT, check=False).stdout
+
+
 def test_a_strict_buffer_is_required_where_the_kip_requires_it(tmp_path: Path) -> None:
     module = tmp_path / "buffers.py"
     module.write_text(BUFFERS, encoding="utf-8")
-    mypy = [sys.executable, "-m", "mypy", "--no-error-summary", str(module)]
-    found = subprocess.run(mypy, text=True, capture_output=True, cwd=ROOT, check=False).stdout
+    found = checked(module)
     refused = [number for number, line in enumerate(BUFFERS.splitlines(), 1) if "refused" in line]
     assert [int(number) for number in re.findall(r":(\d+): error", found)] == refused, found
     assert found.count('expected "StrictBufferConfig"') == 3
+
+
+def test_each_name_that_is_imported_has_a_type_and_a_misspelt_one_is_refused(tmp_path: Path) -> None:
+    lines = ["import hindstream", "version: str = hindstream.__version__"]
+    for face in FACES:
+        for name in importlib.import_module(face).__all__:
+            own = f"{face}.{name}".replace(".", "_")
+            lines += [f"from {face} import {name} as {own}", f"reveal_type({own})"]
+    right = len(lines)
+    lines += [f"from {face} import Misspelt as {face.replace('.', '_')}_Misspelt" for face in FACES]
+    lines += ["hindstream.Misspelt"]
+    module = tmp_path / "faces.py"
+    module.write_text("\n".join(lines), encoding="utf-8")
+    found = checked(module)
+    refused = [int(number) for number in re.findall(r":(\d+): error", found)]
+    assert refused == [*range(right + 1, len(lines) + 1)], found
+    types = re.findall(r'Revealed type is "(.*)"', found)
+    assert len(types) == (right - 2) // 2
+    assert [revealed for revealed in types if revealed in {"Any", "object"}] == []
