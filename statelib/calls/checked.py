@@ -211,7 +211,7 @@ class _Call:
         else:
             wanted = of_method or f"{kind.arguments} arguments"
             step = f"write one of {wanted}"
-        return _error(f"{self.name}() calls its {name} with {wanted}, and this one takes {takes}", step)
+        return _error(f"{self.name}() calls its {name} with {wanted}, but this one takes {takes}", step)
 
     def _wrong_arguments(
         self, forms: list[Signature], problem: str, args: tuple[Any, ...], options: Mapping[str, Any]

@@ -29,7 +29,7 @@ def check_name(name: object, of: str, **where: object) -> None:
     if len(shown) > _SHOWN:
         length = f", {len(name)} characters long," if isinstance(name, str) else ""
         shown = f"{shown[:_SHOWN]}...{length}"
-    raise ConfigurationError(f"{shown} is no name of {of}", next_step=ALLOWED, **where)
+    raise ConfigurationError(f"{shown} is not a valid name of {of}", next_step=ALLOWED, **where)
 
 
 def check_optional_name(name: object, of: str) -> None:

@@ -100,13 +100,13 @@ def importer_of(
     kind = KINDS.get(store.kind)
     if kind is None or kind.importer is None:
         raise ConfigurationError(
-            f"a {store.kind} store cannot be made of what Kafka Streams logs", store=store.name, next_step=_WAY_OUT
+            f"a {store.kind} store cannot be restored from Kafka Streams", store=store.name, next_step=_WAY_OUT
         )
     return kind.importer(Described(store, schema, {}, semantics, results_of=results_of(store.settings)), form)
 
 
 _COUNTED = ("join-buffer", "join-window")
-_WAY_OUT = "begin the job early enough for what this store holds to be replayed, and let it begin empty"
+_WAY_OUT = "begin the job early enough to replay what this store holds, and let it begin empty"
 
 
 def _imported(importer: Importer, batch: pa.RecordBatch) -> pa.RecordBatch:

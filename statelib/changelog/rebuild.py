@@ -63,7 +63,7 @@ def logged_stores(warehouse: Storage, commit: Commit, task_id: str) -> tuple[Sto
             f"a store of the task has no changelog: {', '.join(silent)}",
             job=commit.job,
             task=task_id,
-            next_step="restore the state's files from a copy of the warehouse, go back to a commit that is whole"
+            next_step="restore the state's files from a copy of the warehouse, roll back to an undamaged commit"
             f" (hindstream state verify {commit.job} names it), or give the job a new name: it then replays all",
         )
     for name, end in ends.items():
@@ -76,7 +76,7 @@ def _check_standing(warehouse: Storage, commit: Commit) -> None:
     by = rolled_back(log.read(n) for n in range(commit.commit + 1, log.head_number() + 1)).get(commit.commit)
     if by is not None:
         raise ConfigurationError(
-            f"commit {commit.commit} has been taken back by commit {by}: the changelogs have other records now",
+            f"commit {by} has rolled back commit {commit.commit}: the changelogs hold other records now",
             job=commit.job,
             next_step="rebuild the state of another commit",
         )

@@ -79,7 +79,7 @@ def set_changelog_lag(warehouse: Storage, job: str, store: str, lag_ms: int) -> 
     found = changelog_lag(warehouse, job, store)
     if lag_ms < found.needed_ms:
         raise ConfigurationError(
-            f"a lag of {lag_ms} ms is too short: states that can be gone back to need {found.needed_ms} ms",
+            f"a lag of {lag_ms} ms is too short: the states kept for a rollback need {found.needed_ms} ms",
             job=job,
             store=store,
             next_step=f"set at least {found.needed_ms // 1000 + 1}s",

@@ -88,7 +88,7 @@ def _check_passed(plan: Plan, audit: Audit) -> None:
             f"the run is in quarantine: {len(failed)} of {counted(len(audit.checks), 'check')} failed ({shown})",
             job=plan.job,
             run=plan.run_id,
-            next_step="mend the cause that the audit shows, and run the same slice again: it gets a new try",
+            next_step="fix the cause that the audit shows, and run the same slice again: it gets a new try",
         )
 
 

@@ -39,8 +39,8 @@ def fenced(warehouse: Storage, job: str, number: int) -> Iterator[None]:
         if standing is None:
             raise
         raise FencedError(
-            f"another driver has made commit {number} of job {job}, as run {standing.run_id}, while this one was at"
-            f" work on it; its result stands, and what this one needed may be gone ({error.what})",
+            f"another driver has made commit {number} of job {job}, as run {standing.run_id}, while this one was"
+            f" working on it; its result counts, and files that this one needed may be gone ({error.what})",
             job=job,
-            next_step="nothing needs to be done; the same command goes on from there",
+            next_step="nothing needs fixing; the same command continues from there",
         ) from error

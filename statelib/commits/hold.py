@@ -42,7 +42,7 @@ def take_hold(warehouse: Storage, job: str, holder: str, *, reason: str, now_ms:
             "a run is open",
             job=job,
             run=open_run,
-            next_step="let it end: hindstream run goes on with it",
+            next_step="let it finish: hindstream run continues it",
         )
     return standing
 

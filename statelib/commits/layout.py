@@ -334,10 +334,10 @@ class CommitLog:
         if standing.run_id != run:
             raise FencedError(
                 f"run {standing.run_id} has made commit {standing.commit} of job {self.job} before this run, {run};"
-                " its result stands and nothing of this one becomes visible",
+                " its result counts, and nothing of this run becomes visible",
                 job=self.job,
                 file=self._storage.uri(self.layout.commit(standing.commit)),
-                next_step="nothing has to be mended; why there were two: docs/runbooks/two-drivers.md",
+                next_step="nothing needs fixing; why there were two drivers: docs/runbooks/two-drivers.md",
             )
 
     def advise_head(self, n: int) -> None:

@@ -226,7 +226,7 @@ def _nothing_but_sealed(job: JobDefinition, head: int, new_records: int) -> Noth
     if new_records:
         raise ConfigurationError(
             f"the job was sealed by commit {head}, so its windows are closed,"
-            f" and has not replayed {counted(new_records, 'record')}",
+            f" but {counted(new_records, 'record was', 'records were')} not replayed",
             job=job.name,
             next_step="give the job a new name: it then replays from the beginning; seal only the last slice",
         )

@@ -128,10 +128,10 @@ def _check_not_lost(warehouse: Storage, job: str, archives: Mapping[str, TopicAr
         is_lost = archive is None or not (archive.rows or archive.last_transaction(job))
         if is_lost and RewriteLog(warehouse, topic).last():
             raise CorruptedDataError(
-                "the topic's archive is gone, or was being published anew: it shows nothing of what the job wrote",
+                "the topic's archive is gone, or republishing it was interrupted: it holds nothing that the job wrote",
                 job=job,
                 topic=topic,
-                next_step=f"publish it anew: hindstream state republish {job} {topic} (docs/runbooks/damaged-data.md)",
+                next_step=f"republish it: hindstream state republish {job} {topic} (docs/runbooks/damaged-data.md)",
             )
 
 
@@ -262,7 +262,7 @@ def _check_no_gap(archive: TopicArchive, commit: Commit, files: list[ArchiveFile
                 topic=archive.topic,
                 partition=file.partition,
                 file=archive.uri,
-                next_step=f"publish the topic anew: hindstream state republish {commit.job} {archive.topic}"
+                next_step=f"republish the topic: hindstream state republish {commit.job} {archive.topic}"
                 " (docs/runbooks/damaged-data.md)",
             )
         ends[file.partition] = file.last_offset + 1

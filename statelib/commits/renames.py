@@ -32,8 +32,8 @@ def asked_renames(
         if former not in was or name not in is_ or is_taken:
             gone, new = (", ".join(sorted(names)) or "none" for names in (was - is_, is_ - was))
             raise ConfigurationError(
-                f"store {former} cannot go on as {name}: {former} has to be a store of the former topology and {name}"
-                f" one of the new one, which goes on from no other (gone: {gone}; new: {new})",
+                f"store {former} cannot be renamed to {name}: {former} must be a store of the former topology, and"
+                f" {name} a store of the new one that continues no other (gone: {gone}; new: {new})",
                 job=job,
                 next_step="name them as FORMER=NAME",
             )

@@ -116,8 +116,8 @@ def _check_there(warehouse: Storage, job: str, topic: str, files: list[ArchiveFi
     if lost:
         file, _ = lost[0]
         raise CorruptedDataError(
-            f"of the {counted(len(files), 'file')} that the job has written to the topic {len(lost)} are gone or have"
-            " changed, so it cannot be published anew",
+            f"the topic cannot be republished: of the {counted(len(files), 'file')} that the job has written to it,"
+            f" {len(lost)} are gone or have changed",
             job=job,
             topic=topic,
             partition=file.partition,

@@ -150,11 +150,11 @@ def _check_sinks(warehouse: Storage, log: CommitLog, to: int, head: int) -> None
         lost = len(written) - len(archive.present(written))
         if lost:
             raise ConfigurationError(
-                f"of the {counted(len(written), 'file')} that the rollback would take back {lost} are not in the"
-                " topic's archive any more: another program has merged or changed them",
+                f"of the {counted(len(written), 'file')} that the rollback would remove, {lost} are no longer in the"
+                " topic's archive: another program has merged or changed them",
                 job=log.job,
                 topic=topic,
-                next_step=f"publish the topic anew, then roll back: hindstream state republish {log.job} {topic}",
+                next_step=f"republish the topic, then roll back: hindstream state republish {log.job} {topic}",
             )
 
 
@@ -170,7 +170,7 @@ def check_no_replay_open(warehouse: Storage, job: str, head: int, *, supersede: 
             "a run is open, and would lose its commit number",
             job=job,
             run=open_run,
-            next_step="let it end; or, if nobody is at work on it or it shall not count, give --supersede",
+            next_step="let it finish; or give --supersede if nobody is running it or it should not count",
         )
 
 

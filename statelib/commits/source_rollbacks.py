@@ -82,13 +82,13 @@ def _told(warehouse: Storage, head: Commit, notice: Rollback) -> InputError:
     restorable = (commit for commit in log.history(limit) if commit.commit not in gone)
     good = next((commit.commit for commit in restorable if not _has_passed(commit, notice)), None)
     go_on = (
-        f"go back to before that: hindstream state rollback {head.job} --to {good}"
+        f"roll this job back to before them: hindstream state rollback {head.job} --to {good}"
         if good is not None
         else "give the job a new name: it then replays from the beginning"
     )
     return InputError(
-        f"job {notice.job} was rolled back by its commit {notice.commit}: the topic ended at offset {ended} then, and"
-        f" this job has taken up records to offset {taken_up[partition]}, of which those after that were taken back",
+        f"commit {notice.commit} of job {notice.job} rolled the topic back to offset {ended}, and this job has already"
+        f" read it up to offset {taken_up[partition]}: the records in between have been removed",
         job=head.job,
         topic=notice.topic,
         partition=partition,

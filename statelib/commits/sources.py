@@ -57,7 +57,7 @@ def check_sources(job: str, head: Commit, sources: Sequence[SourceTopic]) -> Non
         if source.partitions != known.partitions:
             raise ConfigurationError(
                 f"the topic has {counted(source.partitions, 'partition')}, and had {known.partitions} at commit"
-                f" {head.commit}: its keys no longer meet their state",
+                f" {head.commit}: its keys would no longer find their state",
                 job=job,
                 topic=source.topic,
                 next_step=f"restore the archive with {counted(known.partitions, 'partition')},"
@@ -80,8 +80,8 @@ def check_tables(job: str, head: Commit, sources: Sequence[SourceTopic], recreat
     for known, source in _known(head, sources):
         if known.table_id not in {None, source.table_id} and source.topic not in recreated:
             raise ConfigurationError(
-                "the topic's archive has been deleted since and made anew: it is another table than that of commit"
-                f" {head.commit}, whose offsets say nothing of it",
+                f"the topic's archive has been deleted and created again since commit {head.commit}, so the commit's"
+                " offsets do not apply to it",
                 job=job,
                 topic=source.topic,
                 next_step="restore the former archive from a copy; if the new one has the same records at the same"
@@ -106,7 +106,7 @@ def _open_source(warehouse: Storage, topic: str, head: Commit | None) -> TopicAr
         if head is None or all(source.topic != topic for source in head.sources):
             raise
         raise ConfigurationError(
-            f"there is no topic archive any more, or its log is gone, and commit {head.commit} rests on it",
+            f"there is no topic archive any more, or its log is gone, but commit {head.commit} depends on it",
             job=head.job,
             topic=topic,
             file=warehouse.uri(topic_path(topic)),

@@ -180,7 +180,7 @@ class LiveValues:
         shaped = self._to_live is not None or self._from_live is not None
         if shaped and declared.value is None:
             raise ConfigurationError(
-                "functions make other values of those of a store, and nothing says how these are written",
+                "to_live or from_live is given, but no serde for the values that it converts",
                 store=self._name,
                 next_step="name the application's serde: StoreFormat(value=..., to_live=...)",
             )
@@ -196,7 +196,7 @@ class LiveValues:
         with _of_store(self._name):
             live = self._results(states) if self._to_live is None else self._to_live(states)
             if self._to_live is not None and live.null_count > states.null_count:
-                raise InputError("to_live makes null, which would delete the key, of a value that is not")
+                raise InputError("to_live returned null for a value that is not null: this would delete the key")
             return _bytes(self._live or serde_for(self._result_type), live, self._name, "values")
 
     def read(self, live: pa.Array) -> pa.Array:
@@ -218,8 +218,8 @@ class LiveValues:
     def _states(self, results: pa.Array) -> pa.Array:
         if self._aggregator is not None and not _same_columns(self._result_type, self.type):
             raise ConfigurationError(
-                f"the results ({self._result_type}) do not tell the states that are aggregated on ({self.type})",
-                next_step="make states of the application's values: StoreFormat(value=..., from_live=...)",
+                f"the aggregation's states ({self.type}) cannot be computed from its results ({self._result_type})",
+                next_step="compute the states from the application's values: StoreFormat(value=..., from_live=...)",
             )
         return results
 
@@ -255,9 +255,9 @@ def _live_serde(
     if is_own or is_plain(of):
         return None
     raise ConfigurationError(
-        f"the {what} are of type {of}, for which Kafka has no bytes of its own",
+        f"Kafka has no serde of its own for the {what}, whose type is {of}",
         store=described.name,
-        next_step=f"say how the application writes them: StoreFormat({name}=JsonSerde(...)), or another serde",
+        next_step=f"name the application's serde, such as StoreFormat({name}=JsonSerde(...))",
     )
 
 
@@ -276,7 +276,7 @@ def _bytes(serde: Serde, values: pa.Array, store: str, what: str) -> pa.Array:
     written = serde.serialize(_as_type(values, serde.arrow_type, store, what)).cast(pa.binary())
     lost = ~valid_of(written) & valid_of(values)
     if lost.any():
-        raise InputError(f"the serde of {what} makes null, which is a deletion, of {values[int(lost.argmax())]}")
+        raise InputError(f"the serde of {what} wrote null for {values[int(lost.argmax())]}: this would delete the key")
     return written
 
 
@@ -291,9 +291,9 @@ def _as_type(values: pa.Array, wanted: pa.DataType, store: str, what: str) -> pa
         return values.cast(wanted)
     except (pa.ArrowException, KeyError) as error:
         raise ConfigurationError(
-            f"the {what} are of type {values.type}, and are wanted as {wanted}: {error}",
+            f"the {what} have type {values.type}, but {wanted} is needed: {error}",
             store=store,
-            next_step="name a serde of this type, or functions that make one of the other: StoreFormat",
+            next_step="give StoreFormat a serde of this type, or functions that convert",
         ) from error
 
 

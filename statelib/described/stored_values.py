@@ -44,7 +44,7 @@ def described_serde(described: Mapping[str, Any] | None, arrow_type: pa.DataType
     serde = _of_ours(described, arrow_type, of) if described.get("type") == str(arrow_type) else None
     if serde is None or serde.describe() != described:
         raise ConfigurationError(
-            f"{of} are in bytes of a serde of the job's own ({described}), which cannot be read without its code",
+            f"{of} are bytes of the job's own serde ({described}), which cannot be read without the job's code",
             next_step="leave these columns out, or open the store in a processor of the job",
         )
     return serde

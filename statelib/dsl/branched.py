@@ -102,7 +102,7 @@ class BranchedKStream(KafkasNames, Generic[Branch_]):
         """
         if self._split.has_default:
             raise ConfigurationError(
-                "a branch comes behind the default branch",
+                "branch() is called after default_branch()",
                 node=self._node,
                 next_step="call default_branch() last",
             )

@@ -82,15 +82,15 @@ def _check(found: Sequence[AnyWindows], suppression: str | None) -> None:
         )
     if len({windows.of_keys for windows in found}) > 1:
         raise ConfigurationError(
-            "until_window_closes is behind windows of different kinds or sizes, which close at different times",
+            "until_window_closes comes after windows of different kinds or sizes, which close at different times",
             node=suppression,
-            next_step="suppress each windowed table before they come together",
+            next_step="suppress each windowed table before they are joined or merged",
         )
 
 
 def _no_windows(source: Source, suppression: str | None) -> ConfigurationError:
     return ConfigurationError(
-        f"until_window_closes needs a windowed table: between it and the topic {source.topic} nothing makes windows",
+        f"until_window_closes needs a windowed table: no operator between it and topic {source.topic} makes windows",
         node=suppression,
         next_step="use until_time_limit, or aggregate by windows first",
     )

@@ -114,7 +114,7 @@ class InternalStreamsBuilder:
             if isinstance(node, Source) and node.topic == topic:
                 if node.is_global:
                     raise ConfigurationError(
-                        "the topic of a global table is read otherwise, too",
+                        "the topic of a global table is also read by another source",
                         topic=topic,
                         node=node.name,
                         next_step="join with the global table, or use table() in place of it",
@@ -139,7 +139,7 @@ class InternalStreamsBuilder:
         for node in self._graph.nodes:
             if isinstance(node, Source) and node.topic == source.topic:
                 raise ConfigurationError(
-                    "the topic of a global table is read otherwise, too",
+                    "the topic of a global table is also read by another source",
                     topic=source.topic,
                     node=node.name,
                     next_step="use the one global table everywhere, or a table() in place of it",

@@ -40,14 +40,14 @@ class StateStores:
                     "there is no such store for processors",
                     store=name,
                     node=node,
-                    next_step="add_state_store() its builder; tables and aggregations keep their stores to themselves",
+                    next_step="add its builder with add_state_store(); a table's or aggregation's store cannot be used",
                 )
             if self._users.setdefault(name, node) != node:
                 raise ConfigurationError(
-                    f"the store is {self._users[name]}'s, and each store has one processor",
+                    f"the store belongs to {self._users[name]}, and a store can have only one processor",
                     store=name,
                     node=node,
-                    next_step="merge() the streams into one processor, or send to the one that has the store",
+                    next_step="merge() the streams into one processor, or send records to the one that has the store",
                 )
             connected.append(self._builders[name])
         return tuple(connected)

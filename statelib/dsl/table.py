@@ -207,9 +207,9 @@ class Table(AnyTable):
             self._builder.new_store_name(kind)
         if isinstance(store, VersionedStore) and step.is_filter and not self.versioned:
             raise ConfigurationError(
-                "what a filter leaves out of a plain table has no history to be kept",
+                "a filter of a plain table cannot have a versioned store: it has no history of the filtered keys",
                 store=store.name,
-                next_step="filter a versioned table, or put to_stream().to_table() behind the filter",
+                next_step="filter a versioned table, or put to_stream().to_table() after the filter",
             )
         node = self._derived(kind, step, named, store, versioned=self.versioned)
         versioned = self.versioned if store is None else isinstance(store, VersionedStore)

@@ -53,9 +53,9 @@ class TableNode:
             nodes, view = above.view()
             return nodes, view.then(step)
         raise ConfigurationError(
-            "a suppressed table cannot be looked into",
+            "a suppressed table has no values to look up",
             node=self.node,
-            next_step="put to_stream().to_table() between",
+            next_step="put to_stream().to_table() after the suppression",
         )
 
     def store_names(self) -> tuple[str, ...]:

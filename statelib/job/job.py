@@ -93,7 +93,7 @@ class Job:
         for taken in (quarantine_topic(self.name), late_topic(self.name), *changelogs):
             if taken in topics:
                 raise ConfigurationError(
-                    "quarantined or late records or a changelog of the job go to this topic, and its topology uses it",
+                    "the topology uses a topic that is reserved for the job's quarantined or late records or changelog",
                     topic=taken,
                     job=self.name,
                     next_step="write to a topic of another name, or read it in another job",

@@ -209,7 +209,7 @@ def _errors_told(file: Path | None) -> Iterator[None]:
         raise type(error)(error.what, next_step=error.next_step, **place) from error
     except (Exception, SystemExit) as error:
         what = f"the {'module' if file is None else 'file'} cannot be loaded: {type(error).__name__}: {_text(error)}"
-        step = "mend the line; its traceback: hindstream --debug"
+        step = "fix the line; its traceback: hindstream --debug"
         raise ConfigurationError(what, next_step=step, **_place(error, file)) from error
 
 

@@ -228,7 +228,7 @@ def serde_of_windows(windows: KeyWindows, key: Serde) -> TimeWindowedSerde | Ses
     """
     if windows.kind == "mixed":
         raise ConfigurationError(
-            "keys with windows of different kinds or sizes have no bytes that tell their windows",
+            "keys with windows of different kinds or sizes cannot be serialised: the bytes would not tell the windows",
             next_step="merge() streams with windows of one size, or give them plain keys with select_key() before",
         )
     if windows.kind == "session" or windows.size_ms is None:

@@ -104,7 +104,7 @@ def open_state(
     topology = Runs(storage, job).topology(made.fingerprint)
     if topology is None:
         raise ConfigurationError(
-            "nobody wrote down what the stores of this commit are: an older release made it",
+            "the commit has no description of its stores: an older release made it",
             job=job,
             commit=wanted,
             next_step="run one more slice of the job with this release, and ask for its commit",

@@ -162,9 +162,9 @@ def _window(
 ) -> WindowBytesStoreSupplier:
     if retain_duplicates:
         raise ConfigurationError(
-            "window stores that retain duplicates are those of stream-stream joins, and of nothing else",
+            "only the window stores of stream-stream joins retain duplicates",
             store=name,
-            next_step="leave retain_duplicates out, and keep a list as the value where a key has several in a window",
+            next_step="leave retain_duplicates out; if a key has several values in a window, store a list",
         )
     retention_ms = milliseconds(retention_period, "retention_period")
     size_ms = milliseconds(window_size, "window_size")

@@ -52,11 +52,11 @@ class PlacedByKey:
         if len(misplaced):
             row = int(misplaced[0])
             raise ConfigurationError(
-                f"key {keys[row].as_py()!r} is in partition {self.partition}, and a repartition puts it into partition"
+                f"key {keys[row].as_py()!r} is in partition {self.partition}, but a repartition puts it into partition"
                 f" {where[row]} of {self.partitions}: records of {self.beside} would not meet it",
                 topic=self.topic,
                 partition=self.partition,
                 offset=int(records.offset[row]),
-                next_step="repartition() this topic, too, before what brings both together; of a table:"
+                next_step="repartition() this topic, too, before the two are joined or merged; for a table:"
                 " stream(topic).repartition().to_table()",
             )

@@ -58,7 +58,7 @@ class Quarantine:
                 topic=topic,
                 partition=partition,
                 offset=records.column("offset")[0].as_py(),
-                next_step="mend the topic, or set on_bad_record to quarantine to set such records apart and go on",
+                next_step="fix the topic, or set on_bad_record to quarantine, which sets such records apart",
             )
         self._metrics[topic].records_in += len(records)
         self._metrics[topic].drop("quarantined", len(records))

@@ -119,7 +119,7 @@ class ArchiveSink:
         if misplaced.any():
             row = int(np.flatnonzero(misplaced)[0])
             raise ConfigurationError(
-                f"key {batch.key[row].as_py()!r} belongs into partition {where[row]} of {self._partitions}, "
+                f"key {batch.key[row].as_py()!r} belongs to partition {where[row]} of {self._partitions}, "
                 f"but its source has it in partition {self._partition}: the source is not partitioned by key",
                 topic=self.topic,
                 partition=self._partition,

@@ -116,7 +116,7 @@ class TaskState:
         if not self._checkpoints.distrust():
             return error
         return RetryableError(
-            f"the state is damaged, maybe in this host's cache only: {error.what}",
+            f"the state is damaged, maybe only in this host's cache: {error.what}",
             **error.place,
             next_step="run the same command again: it verifies every file, and fetches those that are damaged",
         )
@@ -160,7 +160,7 @@ class TaskState:
         topics = [changelog_topic(work.job, store.name) for store in work.sub_topology.stores]
         if not all(place_of(topic, work.planned.partition) in offsets for topic in topics):
             return error
-        rebuild = f"make the state anew of its changelogs: hindstream state rebuild {work.job}"
+        rebuild = f"rebuild the state from its changelogs: hindstream state rebuild {work.job}"
         return CorruptedDataError(error.what, **error.place, next_step=f"{error.next_step}; or {rebuild}")
 
     def _migrate(self, migration: Migration, rocksdb: RocksDbBackend) -> None:

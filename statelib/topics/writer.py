@@ -173,7 +173,7 @@ class PartitionWriter:
         if found:
             row, name, reason = min(found)
             what = f"a record cannot be archived: its {name}: {reason}"
-            step = "times are milliseconds since 1970: mend what makes the record"
+            step = "times are milliseconds since 1970: fix what makes the record"
             place = {"topic": self._topic or self._storage.uri(""), "partition": self._partition}
             raise InputError(what, **place, offset=records["offset"][row].as_py(), next_step=step)
 

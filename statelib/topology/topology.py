@@ -120,8 +120,8 @@ class Topology:
                 cycle = sorted(topic for s in waiting for topic in s.repartition_sources)
                 raise ConfigurationError(
                     f"repartition topics form a cycle: {', '.join(cycle)}",
-                    next_step="go on with a copy where the cycle closes: table.to_stream().repartition().to_table(), "
-                    "or write to a topic of its own there, and read that in another job",
+                    next_step="where the cycle closes, continue with a copy: table.to_stream().repartition().to_table()"
+                    ", or write to a topic there and read it in another job",
                 )
             chosen = ready[0]
             waiting.remove(chosen)

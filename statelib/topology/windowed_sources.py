@@ -37,7 +37,7 @@ def check_windowed_sources(nodes: Sequence[Node]) -> None:
         if has_keys and len(known[node.name]) > 1:
             (one, first), (other, second), *_ = known[node.name].items()
             raise ConfigurationError(
-                f"the keys of topic {first} have {one}, those of topic {second} {other}: none would ever meet another",
+                f"the keys of topic {first} have {one}, those of topic {second} {other}: they can never match",
                 node=node.name,
                 next_step="give both keys without windows with select_key() before, or read them with one serde"
                 " if their windows are the same",

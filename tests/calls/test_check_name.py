@@ -81,7 +81,9 @@ TAKE_NAMES: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 @pytest.mark.parametrize("take", TAKE_NAMES)
 def test_an_impossible_name_is_refused_with_the_letters_that_can_be_in_one(take: str, name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is no name of .*249 ASCII letters, digits, '\.', '_' and '-'"):
+    with pytest.raises(
+        ConfigurationError, match=r"is not a valid name of .*249 ASCII letters, digits, '\.', '_' and '-'"
+    ):
         TAKE_NAMES[take](name)
 
 
@@ -115,5 +117,5 @@ def test_a_name_that_is_too_long_with_its_ending_is_refused() -> None:
     near = JoinWindows.of_time_difference_with_no_grace(HOUR)
     joined = StreamJoined().with_name("n" * 245)
     streams.stream("a").join(streams.stream("b"), "left", near, joined).to("out")
-    with pytest.raises(ConfigurationError, match="is no name of a node"):
+    with pytest.raises(ConfigurationError, match="is not a valid name of a node"):
         streams.build()

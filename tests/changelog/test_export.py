@@ -288,14 +288,14 @@ def test_what_kafka_has_no_bytes_for_has_to_be_declared(tmp_path: Path) -> None:
         export_changelog(state.store("s"), 0)
     replayed(tmp_path / "w", windows, None)
     with opened(tmp_path / "w") as state:
-        with pytest.raises(ConfigurationError, match=r"values are of type struct<n: int64, sum: int64>.*store s"):
+        with pytest.raises(ConfigurationError, match=r"values, whose type is struct<n: int64, sum: int64>.*store s"):
             export_changelog(state.store("s"), 0)
         with pytest.raises(ConfigurationError, match="there is no partition 7"):
             export_changelog(state.store("s"), 7)
         wrong = export_changelog(state.store("s"), 0, StoreFormat(value=JsonSerde(pa.struct([("m", pa.int64())]))))
-        with pytest.raises(ConfigurationError, match="are wanted as struct<m: int64>"):
+        with pytest.raises(ConfigurationError, match="but struct<m: int64> is needed"):
             list(wrong)
-        with pytest.raises(ConfigurationError, match="nothing says how these are written"):
+        with pytest.raises(ConfigurationError, match="no serde for the values that it converts"):
             export_changelog(state.store("s"), 0, StoreFormat(to_live=average_of))
 
 
@@ -305,7 +305,7 @@ def nothing(states: pa.Array) -> pa.Array:
 
 def test_a_function_must_not_delete(tmp_path: Path) -> None:
     replayed(tmp_path, totals, None)
-    with opened(tmp_path) as state, pytest.raises(InputError, match="to_live makes null"):
+    with opened(tmp_path) as state, pytest.raises(InputError, match="to_live returned null"):
         list(export_changelog(state.store("s"), 0, StoreFormat(value=StringSerde(), to_live=nothing)))
 
 
@@ -315,7 +315,7 @@ def test_results_that_do_not_tell_the_state_need_a_function(tmp_path: Path) -> N
         store = state.store("s")
         form = StoreFormat(value=JsonSerde(store.described.type("value")))
         batches = list(export_changelog(store, 0, form))
-        with pytest.raises(ConfigurationError, match=r"do not tell the states.*from_live"):
+        with pytest.raises(ConfigurationError, match=r"cannot be computed from its results.*from_live"):
             came_back(store, 0, form, head_of(pipeline), batches)
         bad = [batch.set_column(1, "value", pa.array([b"{"], pa.binary())) for batch in batches]
         with pytest.raises(InputError, match="a value cannot be decoded"):
@@ -388,7 +388,7 @@ def test_subscriptions_do_not_come_back(tmp_path: Path) -> None:
     pipeline = replayed(tmp_path, joined_by_a_foreign_key, None)
     with opened(tmp_path) as state:
         (store,) = [store for store in state.stores if store.kind == "subscriptions"]
-        with pytest.raises(ConfigurationError, match="cannot be made of what Kafka Streams logs"):
+        with pytest.raises(ConfigurationError, match="cannot be restored from Kafka Streams"):
             came_back(store, 0, form_of(store), head_of(pipeline), [])
 
 

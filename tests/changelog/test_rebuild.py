@@ -477,7 +477,7 @@ def test_changelogs_go_back_with_the_job_and_on_again(tmp_path: Path, build: Cal
     for topic in ("out", *(changelog_topic("job", store) for store in stores_of(made(build)))):
         assert pipeline.output(topic) == undisturbed.output(topic)
     assert rebuilt(pipeline, head_of(pipeline)) == pipeline.state() == undisturbed.state()
-    with pytest.raises(ConfigurationError, match="commit 3 has been taken back by commit 4"):
+    with pytest.raises(ConfigurationError, match="commit 4 has rolled back commit 3"):
         rebuilt(pipeline, third)
 
 

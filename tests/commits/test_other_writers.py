@@ -109,7 +109,7 @@ def test_a_source_that_was_deleted_and_made_anew_is_refused(
     shutil.copytree(folder(warehouse, f"topics/{SOURCE}"), tmp_path / "copy")
     shutil.rmtree(folder(warehouse, f"topics/{SOURCE}"))
     toy.archive_events(warehouse, 0, days=4)
-    with pytest.raises(ConfigurationError, match="deleted since and made anew.*topic events.*recreated_sources=events"):
+    with pytest.raises(ConfigurationError, match="deleted and created again.*topic events.*recreated_sources=events"):
         plan(toy.job(), warehouse, now_ms=1)
     begun = plan(toy.job("other", sink="elsewhere"), warehouse, now_ms=1)
     assert not isinstance(begun, NothingToDo), "who has read nothing of it may begin"
@@ -142,7 +142,7 @@ def test_the_id_is_recorded_from_the_next_commit_on(
     assert run_slice().sources[0].table_id == open_archive(warehouse, SOURCE).table_id
     shutil.rmtree(folder(warehouse, f"topics/{SOURCE}"))
     toy.archive_events(warehouse, 0, days=5)
-    with pytest.raises(ConfigurationError, match="made anew"):
+    with pytest.raises(ConfigurationError, match="created again"):
         run_slice()
 
 
@@ -197,7 +197,7 @@ def test_a_source_that_is_gone_is_named_with_the_commit_that_rests_on_it(
 ) -> None:  # fmt: skip
     shutil.copytree(folder(warehouse, f"topics/{SOURCE}"), tmp_path / "copy")
     shutil.rmtree(folder(warehouse, path))
-    with pytest.raises(ConfigurationError, match="no topic archive any more.* commit 2 rests on it .*topic events"):
+    with pytest.raises(ConfigurationError, match="no topic archive any more.* commit 2 depends on it .*topic events"):
         run_slice()
     shutil.copytree(tmp_path / "copy", folder(warehouse, f"topics/{SOURCE}"), dirs_exist_ok=True)
     run_slice()

@@ -334,7 +334,7 @@ class TestReadersDownstream:
         for day in (2, 3, 4):
             run_slice(job=reader, until_ms=day * DAY)
         rollback(warehouse, "counting", 2, now_ms=77)
-        told = r"job counting was rolled back by its commit 5.*topic counts.*hindstream state rollback reading --to 1"
+        told = r"commit 5 of job counting rolled the topic back.*topic counts.*hindstream state rollback reading --to 1"
         with pytest.raises(InputError, match=told):
             plan(reader, warehouse, now_ms=1)
         run_slice(until_ms=5 * DAY)  # whatever has come to the same offsets since
@@ -359,7 +359,7 @@ class TestReadersDownstream:
         run_slice(until_ms=5 * DAY)
         rollback(warehouse, "counting", 5, now_ms=78)
         run_slice(until_ms=5 * DAY)
-        with pytest.raises(InputError, match=r"rolled back by its commit 5.*give the job a new name"):
+        with pytest.raises(InputError, match=r"commit 5 of job .* rolled the topic back.*give the job a new name"):
             plan(reader, warehouse, now_ms=1)
 
     def test_a_run_that_was_open_is_begun_anew(self, warehouse, four_commits, reader):

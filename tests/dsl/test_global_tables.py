@@ -127,7 +127,9 @@ def read_as_table(builder: StreamsBuilder) -> None:
 
 @pytest.mark.parametrize("describe", [read_twice, read_as_stream, read_as_table])
 def test_a_global_table_has_its_topic_for_itself(describe: Callable[[StreamsBuilder], None]) -> None:
-    with pytest.raises(ConfigurationError, match=r"topic of a global table is read otherwise.*topic places.*table\(\)"):
+    with pytest.raises(
+        ConfigurationError, match=r"topic of a global table is also read by another source.*topic places.*table\(\)"
+    ):
         describe(StreamsBuilder("app"))
 
 

@@ -118,17 +118,17 @@ def streams() -> StreamsBuilder:
         (lambda b: b.stream("a").group_by_key().aggregate_with(int, lambda k, v, a: a), "'arrow_type'", "pa.int64()"),
         (
             lambda b: b.stream("a").group_by_key().aggregate_with(int, lambda v, a: a, pa.int64()),
-            "calls its aggregator with (key, value, aggregate), and this one takes (v, a)",
+            "calls its aggregator with (key, value, aggregate), but this one takes (v, a)",
             "write one of",
         ),
         (
             lambda b: b.stream("a").group_by_key().reduce(lambda k, a, v: a),
-            "with (aggregate, value), and",
+            "with (aggregate, value), but",
             "write one of",
         ),
         (
             lambda b: b.stream("a").filter(lambda k, v: v),
-            "with (batch), a pyarrow.RecordBatch, and",
+            "with (batch), a pyarrow.RecordBatch, but",
             "per_record(function",
         ),
         (

@@ -63,10 +63,10 @@ def test_stores_that_cannot_be_had() -> None:
     with pytest.raises(ConfigurationError, match="no such store for processors .store other.*add_state_store"):
         words.process(CountAndTell, "other")
     words.process(CountAndTell, "counts", named=Named.as_("first"))
-    with pytest.raises(ConfigurationError, match="the store is first's, and each store has one processor"):
+    with pytest.raises(ConfigurationError, match="the store belongs to first, and a store can have only one"):
         words.process(CountAndTell, "counts", named=Named.as_("second"))
     builder.table("names", Materialized.as_("names-store"))
-    with pytest.raises(ConfigurationError, match="tables and aggregations keep their stores to themselves"):
+    with pytest.raises(ConfigurationError, match="a table's or aggregation's store cannot be used"):
         words.process(CountAndTell, "names-store")
     taken = Stores.key_value_store_builder(Stores.in_memory_key_value_store("names-store"), pa.string(), pa.string())
     with pytest.raises(ConfigurationError, match="two stores have one name"):
@@ -83,7 +83,7 @@ def test_a_wall_clock_is_refused_when_the_topology_is_built() -> None:
 
     builder = StreamsBuilder("app")
     builder.stream("words").process(ByTheClock, named=Named.as_("clock"))
-    with pytest.raises(ConfigurationError, match="no wall clock to call a processor by .node clock.*STREAM_TIME"):
+    with pytest.raises(ConfigurationError, match="no wall clock for callbacks .node clock.*STREAM_TIME"):
         builder.build()
 
 

@@ -176,7 +176,7 @@ REFUSALS = {
     "two nodes of one name": (builder(named_twice), r"two nodes have one name.*node twice.*Named"),
     "two stores of one name": (builder(stores_of_one_name), r"two stores have one name.*counts.*differently"),
     "two branches of one name": (builder(branches_of_one_name), r"two nodes have one name.*-x.*Named"),
-    "a branch behind the default": (builder(branch_behind_the_default), r"default branch.*node by-size.*last"),
+    "a branch behind the default": (builder(branch_behind_the_default), r"default_branch.*node by-size.*last"),
     "two sinks of one name": (
         builder(lambda s: [s.stream("a").to(topic, Produced().with_name("out")) for topic in ("b", "c")]),
         r"two nodes have one name.*node out",
@@ -208,11 +208,11 @@ REFUSALS = {
     "a sink without partitions": (
         builder(lambda s: s.stream("a").to("b", Produced.with_partitions(-1))), r"cannot have -1 partitions.*topic b"
     ),
-    "a source without a name": (builder(lambda s: s.stream("")), r"'' is no name of a topic.*249"),
-    "a sink's illegal name": (builder(lambda s: s.stream("a").to("b/c")), r"'b/c' is no name of a topic"),
+    "a source without a name": (builder(lambda s: s.stream("")), r"'' is not a valid name of a topic.*249"),
+    "a sink's illegal name": (builder(lambda s: s.stream("a").to("b/c")), r"'b/c' is not a valid name of a topic"),
     "no source": (builder(lambda _: None), r"no source.*StreamsBuilder.stream"),
     "final results that leave early": (eager_final_results, r"never emits early.*shut_down_when_full"),
-    "the job's topic for late records": (job_writing_to("sums-late"), r"late records or a changelog.*another name"),
+    "the job's topic for late records": (job_writing_to("sums-late"), r"late records or changelog.*another name"),
     "the job's quarantine topic": (job_writing_to("sums-quarantine"), r"quarantined.*another name"),
     "expectations about nothing": (
         lambda: Job("sums", builder(lambda streams: streams.stream("a").to("b"))(), {"c": (expect("x"),)}),  # type: ignore[arg-type]

@@ -160,7 +160,7 @@ def test_a_value_that_the_message_cannot_hold_is_not_written(value: dict[str, An
             "no message shop.Clock.*: money.Amount, shop.Click, shop.Click.Place, shop.Tree, shop.Unused$",
         ),
         (FILE.parent / "none.desc", "shop.Click", "cannot be read: No such file"),
-        (FILE, "shop.Tree", "shop.Tree holds itself.*left"),
+        (FILE, "shop.Tree", "shop.Tree contains itself.*left"),
     ],
 )
 def test_descriptors_that_cannot_be_are_refused_at_once(descriptors: bytes | Path, name: str, message: str) -> None:

@@ -147,7 +147,7 @@ def test_a_function_that_fails(tmp_path: Path, kind: str) -> None:
     pipeline = Pipeline(tmp_path, topology)
     for topic in topology.source_topics:
         pipeline.archive(topic, RECORDS[topic], TYPES, PARTITIONS)
-    with pytest.raises(ConfigurationError, match="failed: Planned: by the test.*Next: mend") as raised:
+    with pytest.raises(ConfigurationError, match="failed: Planned: by the test.*Next: fix") as raised:
         pipeline.run()
     place = raised.value.place
     assert place["node"] == slot.node

@@ -161,7 +161,7 @@ def check(error: HindstreamError, function: str) -> None:
     assert str(place["node"]).startswith("K")
     assert "ZeroDivisionError" in error.what
     assert error.next_step is not None
-    assert "mend" in error.next_step
+    assert "fix" in error.next_step
 
 
 @pytest.mark.parametrize("function", ["whole", "one"])

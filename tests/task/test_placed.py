@@ -54,7 +54,7 @@ def run(folder: Path, build: Callable[[StreamsBuilder], None], partitions: int =
 def test_it_is_refused(tmp_path: Path, build: Callable[[StreamsBuilder], None]) -> None:
     """At the first record that is elsewhere, with the way round."""
     with pytest.raises(
-        ConfigurationError, match=r"key '\w' is in partition \d, and a repartition puts it into partition \d of 3"
+        ConfigurationError, match=r"key '\w' is in partition \d, but a repartition puts it into partition \d of 3"
     ) as refused:
         run(tmp_path, build)
     assert {"topic", "partition", "offset"} <= refused.value.place.keys()

@@ -193,7 +193,7 @@ class TestRefusals:
     def test_a_store_without_a_changelog(self, tmp_path: Path) -> None:
         pipeline = replayed(tmp_path, [None], logged=("totals",))
         damage(pipeline, "0_0")
-        told = r"no changelog: windows.*task 0_0.*copy of the warehouse.*go back to a commit.*a new name"
+        told = r"no changelog: windows.*task 0_0.*copy of the warehouse.*roll back to an undamaged commit.*a new name"
         with pytest.raises(ConfigurationError, match=told):
             preview_rebuild(pipeline.warehouse, "job")
         with pytest.raises(ConfigurationError, match=told):

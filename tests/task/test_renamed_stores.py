@@ -261,9 +261,9 @@ def test_a_changelog_that_another_store_of_that_name_has_left_gives_way(tmp_path
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (["former=other"], r"cannot go on as other.*gone: former; new: new"),
-        (["another=new"], r"store another cannot go on as new"),
-        (["former=new", "former2=new"], "cannot go on as new"),
+        (["former=other"], r"cannot be renamed to other.*gone: former; new: new"),
+        (["another=new"], r"store another cannot be renamed to new"),
+        (["former=new", "former2=new"], "cannot be renamed to new"),
     ],
 )
 def test_names_that_are_not_there_are_refused(tmp_path: Path, asked: list[str], says: str) -> None:

@@ -63,7 +63,7 @@ def test_a_cache_that_rots_is_mended_by_the_next_try(pipeline: Pipeline, tmp_pat
         before = file.stat()
         file.write_bytes(bytes(byte ^ 0xFF for byte in file.read_bytes()))
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(RetryableError, match=r"this host's cache only.*Next: run the same command again"):
+    with pytest.raises(RetryableError, match=r"only in this host's cache.*Next: run the same command again"):
         pipeline.run()
     pipeline.run()
     assert CommitLog(pipeline.warehouse, pipeline.name).head_number() == 3

@@ -279,5 +279,5 @@ def test_a_store_that_no_changelog_makes(tmp_path: Path, build: Callable[[Stream
         for store in described_topology(pipeline.warehouse, pipeline.plan()).stores
         if store.kind in ("deduplication", "held-records")
     )
-    with pytest.raises(ConfigurationError, match="cannot be made of what Kafka Streams logs.*let it begin empty"):
+    with pytest.raises(ConfigurationError, match="cannot be restored from Kafka Streams.*let it begin empty"):
         importer_of(store, decode_schema(store.arrow_schema))

@@ -15,5 +15,5 @@ def test_legal(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a" * 250, "a b", "a/b", "ä", "a\n"])
 def test_illegal(topic: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is no name of a topic.*node NODE.*letters, digits"):
+    with pytest.raises(ConfigurationError, match=r"is not a valid name of a topic.*node NODE.*letters, digits"):
         check_topic(topic, "NODE")

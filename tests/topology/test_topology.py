@@ -157,7 +157,7 @@ def test_a_cycle_of_repartition_topics_is_refused() -> None:
         Source("c", "r2", internal=True),
         Sink("d", ("c",), "r1", internal=True),
     ]
-    with pytest.raises(ConfigurationError, match=r"cycle: r1, r2.*a topic of its own"):
+    with pytest.raises(ConfigurationError, match=r"cycle: r1, r2.*write to a topic there"):
         Topology(nodes)
 
 

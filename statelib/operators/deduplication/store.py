@@ -109,7 +109,7 @@ class DeduplicationStore:
             raise ConfigurationError(
                 "the state of a deduplication has format 1",
                 store=name,
-                next_step="let the job replay a slice: it brings its state to the format of today",
+                next_step="replay a slice of the job: this upgrades its state to the current format",
             )
 
     @staticmethod

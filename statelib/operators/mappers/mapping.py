@@ -106,8 +106,8 @@ def per_record(function: Callable[..., object], arrow_type: pa.DataType, *column
     if not takes(function, len(columns) or len(KEY_VALUE)):
         names = ", ".join(map(str, columns)) or "key, value), or in a join with (left, right"
         raise ConfigurationError(
-            f"per_record() calls its function with ({names}), and this one takes {inspect.signature(function)}",
-            next_step='name the columns that it takes behind the type: per_record(function, arrow_type, "value")',
+            f"per_record() calls its function with ({names}), but this one takes {inspect.signature(function)}",
+            next_step='name its columns after the type: per_record(function, arrow_type, "value")',
             **place_of_call(),
         )
     return PerRecord(function, arrow_type, tuple(map(mapper, columns)))
@@ -136,7 +136,7 @@ class Path:
                 known = f"has the fields {', '.join(inside)}" if inside else f"is of type {array.type}"
                 raise ConfigurationError(
                     f"there is no field {name!r}: {'.'.join(names[:depth])} {known}",
-                    next_step=did_you_mean(name, inside, "one of:") if inside else "mend the path",
+                    next_step=did_you_mean(name, inside, "one of:") if inside else "fix the path",
                 )
             array = pc.struct_field(array, [name])
         return array
@@ -292,7 +292,7 @@ def holds(
         raise ConfigurationError(
             f"a predicate gave {given.type}, not bool",
             node=node,
-            next_step="compare, so that it gives booleans",
+            next_step="write a comparison, which returns booleans",
             **defined_at(functions_of(predicate)),
         )
     return np.asarray(given.cast(pa.bool_()).fill_null(False))

@@ -70,7 +70,7 @@ def failure(
     else:
         text = f": {error}" if str(error) else ""
         thing = what.removeprefix("a ").removeprefix("an ")
-        step = f"mend the {thing}, or filter such records out before it"
+        step = f"fix the {thing}, or filter such records out before it"
         told = UserFunctionError(f"{what} failed: {type(error).__name__}{text}", next_step=step, **place)
     if told.sequence is None:
         told.sequence = sequence

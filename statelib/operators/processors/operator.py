@@ -195,7 +195,7 @@ class ProcessOperator:
         """See `ProcessorContext`."""
         if punctuation_type is not PunctuationType.STREAM_TIME:
             raise ConfigurationError(
-                "a replay has no wall clock to call a processor by",
+                "a replay has no wall clock for callbacks",
                 next_step="schedule by PunctuationType.STREAM_TIME",
             )
         interval_ms = milliseconds(interval, "punctuation interval", at_least=1)

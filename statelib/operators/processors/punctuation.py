@@ -174,7 +174,7 @@ class Scheduler:
                 raise ConfigurationError(
                     f"init no longer schedules {call.callback} every {call.interval_ms} ms, as in earlier slices",
                     node=self._node,
-                    next_step="let init() schedule the same each time, whatever the stores hold",
+                    next_step="schedule the same callbacks in init() each time, whatever the stores hold",
                 )
             return schedule
 
@@ -198,7 +198,7 @@ class Scheduler:
         name = getattr(callback, "__name__", "")
         if getattr(callback, "__self__", None) is not self._processor or not hasattr(self._processor, name):
             raise ConfigurationError(
-                "what is scheduled outside init() must be a method of the processor: its name is what is kept",
+                "a callback scheduled outside init() must be a method of the processor: it is found again by its name",
                 node=self._node,
                 next_step="schedule a method, or schedule in init()",
             )

@@ -87,7 +87,7 @@ class SessionAggregate(WindowedAggregateSpec):
             raise ConfigurationError(
                 "an aggregation of sessions needs a merger",
                 node=node,
-                next_step="say how the aggregates of two sessions become one: aggregate_with(..., merger=...)",
+                next_step="combine the aggregates of two sessions: aggregate_with(..., merger=...)",
             )
 
     def seen_ms(self, semantics: Semantics) -> int:

@@ -165,7 +165,7 @@ class SuppressionImporter(Buffered):
                 raise InputError(
                     f"a record of suppress has no header {name} = {version.hex()}: another version of Kafka Streams",
                     store=self._name,
-                    next_step="let the application write its buffer anew with version 2.6 or a later one",
+                    next_step="run the application with version 2.6 or later, so that it writes its buffer again",
                 )
         return super().values(batch)
 

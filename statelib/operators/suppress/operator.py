@@ -209,9 +209,9 @@ class RunningSuppress:
             return given.take(np.empty(0, dtype=np.int64))
         if self._spec.suppressed.final_results and batch.windows is None:
             raise ConfigurationError(
-                "until_window_closes gets keys that have lost their windows: they never close",
+                "until_window_closes receives keys without windows, which never close",
                 node=self._context.node,
-                next_step="give the records no other key behind the windowed aggregation, or suppress before",
+                next_step="suppress before the records get another key, or keep the windowed key",
             )
         stream_time = running_stream_time(batch.timestamp, self._context.clock())
         rows = rows_of(batch)

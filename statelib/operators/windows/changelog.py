@@ -60,7 +60,7 @@ class WindowImporter(Suffixed):
     def _check_suffixes(self, suffixes: np.ndarray[tuple[int], Any]) -> None:
         if suffixes["sequence"].any():
             raise InputError(
-                "a window has a sequence number: the application's store retains duplicates, ours does not"
+                "a window has a sequence number: the application's store retains duplicates, and Hindstream's does not"
             )
 
     def _told(self, suffixes: np.ndarray[tuple[int], Any]) -> None:

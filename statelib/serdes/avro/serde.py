@@ -196,7 +196,7 @@ def _check_default(value: object, arrow_type: pa.DataType, name: str) -> None:
         pa.array([value], arrow_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
         what = f"the default of a field of the Avro schema does not fit its type: {error}"
-        raise ConfigurationError(what, field=name, next_step="mend the default") from None
+        raise ConfigurationError(what, field=name, next_step="fix the default") from None
 
 
 def _compact(schema: str) -> str:

@@ -124,7 +124,7 @@ def default_of(field: Field) -> Any:
         raise ConfigurationError(
             f"the default of a field of the Avro schema is no {describe(field.type)}: {error}",
             field=field.names[0],
-            next_step="mend the default",
+            next_step="fix the default",
         ) from None
 
 

@@ -200,9 +200,9 @@ class Struct:
     def __init__(self, descriptor: Descriptor, around: tuple[str, ...] = (), path: str = "") -> None:
         if descriptor.full_name in around:
             raise ConfigurationError(
-                f"the message {descriptor.full_name} holds itself, and a column cannot",
+                f"the message {descriptor.full_name} contains itself, which a column cannot",
                 field=path,
-                next_step="declare descriptors in which it lacks the field: what Protobuf does not know it skips",
+                next_step="declare descriptors without this field: Protobuf skips fields that it does not know",
             )
         around = (*around, descriptor.full_name)
         self._class = GetMessageClass(descriptor)

@@ -92,7 +92,7 @@ def test_a_join_has_its_own_columns() -> None:
     ("written", "message"),
     [
         (lambda: per_record(lambda value: value, pa.string()), r"\(key, value\), or in a join with \(left, right\)"),
-        (lambda: per_record(lambda key, value: value, pa.string(), "value.n"), r"with \(value.n\), and .* takes \(key"),
+        (lambda: per_record(lambda key, value: value, pa.string(), "value.n"), r"with \(value.n\), but .* takes \(key"),
     ],
 )
 def test_a_function_that_takes_other_arguments_is_refused_where_it_is_given(
@@ -101,7 +101,7 @@ def test_a_function_that_takes_other_arguments_is_refused_where_it_is_given(
     with pytest.raises(ConfigurationError, match=message) as caught:
         written()
     assert "test_mapping.py" in str(caught.value)
-    assert "name the columns" in (caught.value.next_step or "")
+    assert "name its columns" in (caught.value.next_step or "")
 
 
 @pytest.mark.parametrize(

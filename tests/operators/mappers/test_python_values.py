@@ -20,7 +20,7 @@ def summed(aggregator: Aggregate | Reduce, *values: int) -> None:
 
 
 def test_a_function_that_fails() -> None:
-    with pytest.raises(ConfigurationError, match="a function that aggregates failed: ZeroDivisionError.*mend"):
+    with pytest.raises(ConfigurationError, match="a function that aggregates failed: ZeroDivisionError.*fix"):
         summed(Reduce(lambda old, new: old // new), 1, 0)
 
 

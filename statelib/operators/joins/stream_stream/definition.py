@@ -54,7 +54,7 @@ class JoinWindows(KafkasNames):
         """
         del time_difference
         raise ConfigurationError(
-            "JoinWindows need a grace period: how long records without a match wait for one that is out of order",
+            "JoinWindows need a grace period: how long a record waits for matches that are out of order",
             next_step="use of_time_difference_and_grace(difference, grace), or of_time_difference_with_no_grace("
             "difference); to match an application that uses of(), add emit_unmatched_at_once()",
         )
