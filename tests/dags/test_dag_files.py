@@ -37,7 +37,12 @@ def test_airflow_loads_each_file_where_there_is_another_package_dags(tmp_path: P
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["errors"] == []
-    assert sorted(found["dags"]) == ["flight-delays", "maintain-flight-delays", "migrate-flight-delays"]
+    assert sorted(found["dags"]) == [
+        "backfill-flight-delays",
+        "flight-delays",
+        "maintain-flight-delays",
+        "migrate-flight-delays",
+    ]
     assert found["dags"]["maintain-flight-delays"] == ["maintain"]
 
 

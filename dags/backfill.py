@@ -1,0 +1,18 @@
+"""An Airflow DAG: the history of a job, a month a run, between two dates. Ask for it slice by slice, oldest first:
+
+airflow backfill create --dag-id backfill-flight-delays --from-date 2013-01-01 --to-date 2013-12-31 --max-active-runs 1
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hindstream.airflow import replay_dag
+
+dag = replay_dag(
+    "hindstream.demo.job:job",
+    dag_id="backfill-flight-delays",
+    schedule="0 5 1 * *",  # midnight in New York, in winter
+    start_date=datetime(2013, 1, 1, tzinfo=UTC),
+    end_date=datetime(2014, 1, 1, tzinfo=UTC),
+)
