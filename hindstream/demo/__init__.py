@@ -11,7 +11,7 @@ NAME = "flight-delays"
 """The job's."""
 
 REFERENCE = "hindstream.demo.job:job"
-"""Where `statelib.load_job` finds it."""
+"""Where `hindstream.load_job` finds it."""
 
 FLIGHTS, WEATHER = "flights", "weather"
 """The topics that are read."""

@@ -91,7 +91,7 @@ class ChangelogReader:
     topic: str
 
     def __call__(self, partition: int, end: int) -> Iterator[pa.RecordBatch]:
-        """A partition's records before an offset, as `statelib.import_changelog` takes them.
+        """A partition's records before an offset, as `hindstream.import_changelog` takes them.
 
         Raises:
             ConfigurationError: The cluster refuses.

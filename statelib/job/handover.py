@@ -136,6 +136,6 @@ def load_handover(reference: str) -> Handover:
     """
     found = load_attribute(reference, "handover")
     if not isinstance(found, Handover):
-        next_step = "name a statelib.Handover, as FILE.py:NAME or PACKAGE.MODULE:NAME"
+        next_step = "name a hindstream.Handover, as FILE.py:NAME or PACKAGE.MODULE:NAME"
         raise ConfigurationError("this is no handover", handover=reference, next_step=next_step)
     return found

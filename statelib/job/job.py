@@ -110,6 +110,6 @@ def load_job(reference: str) -> Job:
     """
     found = load_attribute(reference, "job")
     if not isinstance(found, Job):
-        next_step = "name a statelib.Job, or a function that returns one, as FILE.py:NAME or PACKAGE.MODULE:NAME"
+        next_step = "name a hindstream.Job, or a function that returns one, as FILE.py:NAME or PACKAGE.MODULE:NAME"
         raise ConfigurationError("this is not a job", job=reference, next_step=next_step)
     return found

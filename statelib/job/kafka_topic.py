@@ -56,6 +56,6 @@ def load_kafka_topics(reference: str) -> tuple[KafkaTopic, ...]:
     found = load_attribute(reference, "topics")
     topics = (found,) if isinstance(found, KafkaTopic) else tuple(found) if isinstance(found, (list, tuple)) else ()
     if not topics or not all(isinstance(topic, KafkaTopic) for topic in topics):
-        next_step = "name a list of statelib.KafkaTopic, as FILE.py:NAME or PACKAGE.MODULE:NAME"
+        next_step = "name a list of hindstream.KafkaTopic, as FILE.py:NAME or PACKAGE.MODULE:NAME"
         raise ConfigurationError("these are no topics", topics=reference, next_step=next_step)
     return topics
