@@ -1,4 +1,6 @@
-"""An Airflow DAG: the history of a job, a month a run, between two dates. Ask for it slice by slice, oldest first:
+"""An Airflow DAG: the history of a job between two dates, a month a run.
+
+Ask for all of it with one command, and Airflow runs it, the oldest month first:
 
 airflow backfill create --dag-id backfill-flight-delays --from-date 2013-01-01 --to-date 2013-12-31 --max-active-runs 1
 """

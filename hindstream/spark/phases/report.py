@@ -1,12 +1,7 @@
-"""Last phase: writes the run's and the job's report, a page of HTML each.
-
-The pages are made by ``hindstream.report``, which stands above this package and needs nothing but the run's documents;
-it is looked up by name, so that the phases can be submitted without it being imported.
-"""
+"""Last phase: writes the run's and the job's report, a page of HTML each (`hindstream.report`)."""
 
 from __future__ import annotations
 
-import importlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -31,11 +26,12 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> str:
     Raises:
         ConfigurationError: There is no such run.
     """
-    pages = importlib.import_module("hindstream.report")
+    from hindstream.report import write_job_report, write_run_report  # noqa: PLC0415 - templates, for this phase alone
+
     warehouse = open_warehouse(settings)
     plan = find_plan(warehouse, job.name, run_id)
-    path = warehouse.uri(str(pages.write_run_report(warehouse, job, plan.run_id)))
-    pages.write_job_report(warehouse, job)
+    path = warehouse.uri(str(write_run_report(warehouse, job, plan.run_id)))
+    write_job_report(warehouse, job)
     _log.info("%s: the report of run %s is %s", job.name, plan.run_id, path)
     return path
 
