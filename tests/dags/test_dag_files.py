@@ -49,8 +49,8 @@ def test_airflow_loads_each_file_where_there_is_another_package_dags(tmp_path: P
 @pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])
 def test_a_file_only_imports_from_hindstream_airflow(file: Path) -> None:
     imports = {node.module for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)}
-    assert imports == {"__future__", "hindstream.airflow"}
-    assert len(file.read_text().splitlines()) <= 20
+    assert imports - {"__future__", "datetime"} == {"hindstream.airflow"}
+    assert len(file.read_text().splitlines()) <= 25
 
 
 def test_the_packages_are_no_packages() -> None:
