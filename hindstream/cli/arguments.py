@@ -13,19 +13,23 @@ if TYPE_CHECKING:
 
 Stopped = Annotated[
     bool,
-    typer.Option("--stopped", help="The application is at rest, where its group does not tell (protocol streams)."),
+    typer.Option(
+        "--stopped", help="Confirm that the application is stopped, if its group does not tell (protocol streams)."
+    ),
 ]
 JobReference = Annotated[str, typer.Argument(metavar="JOB", help="The job: FILE.py:NAME or PACKAGE.MODULE:NAME.")]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, or FILE.py:NAME, or PACKAGE.MODULE:NAME.")]
 Warehouse = Annotated[str | None, typer.Option(help="Root of all durable data: a directory or URL.")]
-Until = Annotated[str | None, typer.Option(help="End of the slice: ISO 8601 with time zone; none: all there is.")]
+Until = Annotated[
+    str | None, typer.Option(help="End of the slice: ISO 8601 with time zone; default: the end of the archives.")
+]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see 'hindstream settings'.")
 ]
 Seal = Annotated[
-    bool, typer.Option("--seal", help="Let everything go that still waits: the job is at its end after that.")
+    bool, typer.Option("--seal", help="Close all windows and emit everything that waits. This ends the job.")
 ]
-RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; none: the newest.")]
+RunId = Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="The run; default: the newest.")]
 
 
 def given_settings(assignments: list[str] | None, **given: str | None) -> Settings:

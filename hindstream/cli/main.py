@@ -90,9 +90,9 @@ def main() -> None:
 
 @app.command()
 def demo(
-    warehouse: Annotated[str, typer.Option(help="Where everything of the demo goes.")] = "demo-warehouse",
+    warehouse: Annotated[str, typer.Option(help="Folder for all files of the demo.")] = "demo-warehouse",
     *,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what the demo made there, and start over.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the demo's files there, and start over.")] = False,
 ) -> None:
     """Replay a year of flights with the weather, month by month, through Airflow and Spark.
 
@@ -107,13 +107,16 @@ def demo(
 @app.command()
 def archive(
     topics: Annotated[
-        str, typer.Argument(metavar="TOPICS", help="What is copied, and its serdes: FILE.py:NAME, PACKAGE.MODULE:NAME.")
+        str,
+        typer.Argument(
+            metavar="TOPICS", help="The topics to copy, with their serdes: FILE.py:NAME, PACKAGE.MODULE:NAME."
+        ),
     ],
     until: Until = None,
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
-    """Copy topics from Kafka into topic archives: what has come since the last time, exactly once.
+    """Copy new records of Kafka topics into topic archives, exactly once.
 
     Example: hindstream archive jobs/clicks.py:topics --set kafka.bootstrap.servers=broker:9092
     """
@@ -125,19 +128,17 @@ def archive(
 
 @app.command()
 def handover(
-    what: Annotated[
-        str, typer.Argument(metavar="HANDOVER", help="What is handed over: FILE.py:NAME, PACKAGE.MODULE:NAME.")
-    ],
-    commit: Annotated[int | None, typer.Option(help="The job's commit; none: the newest.")] = None,
+    what: Annotated[str, typer.Argument(metavar="HANDOVER", help="The Handover: FILE.py:NAME, PACKAGE.MODULE:NAME.")],
+    commit: Annotated[int | None, typer.Option(help="The job's commit; default: the newest.")] = None,
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Delete changelog topics that are there, with all that they hold.")
+        bool, typer.Option("--replace", help="Delete existing changelog topics with all their records.")
     ] = False,
     stopped: Stopped = False,
 ) -> None:
-    """Hand a job's state over to a Kafka Streams application: changelogs, and the offsets where its group goes on.
+    """Hand a job's state over to a Kafka Streams application: its changelogs and its group's offsets.
 
     Example: hindstream handover jobs/flights.py:handover --set kafka.bootstrap.servers=broker:9092
     """
@@ -152,14 +153,14 @@ def handover(
 def takeover(
     job: JobReference,
     handover: Annotated[
-        str | None, typer.Option(help="Of which application: FILE.py:NAME. None: `handover` beside the job.")
+        str | None, typer.Option(help="The Handover: FILE.py:NAME. Default: `handover` beside the job.")
     ] = None,
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
     stopped: Stopped = False,
 ) -> None:
-    """Make a job go on where a Kafka Streams application has stopped: of its changelogs, and its group's offsets.
+    """Continue where a Kafka Streams application has stopped, from its changelogs and its group's offsets.
 
     Example: hindstream takeover jobs/flights.py:job --set kafka.bootstrap.servers=broker:9092
     """
@@ -196,14 +197,12 @@ def run(
 @app.command()
 def backfill(
     job: JobReference,
-    start: Annotated[str, typer.Option("--from", help="Where the first slice begins: ISO 8601.")],
-    end: Annotated[str, typer.Option("--to", help="Where the last slice ends.")],
+    start: Annotated[str, typer.Option("--from", help="Start of the first slice: ISO 8601.")],
+    end: Annotated[str, typer.Option("--to", help="End of the last slice.")],
     every: Annotated[Literal["hour", "day", "week", "month"], typer.Option(help="The length of a slice.")] = "day",
     timezone: Annotated[
         str | None,
-        typer.Option(
-            help="Zone of the slices' days, weeks and months, and of times without an offset: America/New_York."
-        ),
+        typer.Option(help="Time zone of days, weeks and months, and of times without an offset: America/New_York."),
     ] = None,
     airflow_home: Annotated[
         str, typer.Option(help="Airflow's home, with its database and log.")
@@ -213,7 +212,7 @@ def backfill(
     *,
     seal: Seal = False,
 ) -> None:
-    """Run many slices, one after the other, through an Airflow in this process; with --seal the last one seals.
+    """Run many slices one after the other, through an Airflow in this process. --seal seals the last one.
 
     Example: hindstream backfill jobs/flights.py:job --from 2013-01-01 --to 2014-01-01 --every month --timezone UTC
     """
@@ -238,11 +237,11 @@ def status(job: JobName, warehouse: Warehouse = None, settings: Assignments = No
 def placement(
     job: JobName,
     run_id: RunId = None,
-    output: Annotated[Literal["table", "json"], typer.Option(help="How it is shown.")] = "table",
+    output: Annotated[Literal["table", "json"], typer.Option(help="Output format.")] = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
-    """Show which host of a cluster runs which task and keeps which copies of state, their lags, and what moves why.
+    """Show which hosts run which tasks and keep which copies of state, with lags, and which tasks move and why.
 
     Example: hindstream placement flight-delays
     """
@@ -253,7 +252,7 @@ def placement(
 
 @app.command()
 def describe(job: JobReference) -> None:
-    """Show a job's topology as text, as Kafka Streams describes it; the job's report has it as a picture.
+    """Show a job's topology as text, as Kafka Streams describes it. The job's report shows it as a picture.
 
     Example: hindstream describe hindstream.demo.job:job
     """
@@ -265,18 +264,20 @@ def describe(job: JobReference) -> None:
 @app.command()
 def inspect(
     job: JobName,
-    store: Annotated[str | None, typer.Argument(help="The store's name; none: the stores are listed.")] = None,
-    key: Annotated[str | None, typer.Argument(help="The key: text, or JSON if it is no text; none: all keys.")] = None,
-    as_of: Annotated[str | None, typer.Option(help="As of this time: ISO 8601 with time zone; none: latest.")] = None,
-    commit: Annotated[int | None, typer.Option(help="As of this commit; none: the newest.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many rows; none: 20, or all that a key has.")] = None,
-    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="How rows are shown.")] = "table",
+    store: Annotated[str | None, typer.Argument(help="The store's name; default: list the stores.")] = None,
+    key: Annotated[
+        str | None, typer.Argument(help="The key: text, or JSON if it is not text; default: all keys.")
+    ] = None,
+    as_of: Annotated[str | None, typer.Option(help="At this time: ISO 8601 with time zone; default: latest.")] = None,
+    commit: Annotated[int | None, typer.Option(help="At this commit; default: the newest.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of rows; default: 20, or all rows of a key.")] = None,
+    output: Annotated[Literal["table", "json", "csv"], typer.Option(help="Output format.")] = "table",
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
     history: Annotated[bool, typer.Option("--history", help="All versions of a versioned store.")] = False,
 ) -> None:
-    """Show what a store holds, or of a key, as of a commit and a time. The job's code is not needed.
+    """Show the content of a store or a key, at a commit and a time. The job's code is not needed.
 
     Example: hindstream inspect flight-delays weather-by-origin JFK --as-of 2013-06-01T12:00Z
     """
@@ -293,9 +294,9 @@ def inspect(
 @app.command()
 def doctor(
     job: Annotated[
-        str | None, typer.Argument(help="A job: its name, or FILE.py:NAME, with which its sinks in Kafka are seen.")
+        str | None, typer.Argument(help="A job: its name, or FILE.py:NAME, which also checks its sinks in Kafka.")
     ] = None,
-    topics: Annotated[str | None, typer.Option(help="Topics that are archived: FILE.py:NAME.")] = None,
+    topics: Annotated[str | None, typer.Option(help="Topics to archive: FILE.py:NAME.")] = None,
     handover: Annotated[str | None, typer.Option(help="A hand-over to a live application: FILE.py:NAME.")] = None,
     connection: Annotated[str | None, typer.Option(help="Airflow's connection for the object store.")] = None,
     warehouse: Warehouse = None,
@@ -303,7 +304,7 @@ def doctor(
     *,
     spark: Annotated[bool, typer.Option(help="Whether to start Spark.")] = True,
 ) -> None:
-    """Look at everything that a run needs, and say what is wrong and the command that mends it. Nothing is changed.
+    """Check everything that a run needs. Shows what is wrong and the command that fixes it; changes nothing.
 
     Exit code 78 if anything is wrong.
 
@@ -328,7 +329,7 @@ def doctor(
 
 @app.command()
 def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: Assignments = None) -> None:
-    """Let a job go that somebody holds who is no longer at work on it.
+    """Release a job that is still held by a command that nobody is running any more.
 
     Example: hindstream release rates migration-of-rates
     """
@@ -340,7 +341,7 @@ def release(job: JobName, holder: str, warehouse: Warehouse = None, settings: As
 
 @app.command()
 def settings(warehouse: Warehouse = None, until: Until = None, assignments: Assignments = None) -> None:
-    """Show every setting, its value, and where that comes from.
+    """Show every setting, its value, and where the value comes from.
 
     Example: HINDSTREAM_SPARK_MASTER=local[4] hindstream settings
     """
@@ -356,7 +357,7 @@ def plan(
     *,
     seal: Seal = False,
 ) -> None:
-    """First phase: fix what the next run will replay.
+    """First phase: decide what the next run replays.
 
     Example: hindstream plan jobs/flights.py:job --until 2013-02-01T00:00Z
     """

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 migrate = typer.Typer(
     name="migrate",
-    help="Make the store of a table anew: versioned, plain again, or with another retention; or give a store another"
-    " name.\n\n"
-    "Change the job's topology first; then plan, run, and if need be rollback.\n\n"
+    help="Migrate a table's store: to versioned or plain, to another retention, or to another name.\n\n"
+    "Change the job's topology first; then plan, run and, if needed, rollback.\n\n"
     "Example: hindstream migrate plan jobs/rates.py:job --store rates",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -37,7 +36,7 @@ Stores = Annotated[
 
 @migrate.command("plan")
 def migrate_plan(job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None) -> None:
-    """Show what a migration would do; nothing is changed.
+    """Show what a migration would do, and change nothing.
 
     Example: hindstream migrate plan jobs/rates.py:job --store rates
     """
@@ -56,9 +55,9 @@ def migrate_run(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Hold the job, make the stores anew in a commit of its own, compare latest values, let the job go.
+    """Hold the job, rebuild the stores in a separate commit, compare latest values, release the job.
 
-    Killed at any moment, the same command goes on.
+    If it is killed, run the same command again to continue.
 
     Example: hindstream migrate run jobs/rates.py:job --store rates
     """
@@ -71,7 +70,7 @@ def migrate_run(
 @migrate.command("verify")
 def migrate_verify(
     job: JobName,
-    commit: Annotated[int | None, typer.Option(help="The commit of the migration; none: the newest.")] = None,
+    commit: Annotated[int | None, typer.Option(help="The commit of the migration; default: the newest.")] = None,
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
@@ -93,7 +92,7 @@ def migrate_verify(
 def migrate_rollback(
     job: JobReference, store: Stores, warehouse: Warehouse = None, settings: Assignments = None
 ) -> None:
-    """Take back a migration that is the newest commit or has not come so far, and let the job go.
+    """Undo a migration that is the newest commit or is not committed yet, and release the job.
 
     Example: hindstream migrate rollback jobs/rates.py:job --store rates
     """
@@ -115,11 +114,13 @@ live = typer.Typer(
 )
 migrate.add_typer(live)
 
-Application = Annotated[str, typer.Argument(metavar="APPLICATION", help="Its application.id.")]
+Application = Annotated[str, typer.Argument(metavar="APPLICATION", help="The application.id.")]
 Store = Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")]
-Retention = Annotated[str, typer.Option(help="Of the versioned store: 7d, 36h, 90min or ISO 8601.")]
+Retention = Annotated[str, typer.Option(help="History retention of the versioned store: 7d, 36h, 90min or ISO 8601.")]
 StateDir = Annotated[Path, typer.Option(help="The application's state.dir on this host.")]
-ChangelogTopic = Annotated[str | None, typer.Option("--changelog", help="Its changelog, where that is another topic.")]
+ChangelogTopic = Annotated[
+    str | None, typer.Option("--changelog", help="The store's changelog topic, if it has another name.")
+]
 
 
 @live.command("plan")
@@ -131,7 +132,7 @@ def live_plan(
     changelog: ChangelogTopic = None,
     settings: Assignments = None,
 ) -> None:
-    """Show what the changelog still has, and what would be done; nothing is changed, the application may run.
+    """Show what the changelog still has and what would be done. Changes nothing; the application may run.
 
     Example: hindstream migrate live plan rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
     """
@@ -151,7 +152,7 @@ def live_prepare(
     *,
     stopped: Stopped = False,
 ) -> None:
-    """Delete the store's local state on this host, and set min.compaction.lag.ms; on each host of the application.
+    """Delete the store's local state on this host, and set min.compaction.lag.ms. Run it on each host.
 
     Example: hindstream migrate live prepare rates-app rates --history-retention 7d --state-dir /var/lib/kafka-streams
     """
@@ -190,12 +191,14 @@ def live_rollback(
     store: Store,
     state_dir: StateDir,
     changelog: ChangelogTopic = None,
-    former_lag: Annotated[int | None, typer.Option(help="min.compaction.lag.ms as it was; none: the broker's.")] = None,
+    former_lag: Annotated[
+        int | None, typer.Option(help="The former min.compaction.lag.ms; default: the broker's.")
+    ] = None,
     settings: Assignments = None,
     *,
     stopped: Stopped = False,
 ) -> None:
-    """Delete the store's local state on this host, and set min.compaction.lag.ms back.
+    """Delete the store's local state on this host, and reset min.compaction.lag.ms.
 
     Example: hindstream migrate live rollback rates-app rates --state-dir /var/lib/kafka-streams
     """

@@ -24,8 +24,8 @@ class _StateGroup(typer.core.TyperGroup):
 state = typer.Typer(
     name="state",
     cls=_StateGroup,
-    help="Show the commits of a job: 'hindstream state JOB'; verify every byte of them, go back to one, rebuild"
-    " the newest, publish a topic anew, or let changelogs keep more.\n\n"
+    help="Show the commits of a job: 'hindstream state JOB'; verify every byte, roll back to a commit, rebuild"
+    " the newest state, republish a topic, or let changelogs keep more.\n\n"
     "Example: hindstream state flight-delays --warehouse demo-warehouse",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -46,13 +46,11 @@ def state_list(job: JobName, warehouse: Warehouse = None, settings: Assignments 
 @state.command("verify")
 def state_verify(
     job: JobName,
-    commit: Annotated[int | None, typer.Option(help="The commit; none: the newest.")] = None,
+    commit: Annotated[int | None, typer.Option(help="The commit; default: the newest.")] = None,
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All commits, and all that the sinks hold of them.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All commits, and all their files in the sinks.")] = False,
 ) -> None:
     """Read every byte of a commit: documents, state files, the sinks' files. Exit code 74 if anything is damaged.
 
@@ -68,15 +66,15 @@ def state_verify(
 @state.command("rollback")
 def state_rollback(
     job: JobName,
-    to: Annotated[int, typer.Option(help="The commit to go back to.")],
+    to: Annotated[int, typer.Option(help="The commit to roll back to.")],
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken back.")] = False,
-    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Abandon an open run.")] = False,
 ) -> None:
-    """Make an earlier commit the head again, by a new commit; the records of those after it leave the sinks.
+    """Roll back to an earlier commit, with a new commit. Records of later commits are removed from the sinks.
 
     Example: hindstream state rollback flight-delays --to 6 --dry-run
     """
@@ -92,12 +90,12 @@ def state_rebuild(
     warehouse: Warehouse = None,
     settings: Assignments = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Rebuild what is whole, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also rebuild undamaged tasks.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rebuilt.")] = False,
-    supersede: Annotated[bool, typer.Option("--supersede", help="Give up a run that is open.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be rebuilt.")] = False,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Abandon an open run.")] = False,
 ) -> None:
-    """Make the newest state anew of the stores' changelogs where its files are damaged, by a new commit.
+    """Rebuild damaged state from the stores' changelogs, with a new commit.
 
     Example: hindstream state rebuild flight-delays --dry-run
     """
@@ -115,9 +113,9 @@ def state_republish(
     settings: Assignments = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")] = False,
 ) -> None:
-    """Publish a topic anew: its archive then has what the job's commits have written to it, and nothing else.
+    """Republish a topic: its archive then holds exactly what the job's commits have written to it.
 
     For an archive that has lost its log, or that another program has changed. Nothing is replayed.
 
@@ -131,14 +129,14 @@ def state_republish(
 @state.command("lag")
 def state_lag(
     job: JobName,
-    store: Annotated[str, typer.Argument(metavar="STORE", help="The store whose changelog it is.")],
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store.")],
     to: Annotated[str | None, typer.Option(help="Set the lag: 8d, 36h, 90min or ISO 8601.")] = None,
     warehouse: Warehouse = None,
     settings: Assignments = None,
 ) -> None:
     """Show how far a store's changelog is compacted, and its min.compaction.lag.ms; with --to, set that.
 
-    Never less than what the states need that can be gone back to. What is compacted already does not come back.
+    The lag is never less than restorable states need. Records that are already compacted do not come back.
 
     Example: hindstream state lag rates rates --to 8d
     """
@@ -149,9 +147,9 @@ def state_lag(
 
 @state.command("clean")
 def state_clean(job: JobName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
-    """Delete what hosts have of a job below state_dir and the newest commit does not name; on a cluster, everywhere.
+    """Delete a job's files below state_dir that the newest commit does not name; on a cluster, on all hosts.
 
-    Safe beside runs and readers: what they miss they fetch.
+    Safe beside runs and readers: they fetch missing files again.
 
     Example: hindstream state clean flight-delays
     """

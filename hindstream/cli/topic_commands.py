@@ -35,7 +35,7 @@ TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's nam
 
 @topic.command("history")
 def topic_history(name: TopicName, warehouse: Warehouse = None, settings: Assignments = None) -> None:
-    """List the versions of a topic's archive, the newest first: when, which operation, by whom.
+    """List the versions of a topic's archive, newest first: time, operation, writer.
 
     Example: hindstream topic flights --warehouse demo-warehouse
     """
@@ -53,7 +53,7 @@ def topic_restore(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Make a topic's archive what it was in a former version, by a new one: nothing is deleted.
+    """Restore a former version of a topic's archive, as a new version. Nothing is deleted.
 
     Example: hindstream topic restore flights --to 12
     """
