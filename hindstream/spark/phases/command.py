@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_origin
 
 from statelib.errors.exhausted import exhaustion_told
@@ -37,6 +38,8 @@ def phase_main(
     for library in ("py4j", "great_expectations"):
         logging.getLogger(library).setLevel(logging.ERROR)
     reference, run_id = arguments.pop("job"), arguments.pop("run")
+    if reference.partition(":")[0].endswith(".py"):
+        _leave_folder_of_script()
     try:
         with exhaustion_told():
             settings = load_settings({name: _value(parser, name, value) for name, value in arguments.items()})
@@ -44,6 +47,13 @@ def phase_main(
     except HindstreamError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
+
+
+def _leave_folder_of_script() -> None:
+    """Lets no import find what lies beside the script: the job's own ``report.py`` is no other script's rival."""
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script and sys.path and Path(sys.path[0]).resolve() == Path(script).resolve().parent:
+        del sys.path[0]
 
 
 def _is_mapping(setting: str) -> bool:
