@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_archive(topics: Sequence[KafkaTopic], settings: Settings) -> None:
-    """Copies what is new, and prints a line for each topic. Raises as `hindstream.spark.kafka.archive.archive` does."""
+    """Copies what is new, and prints a line for each topic. Raises as `hindstream.kafka.archive_topics` does."""
     done: list[Copied] = []
     try:
         done.extend(archive_topics(topics, settings))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib.util
+import pkgutil
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +69,7 @@ def _is_there(named: str) -> bool:  # noqa: PLR0911 - one for each kind of name
         name = named.partition("=")[0]
         return name.removeprefix("HINDSTREAM_").lower() in Settings.model_fields or name in _dev_variables()
     if re.fullmatch(r"(?:statelib|hindstream)(?:\.\w+)+", named):
-        return _is_python(named)
+        return is_python(named)
     if _FILE.fullmatch(named) and not _OF_OTHERS.match(named):
         return (ROOT / named).exists() or named in _ELSEWHERE
     return True
@@ -109,14 +109,13 @@ def _is_command(words: list[str]) -> bool:
     return True
 
 
-def _is_python(named: str) -> bool:
-    """A module, or a name in one."""
-    module, _, name = named.rpartition(".")
-    with contextlib.suppress(ModuleNotFoundError):
-        if importlib.util.find_spec(named):
-            return True
-    spec = importlib.util.find_spec(module)
-    return spec is not None and name in Path(str(spec.origin)).read_text(encoding="utf-8")
+def is_python(named: str) -> bool:
+    """A module, or a name in one, or in a class of one."""
+    try:
+        pkgutil.resolve_name(named)
+    except (AttributeError, ImportError):
+        return False
+    return True
 
 
 def _dev_variables() -> set[str]:

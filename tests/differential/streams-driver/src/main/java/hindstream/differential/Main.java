@@ -11,7 +11,7 @@ import java.util.Map;
 /**
  * Runs programs in Kafka Streams' TopologyTestDriver until its standard input ends.
  *
- * <p>A program is a line of JSON (tests/differential/programs.py). The answer is a line: {"describe": text, "outputs":
+ * <p>A program is a line of JSON (tests/differential/program.py). The answer is a line: {"describe": text, "outputs":
  * {topic: [[key, value, timestamp], ...]}}, or {"error": text, "describe": text or null}. Of {"names": steps}
  * (tests/differential/naming.py) it is {"describe": text} or {"error": text}. The argument is a folder for state.
  */
