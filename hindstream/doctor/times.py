@@ -9,7 +9,7 @@ from hindstream.runs import now_ms, open_warehouse
 from statelib.columns.times import instant_text, unit_hint
 from statelib.commits import CommitLog
 from statelib.commits.archives import open_archive_if_present
-from statelib.topics.leaps import leaps
+from statelib.topics.time_leaps import leaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,9 +15,9 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, get_overloads
 
 from statelib.calls.kinds import Kind, class_names, kinds_of, shown, unmappable
-from statelib.calls.ways import ARGUMENTS, HOW, MISSING, NAME_OF, WRITTEN
+from statelib.calls.spelling import ARGUMENTS, HOW, MISSING, NAME_OF, WRITTEN
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.near import did_you_mean
 from statelib.errors.user_lines import place_of_call
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.near import did_you_mean
 from statelib.errors.user_lines import place_of_call
 
 _LEADS_TO = {

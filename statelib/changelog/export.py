@@ -12,7 +12,7 @@ key-value            key: key, value, the value's timestamp
 versioned            version within the history retention, and latest value: key, value or null, timestamp; by time
 window               window within retention: key, start i64, 0 i32; value; timestamp
 session              session within retention: key, end i64, start i64; value; its end as the timestamp
-suppression-buffer   update that is held back: `statelib.stores.buffer_value_codec`; no timestamp; header ``v``
+suppression-buffer   update that is held back: `statelib.described.buffer_value_codec`; no timestamp; header ``v``
 join-buffer          record that waits: `statelib.operators.joins.stream_table.changelog`; no timestamp
 join-window          record of a side: key, timestamp i64, sequence i32; value; timestamp
 held-records         key, side and time of what waits for a match; that time
@@ -31,10 +31,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.changelog.kinds import KINDS
+from statelib.described.buffer_value_codec import HEADERS_TYPE
 from statelib.described.exporting import Share
 from statelib.described.live_format import StoreFormat
 from statelib.errors.kinds import ConfigurationError
-from statelib.stores.buffer_value_codec import HEADERS_TYPE
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 from statelib.checkpoint.cache import FileCache, identity
 from statelib.checkpoint.local_errors import local_errors
 from statelib.documents.manifests import StateFile, StateManifest
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, InternalError
-from statelib.errors.steps import step
 from statelib.storage import ObjectNotFoundError
 from statelib.storage.digests import sha256_of_file
 from statelib.storage.transfers import in_parallel

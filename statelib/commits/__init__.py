@@ -8,10 +8,10 @@ Begin with `plan`; `layout` says where everything lies.
 
 from statelib.commits.audit import LedgerRow, ledger_table, reconcile, record_audit
 from statelib.commits.commit import commit
-from statelib.commits.definition import JobDefinition
 from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.fencing import fenced
 from statelib.commits.hold import check_free, read_hold, release_hold, take_hold
+from statelib.commits.job_definition import JobDefinition
 from statelib.commits.layout import CommitLog, JobLayout, Runs, late_topic, quarantine_topic, topic_path
 from statelib.commits.leftovers import attempt_name
 from statelib.commits.maintain import Maintained, Retention, maintain

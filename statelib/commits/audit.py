@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from statelib.commits.layout import Runs, changelog_topic, late_topic, quarantine_topic
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import InternalError
-from statelib.errors.steps import step
 from statelib.metrics.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from statelib.commits.definition import SubTopology, Topology
+    from statelib.commits.job_definition import SubTopology, Topology
     from statelib.documents.manifests import Audit, Plan, PlannedTask, Staged, TaskOutcome
     from statelib.storage import Storage
 

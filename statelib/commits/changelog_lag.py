@@ -11,8 +11,8 @@ from statelib.commits.compaction import ChangelogUse
 from statelib.commits.expiry import restorable_commits
 from statelib.commits.hold import check_free
 from statelib.commits.layout import CommitLog, Runs, changelog_topic
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, RetryableError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import StoreDescription

@@ -13,8 +13,8 @@ from statelib.commits.layout import CommitLog, Runs
 from statelib.commits.stage import lost_files, read_staged
 from statelib.documents.manifests import Commit, CommittedTask
 from statelib.errors.counted import counted
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, InputError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import Audit, Plan, Staged

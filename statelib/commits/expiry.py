@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import CommitLog, JobLayout, Runs, numbers_in
 from statelib.documents.upkeep import Maintenance
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import step
 from statelib.storage.transfers import look_ahead
 
 if TYPE_CHECKING:

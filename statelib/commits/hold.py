@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from statelib.commits.layout import CommitLog, JobLayout
 from statelib.commits.maintain import open_run_after
 from statelib.documents.upkeep import Hold
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from statelib.storage import Storage

@@ -17,7 +17,7 @@
     jobs/<job>/expired/<n, 20 digits>.json see `statelib.commits.expiry`
     jobs/<job>/rewrites.json               how far files have been looked at: see `statelib.commits.rewriting`
     topics/<topic>/_rollbacks/<n, 20 digits>.json  see `statelib.documents.upkeep.Rollback`
-    topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewrites`
+    topics/<topic>/_rewrites/<n, 20 digits>.json   see `statelib.commits.rewrite_log`
 
 A commit's number is claimed for ever: if commits could be deleted, a driver that slept through many of them could
 create its own, long overtaken, under a number that is free again. What is expired is what a commit points to.
@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.documents.manifests import Audit, Commit, Plan, Staged, TopologyDescription
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, FencedError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -28,8 +28,8 @@ from statelib.commits.leftovers import find_leftovers
 from statelib.commits.publish import published_through
 from statelib.commits.rewriting import FilePolicy, Rewritten, rewrite_files
 from statelib.documents.document import FORMAT_VERSION
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -35,22 +35,22 @@ from statelib.commits.topologies import settle_topology
 from statelib.documents.manifests import Plan, SourceRange
 from statelib.documents.places import topic_and_partition
 from statelib.errors.counted import counted
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.errors.steps import step
-from statelib.topics.future import latest_ms
-from statelib.topics.leaps import first_leaps
+from statelib.topics.future_records import latest_ms
 from statelib.topics.slices import plan_slice
+from statelib.topics.time_leaps import first_leaps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from statelib.commits.definition import JobDefinition, SourceNode
+    from statelib.commits.job_definition import JobDefinition, SourceNode
     from statelib.documents.manifests import Commit, TopologyDescription
     from statelib.settings.max_future import MaxFuture
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive
-    from statelib.topics.future import FutureRecord
+    from statelib.topics.future_records import FutureRecord
     from statelib.topics.slices import SourceSlice
 
 EndOffsets = dict[str, dict[int, int]]

@@ -10,7 +10,7 @@ from statelib.documents.manifests import PlannedTask
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from statelib.commits.definition import SourceNode, Topology
+    from statelib.commits.job_definition import SourceNode, Topology
     from statelib.documents.manifests import SourceRange
 
 

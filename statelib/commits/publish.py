@@ -19,11 +19,11 @@ import pyarrow as pa
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, Runs, rollback_path, rolled_back, topic_path
 from statelib.commits.lost_plans import ensure_plan
-from statelib.commits.rewrites import RewriteLog
+from statelib.commits.rewrite_log import RewriteLog
 from statelib.documents.manifests import sink_files
 from statelib.documents.upkeep import ROLLBACKS, Rollback
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError
-from statelib.errors.steps import step
 from statelib.storage import ObjectNotFoundError
 from statelib.topics.actions import FileToCommitError
 from statelib.topics.archive import TopicArchive

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.layout import renamed_changelogs, topic_path
 from statelib.commits.publish import publish
-from statelib.errors.steps import step
+from statelib.errors.fault_points import step
 
 if TYPE_CHECKING:
     from statelib.documents.manifests import Commit, Evolution

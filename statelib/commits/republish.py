@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.layout import CommitLog, rolled_back, topic_path
 from statelib.commits.publish import create_archive, tell_readers
-from statelib.commits.rewrites import RewriteLog, standing_files
+from statelib.commits.rewrite_log import RewriteLog, standing_files
 from statelib.documents.manifests import sink_files
 from statelib.documents.upkeep import REWRITES, ROLLBACKS
 from statelib.errors.counted import counted
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.errors.steps import step
 from statelib.topics.files import not_as_written
 from statelib.topics.version import CLEANED
 

@@ -1,7 +1,7 @@
 """Merges small files of the topics that a job writes, compacts its changelogs, and deletes what was replaced.
 
 A commit leaves a file a partition, and each file costs every reader of the topic something. Now and then, when some
-more commits cannot be gone back to any more, neighbouring small files become a larger one (`statelib.topics.tiers`
+more commits cannot be gone back to any more, neighbouring small files become a larger one (`statelib.topics.size_tiers`
 says which). These rules keep it safe:
 
 - *Only files before the offsets of every commit that a rollback may go back to.* A rollback takes whole files of the
@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive, open_archive_if_present
 from statelib.commits.compaction import ChangelogUse, wanted_cleaning
 from statelib.commits.layout import CommitLog, JobLayout, Runs, topic_path
-from statelib.commits.rewrites import RewriteLog, rewrite_name, rewrite_of
+from statelib.commits.rewrite_log import RewriteLog, rewrite_name, rewrite_of
 from statelib.documents.upkeep import REWRITES, Rewrite, Rewriting
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import step
-from statelib.topics.rewriting import merge
-from statelib.topics.tiers import mergeable
+from statelib.topics.merging import merge
+from statelib.topics.size_tiers import mergeable
 from statelib.topics.writer import FileLimits
 
 if TYPE_CHECKING:

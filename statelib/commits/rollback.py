@@ -25,8 +25,8 @@ from statelib.commits.stage import lost_state_files
 from statelib.documents.document import FORMAT_VERSION
 from statelib.documents.manifests import sink_files
 from statelib.errors.counted import counted
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

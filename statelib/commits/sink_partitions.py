@@ -12,7 +12,7 @@ from statelib.errors.kinds import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from statelib.commits.definition import JobDefinition, SinkNode
+    from statelib.commits.job_definition import JobDefinition, SinkNode
     from statelib.documents.manifests import Commit, Evolution
     from statelib.storage import Storage
     from statelib.topics.archive import TopicArchive

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.layout import JobLayout, Runs, topic_path
 from statelib.documents.places import place_of
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import InternalError
-from statelib.errors.steps import step
 from statelib.storage.transfers import in_parallel
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from statelib.records.batch import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from statelib.commits.definition import JobDefinition, SourceNode
+    from statelib.commits.job_definition import JobDefinition, SourceNode
     from statelib.documents.manifests import CommittedTask, PlannedTask, TopologyDescription
     from statelib.settings.semantics import Semantics
     from statelib.storage import Storage

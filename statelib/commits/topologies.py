@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from statelib.assignment.model import TaskId
 from statelib.commits.evolution import Made, evolve
 from statelib.commits.layout import Runs, changelog_topic
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

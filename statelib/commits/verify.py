@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from statelib.commits.expiry import check_restorable, oldest_restorable
 from statelib.commits.layout import CommitLog, JobLayout, rolled_back, topic_path
-from statelib.commits.rewrites import rewrite_of, standing_files
+from statelib.commits.rewrite_log import rewrite_of, standing_files
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
 from statelib.storage import ObjectNotFoundError
 from statelib.storage.transfers import in_parallel

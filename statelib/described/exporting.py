@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.buffer_value_codec import HEADERS_TYPE, BufferValues, encode
 from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.described.stored_values import stored_states
 from statelib.records.batch import NO_OFFSET
-from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,7 +39,7 @@ class Records(NamedTuple):
         keys: binary.
         values: binary; null is a deletion.
         timestamp: int64, ms; None: Kafka Streams sends none.
-        headers: `statelib.stores.buffer_value_codec.HEADERS_TYPE`; None: there are none.
+        headers: `statelib.described.buffer_value_codec.HEADERS_TYPE`; None: there are none.
     """
 
     placed_by: pa.Array
@@ -108,7 +108,7 @@ def waiting_values(
     timestamp: NDArray[np.int64], topic: str, partition: int, headers: pa.Array | None, values: Mapping[str, pa.Array],
     time: NDArray[np.int64],
 ) -> pa.Array:  # fmt: skip
-    """The values of what waits in a buffer, as `statelib.stores.buffer_value_codec` has them.
+    """The values of what waits in a buffer, as `statelib.described.buffer_value_codec` has them.
 
     A buffer does not keep from which topic and offset a record was. What is written is the topic from which the
     operator gets its records, the task's partition, and the offset -1, by which Kafka Streams says that there is none.

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.buffer_value_codec import decode, encode
 from statelib.described.live_format import LiveKeys, LiveValues
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
-from statelib.stores.buffer_value_codec import decode, encode
 from statelib.stores.byte_columns import joined, packed, split_tail
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Suffixed(Pairs):
 
 
 class Buffered(Pairs):
-    """What waits: `statelib.stores.buffer_value_codec`. Its log has times of a wall clock, so records' own count."""
+    """What waits: `statelib.described.buffer_value_codec`. Its log has times of a wall clock, so records' own count."""
 
     def __init__(self, described: Described, form: StoreFormat) -> None:
         super().__init__(described, form, aggregates=False)

@@ -29,7 +29,7 @@ from statelib.metrics.node_metrics import NodeMetrics
 from statelib.settings.max_future import MaxFuture
 from statelib.settings.semantics import EndOfInput, Semantics
 from statelib.topics.files import ArchiveFile
-from statelib.topics.future import FutureRecord
+from statelib.topics.future_records import FutureRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -55,7 +55,7 @@ ROLLBACKS = "hindstream.rollbacks"
 
 
 class Rewrite(Document):
-    """Files of a topic that are put in the place of others: see `statelib.commits.rewrites`.
+    """Files of a topic that are put in the place of others: see `statelib.commits.rewrite_log`.
 
     Attributes:
         topic: The topic.

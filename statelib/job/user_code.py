@@ -22,8 +22,8 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError, HindstreamError
-from statelib.errors.near import did_you_mean
 from statelib.errors.user_lines import place_in_user_code
 
 if TYPE_CHECKING:

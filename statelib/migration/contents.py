@@ -11,7 +11,7 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.changelog import SCHEMA
 from statelib.operators.tables.codec import decode_value
-from statelib.operators.versioned.families import VersionedFamilies
+from statelib.operators.versioned.segments import VersionedFamilies
 from statelib.operators.versioned.store import VersionedKeyValueStore
 
 if TYPE_CHECKING:

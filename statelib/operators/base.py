@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from statelib.metrics.node_metrics import NodeMetrics
     from statelib.operators.changelog import Changelog
-    from statelib.operators.late import LateRecords
+    from statelib.operators.late_records import LateRecords
     from statelib.operators.mappers.fields import Fields
     from statelib.records.batch import Batch, Uptake
     from statelib.records.key_table import KeyTable

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from statelib.described.buffer_value_codec import HEADERS_TYPE, BufferValues
 from statelib.serdes import serde_for
-from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

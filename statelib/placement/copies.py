@@ -18,7 +18,7 @@ from statelib.checkpoint.scratch import ScratchFolder
 from statelib.commits.layout import CommitLog, JobLayout
 from statelib.commits.local_state import copies_folder
 from statelib.documents.manifests import StateManifest
-from statelib.errors.steps import step
+from statelib.errors.fault_points import step
 from statelib.placement.holdings import CopyPosition, cache_folder, encode_position, position_file, read_position
 from statelib.storage import Storage
 

@@ -39,8 +39,8 @@ from statelib.settings.setting_types import (
     StorageOptions,
     TimeSpan,
 )
-from statelib.settings.sources import PREFIX, check_names, given_settings
 from statelib.settings.storage_options import CREDENTIAL, RequestLimits
+from statelib.settings.value_sources import PREFIX, check_names, given_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,8 +14,8 @@ from statelib.described.description import Place
 from statelib.described.view import Ask, filtered
 from statelib.errors.kinds import ConfigurationError, HindstreamError, InputError
 from statelib.records.key_column import KeyColumn
+from statelib.serdes.single_values import as_struct
 from statelib.state.time import epoch_ms
-from statelib.stores.single_values import as_struct
 from statelib.topics.partitioner import partition_for
 
 if TYPE_CHECKING:

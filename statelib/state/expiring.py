@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from statelib.operators.sessions.store import SessionRow, SessionStore
 from statelib.operators.windows.store import WindowRow, WindowStore
 from statelib.operators.windows.store_clock import StoreClock
+from statelib.serdes.single_values import to_bytes
 from statelib.state.store import StateStore
-from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

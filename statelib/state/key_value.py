@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from statelib.operators.tables import store as engine
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.serdes.single_values import to_bytes
 from statelib.state.store import StateStore
 from statelib.state.timestamps import with_timestamp
 from statelib.stores.backend import WriteBatch
-from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,10 +14,10 @@ from statelib.operators.sessions import store as engine
 from statelib.operators.sessions.codec import encode_key
 from statelib.operators.sessions.store import SessionRow
 from statelib.operators.windows.store_clock import StoreClock
+from statelib.serdes.single_values import from_bytes, to_bytes
 from statelib.state.expiring import ExpiringStore
 from statelib.state.time import epoch_ms
 from statelib.stores.backend import WriteBatch
-from statelib.stores.single_values import from_bytes, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,9 +11,9 @@ import pyarrow as pa
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
+from statelib.serdes.single_values import to_bytes
 from statelib.stores.memory import MemoryBackend
 from statelib.stores.rocksdb import RocksDbBackend
-from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from statelib.operators.versioned import store as engine
+from statelib.serdes.single_values import to_bytes
 from statelib.state.queries import VersionedKeyQuery
 from statelib.state.store import StateStore
 from statelib.state.time import epoch_ms
-from statelib.stores.single_values import to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,11 +15,11 @@ from statelib.operators.windows import store as engine
 from statelib.operators.windows.codec import encode_key
 from statelib.operators.windows.store_clock import StoreClock
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.serdes.single_values import from_bytes, to_bytes
 from statelib.state.expiring import ExpiringStore
 from statelib.state.time import epoch_ms
 from statelib.state.timestamps import with_timestamp
 from statelib.stores.backend import WriteBatch
-from statelib.stores.single_values import from_bytes, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -27,7 +27,7 @@ from statelib.stores.backend import WriteBatch
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
 from statelib.topology import Processor, Sink, Source, addressed_name
 from statelib.topology.fields import wanted_fields
-from statelib.topology.ways import ways
+from statelib.topology.paths import paths_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from statelib.operators.base import Operator
     from statelib.operators.changelog import Changelog
-    from statelib.operators.late import LateRecords
+    from statelib.operators.late_records import LateRecords
     from statelib.settings.semantics import EndOfInput, Semantics
     from statelib.stores.backend import Backend
     from statelib.task.records import Records
@@ -99,7 +99,7 @@ class Graph:
             self.operators[processor.name] = processor.spec.build(context)
         # Looked at once: isinstance goes through all of a protocol's attributes each time.
         self._routing = {name: o for name, o in self.operators.items() if isinstance(o, RoutingOperator)}
-        self._ways = ways(self.nodes)
+        self._paths = paths_through(self.nodes)
         self._condense()
 
     def _condense(self) -> None:
@@ -187,17 +187,17 @@ class Graph:
                     passing = self._run(node, self._inputs(node, made, uptake))
                 case Sink():
                     continue
-            if node.name in self._ways.partings:
-                passing = parted(passing, uptake, self._ways.number[node.name])
+            if node.name in self._paths.partings:
+                passing = parted(passing, uptake, self._paths.number[node.name])
             made[node.name] = passing
         return made
 
     def _inputs(self, node: Node, made: Mapping[str, Passing], uptake: Uptake) -> list[Passing]:
         """What each parent has sent to ``node``, all of it in one numbering."""
         inputs = [self._sent(parent, node, slot, made[parent]) for slot, parent in enumerate(node.parents)]
-        is_called = node.name in self._ways.calls and inputs[0].numbering.places is None
+        is_called = node.name in self._paths.calls and inputs[0].numbering.places is None
         if is_called or not all(passing.is_comparable(inputs[0]) for passing in inputs[1:]):
-            return met(inputs, uptake, self._ways.number[node.name])
+            return met(inputs, uptake, self._paths.number[node.name])
         return inputs
 
     def _sent(self, parent: str, node: Node, slot: int, passing: Passing) -> Passing:
@@ -205,8 +205,8 @@ class Graph:
         if parent in self._routing:
             sent = self._routing[parent].sent_to(addressed_name(node), passing.batch)
             passing = replace(passing, batch=sent)
-        if parent in self._ways.partings:
-            return replace(passing, child=self._ways.place(parent, node, slot))
+        if parent in self._paths.partings:
+            return replace(passing, child=self._paths.place(parent, node, slot))
         return passing
 
     def _arrived(self, sink: Sink, made: Mapping[str, Passing], uptake: Uptake) -> Batch:

@@ -12,13 +12,13 @@ from statelib.commits.layout import topic_path
 from statelib.documents.manifests import SourceRange
 from statelib.documents.places import place_of
 from statelib.operators.mappers.fields import both, fields_of_mapper, reads_key
-from statelib.task.future import FutureLimit
+from statelib.task.copartitioned import CopartitionedCheck
+from statelib.task.future_records import FutureLimit
 from statelib.task.merge import merge
-from statelib.task.placed import PlacedByKey
 from statelib.task.sources import GlobalSource, Progress, RepartitionSource, TopicSource
 from statelib.topics.reader import PartitionReader
+from statelib.topology.copartitioned_sources import beside_repartitions
 from statelib.topology.fields import wanted_fields
-from statelib.topology.placed_sources import beside_repartitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,12 +110,12 @@ class Inputs:
             future=self._future(node.topic, part.partition),
         )
 
-    def _placed(self, node: Source, partition: int) -> PlacedByKey | None:
+    def _placed(self, node: Source, partition: int) -> CopartitionedCheck | None:
         beside = self._beside.get(node.name)
         partitions = 1 if beside is None else self._work.partitions[beside]
         if beside is None or partitions == 1:
             return None
-        return PlacedByKey(node.topic, partition, partitions, beside)
+        return CopartitionedCheck(node.topic, partition, partitions, beside)
 
     def _future(self, topic: str, partition: int) -> FutureLimit | None:
         files = self._work.source_files[topic]

@@ -1,8 +1,8 @@
 """Numbers the visits to a node in the order in which Kafka Streams would make them.
 
 A task numbers source records (`Batch.sequence`). That is order enough as long as a node gets one record's results on
-one way. Where ways part and meet again (`statelib.topology.ways`), visits are numbered anew: where they part, each
-result by itself; where they meet, the visits of all ways in one order. A visit's *place* is a row of columns that
+one path. Where paths part and meet again (`statelib.topology.paths`), visits are numbered anew: where they part, each
+result by itself; where they meet, the visits of all paths in one order. A visit's *place* is a row of columns that
 compares as Kafka Streams goes, depth first and result by result::
 
     source record | place of the child | result | place of the child | result | ...
@@ -25,7 +25,7 @@ import numpy as np
 
 from statelib.columns.merge_places import merge_places
 from statelib.records.batch import UptakeOfVisits
-from statelib.topology.ways import LOOKED_INTO
+from statelib.topology.paths import LOOKED_INTO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class Passing:
         batch: The records; their sequences are numbers of ``numbering``.
         numbering: See `Numbering`.
         child: The place, among the children of the node at which that numbering began, of the one on whose way this is;
-            `LOOKED_INTO` before the ways part.
+            `LOOKED_INTO` before the paths part.
     """
 
     batch: Batch
@@ -105,7 +105,7 @@ def parted(passing: Passing, task: Uptake, node: int) -> Passing:
 
 
 def met(inputs: Sequence[Passing], task: Uptake, node: int) -> list[Passing]:
-    """Numbers what comes to a node on all its ways in one order.
+    """Numbers what comes to a node on all its paths in one order.
 
     Args:
         inputs: What comes, by parent.

@@ -17,10 +17,10 @@ from statelib.commits.layout import changelog_topic, late_topic, quarantine_topi
 from statelib.commits.leftovers import attempt_name
 from statelib.documents.manifests import TaskOutcome, TaskPosition
 from statelib.documents.places import place_of
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError, HindstreamError
-from statelib.errors.steps import step
 from statelib.operators.changelog import Changelog
-from statelib.operators.late import LateRecords
+from statelib.operators.late_records import LateRecords
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.storage import Storage
 from statelib.stores.backend import WriteBatch

@@ -15,7 +15,7 @@ from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_column import KeyColumn
 from statelib.serdes.base import within_reach
 from statelib.storage.digests import sha256_of
-from statelib.task.future import COUNTER
+from statelib.task.future_records import COUNTER
 from statelib.task.merge import merged_records
 from statelib.task.records import HEADERS_TYPE, Records
 from statelib.task.timestamps import extracted
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from statelib.documents.manifests import RepartitionFile
     from statelib.storage import Storage
-    from statelib.task.future import FutureLimit
-    from statelib.task.placed import PlacedByKey
+    from statelib.task.copartitioned import CopartitionedCheck
+    from statelib.task.future_records import FutureLimit
     from statelib.task.quarantine import Quarantine
     from statelib.topics.reader import PartitionReader
     from statelib.topology import Source
@@ -72,7 +72,7 @@ class TopicSource:
         partition: int,
         progress: Progress,
         quarantine: Quarantine,
-        placed: PlacedByKey | None = None,
+        placed: CopartitionedCheck | None = None,
         future: FutureLimit | None = None,
     ) -> None:
         self._source = source
@@ -94,7 +94,7 @@ class TopicSource:
 
         Raises:
             InputError: A record cannot be used, and the job does not quarantine such records.
-            ConfigurationError: See `PlacedByKey`.
+            ConfigurationError: See `CopartitionedCheck`.
         """
         for batch in self._reader:
             records = self._records(batch)

@@ -13,7 +13,7 @@ from statelib.settings.max_future import NEVER_MS
 from statelib.task.run import run_task
 from statelib.task.types import topic_types
 from statelib.task.work import SourceFiles, TaskWork
-from statelib.topics.future import latest_ms as latest_ms_of
+from statelib.topics.future_records import latest_ms as latest_ms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.mappers.mapping import Mapper
-    from statelib.task.future import FutureLimit
+    from statelib.task.future_records import FutureLimit
     from statelib.topology import Source
 
 _NEGATIVE = "negative timestamp"

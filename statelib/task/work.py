@@ -40,7 +40,7 @@ class TaskSettings:
         on_future_record: ``quarantine``: a record from the future goes to that topic, whatever is said of bad ones;
             ``partition-time``: it is taken up with the largest timestamp so far of its partition.
         on_late_record: ``drop``: a record that comes too late for an operator is counted and gone; ``topic``: it goes
-            to the topic ``<job>-late`` as well (see `statelib.operators.late`).
+            to the topic ``<job>-late`` as well (see `statelib.operators.late_records`).
         parallel_transfers: How many state files a task fetches or stores at a time.
     """
 

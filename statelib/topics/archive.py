@@ -256,7 +256,7 @@ class TopicArchive(CommittableVersion):
             files: Those with their records, at the same offsets.
             transactions: What the commit carries.
             time_ms: What the log says of when that was. Of the files themselves it goes on to say when their records
-                came, which is what tells records from the future (`statelib.topics.future`).
+                came, which is what tells records from the future (`statelib.topics.future_records`).
             drops_records: Whether records are left out; else the log says that no data has changed.
 
         Raises:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statelib.topics.leaves import leaves
+from statelib.topics.leaf_columns import leaves
 from statelib.topics.stored_keys import with_plain_keys
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from statelib.topics.leaves import leaves
+from statelib.topics.leaf_columns import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

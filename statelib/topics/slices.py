@@ -5,8 +5,8 @@ order. So where the largest timestamp so far is below T: a prefix of the order i
 orders by just that. A late record belongs to the slice in which it arrived. Consecutive cuts never overlap, never leave
 anything out, and however many there are, together they are the topic.
 
-A record from the future (`statelib.topics.future`) ends no slice, where such records are told apart; nor does one whose
-timestamp no topic can hold, which former versions let in: whoever takes it up cannot use it.
+A record from the future (`statelib.topics.future_records`) ends no slice, where such records are told apart; nor does
+one whose timestamp no topic can hold, which former versions let in: whoever takes it up cannot use it.
 
 Files are looked at in the Delta log only; of each partition at most the file in which the cut lies is opened, and of
 it two columns are read.
@@ -24,7 +24,7 @@ from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.settings.max_future import NEVER_MS
 from statelib.storage.transfers import in_parallel
-from statelib.topics.future import FutureRecord
+from statelib.topics.future_records import FutureRecord
 from statelib.topics.interleaved import groups_in_order
 
 if TYPE_CHECKING:

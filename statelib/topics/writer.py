@@ -28,7 +28,7 @@ from statelib.storage.digests import DigestingOutput
 from statelib.topics.encodings import column_encodings
 from statelib.topics.files import ArchiveFile
 from statelib.topics.footer import SealingOutput
-from statelib.topics.leaves import leaf_columns
+from statelib.topics.leaf_columns import leaf_columns
 from statelib.topics.missing_counts import MissingCounts
 from statelib.topics.schema import HEADERS_COLUMN, TIMESTAMP, conform
 from statelib.topics.stored_keys import KEY, concat_records, stored_key, with_encoded_keys, with_plain_keys

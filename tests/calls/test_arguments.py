@@ -11,7 +11,7 @@ import pytest
 import statelib
 from statelib import ConfigurationError, StreamsBuilder
 from statelib.calls.kinds import _KINDS, Kind, kinds_of
-from statelib.calls.ways import NAME_OF
+from statelib.calls.spelling import NAME_OF
 from statelib.operators.suppress.definition import Clock
 from statelib.settings.semantics import Semantics
 from tests.calls.samples import ARGUMENTS, OBJECTS, STREAMS, UNCHECKED, an, checked_classes, function_of

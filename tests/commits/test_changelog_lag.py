@@ -8,8 +8,8 @@ import pytest
 
 from statelib.commits import release_hold, take_hold
 from statelib.commits.changelog_lag import changelog_lag, set_and_read_back, set_changelog_lag
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, RetryableError
-from statelib.errors.steps import observed
 from tests.changelog.test_compaction import BLOCKS, DAY, compact, piped
 from tests.changelog.test_rebuild import SALES, TYPES, counts, made, plain_table, versioned_table
 from tests.commits.test_hold import Killed

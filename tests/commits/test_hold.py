@@ -9,8 +9,8 @@ from statelib.commits.plan import plan
 from statelib.commits.rollback import rollback
 from statelib.documents.manifests import Plan
 from statelib.documents.upkeep import Hold
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.toy import DAY

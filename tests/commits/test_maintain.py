@@ -15,8 +15,8 @@ from statelib.commits import (
 )
 from statelib.commits.archives import open_archive
 from statelib.commits.expiry import expire_before, read_maintenance
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.errors.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.toy import DAY

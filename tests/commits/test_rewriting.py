@@ -24,8 +24,8 @@ from statelib.commits.archives import open_archive
 from statelib.commits.layout import rewrite_path
 from statelib.commits.rewriting import read_rewriting
 from statelib.documents.upkeep import Rewrite
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.test_verify import harm

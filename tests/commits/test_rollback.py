@@ -21,8 +21,8 @@ from statelib.commits import (
 from statelib.commits.archives import open_archive
 from statelib.commits.rollback import TakenBack
 from statelib.documents.upkeep import ROLLBACKS, Rollback
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError, InputError
-from statelib.errors.steps import observed
 from tests.commits import toy
 from tests.commits.toy import DAY
 

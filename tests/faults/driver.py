@@ -19,7 +19,7 @@ from statelib.commits import (
 )
 from statelib.commits.republish import republish
 from statelib.documents.manifests import Plan, TopologyDescription
-from statelib.errors.steps import observed
+from statelib.errors.fault_points import observed
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.faults.killer import killer

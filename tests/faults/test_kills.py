@@ -18,7 +18,7 @@ import pytest
 
 from statelib.commits import CommitLog, plan, publish
 from statelib.commits.archives import open_archive
-from statelib.commits.rewrites import RewriteLog, standing_files
+from statelib.commits.rewrite_log import RewriteLog, standing_files
 from statelib.errors.kinds import CorruptedDataError
 from statelib.storage import Storage
 from tests.changelog.test_compaction import STEPS as COMPACTION

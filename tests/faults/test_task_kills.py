@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statelib.errors.steps import observed
+from statelib.errors.fault_points import observed
 from tests.faults.killer import killer
 from tests.task.pipeline import Pipeline
 from tests.task.test_run import TYPES, outputs, sales, topology

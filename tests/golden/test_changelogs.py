@@ -26,8 +26,8 @@ from statelib import (
 )
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import changelog_topic, topic_path
+from statelib.described.buffer_value_codec import VERSION_HEADER, decode
 from statelib.operators.joins.foreign_key.codec import decode_key, decode_value
-from statelib.stores.buffer_value_codec import VERSION_HEADER, decode
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.golden.murmur3 import hash128

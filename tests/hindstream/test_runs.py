@@ -6,8 +6,8 @@ import pytest
 
 from hindstream.runs import find_plan, find_replay
 from statelib.commits import commit, plan, publish, record_audit, rollback, stage
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import observed
 from statelib.storage import Storage
 from tests.commits import toy
 from tests.commits.toy import DAY

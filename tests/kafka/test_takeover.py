@@ -32,8 +32,8 @@ from statelib import (
     per_record,
 )
 from statelib.commits import CommitLog, Runs, read_hold
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, HindstreamError, RetryableError
-from statelib.errors.steps import observed
 from statelib.serdes import FixedWidthSerde, StringSerde
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.settings.settings import load_settings

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import CorruptedDataError
-from statelib.errors.steps import observed
 from statelib.placement.holdings import CopyPosition, cache_folder, encode_position, position_file, read_position
 from tests.commits import toy
 from tests.placement.hosts import JOB, Warehouse, report

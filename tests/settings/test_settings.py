@@ -10,8 +10,8 @@ import pytest
 from statelib.errors.kinds import ConfigurationError
 from statelib.settings.max_future import MaxFuture
 from statelib.settings.settings import Settings, load_settings
-from statelib.settings.sources import NOT_SETTINGS
 from statelib.settings.storage_options import LIMIT_SETTINGS, RequestLimits
+from statelib.settings.value_sources import NOT_SETTINGS
 
 SECRET = "wJalrXUtnFEMI"
 

@@ -16,8 +16,8 @@ from statelib.operators.joins.stream_stream.codec import decode_held_keys, encod
 from statelib.operators.joins.stream_table.buffer_store import WaitingRow, decode_columns, encode_place, encode_value
 from statelib.operators.sessions.store import SessionRow, SessionStore
 from statelib.operators.tables.codec import decode_values
-from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
+from statelib.operators.versioned.segments import VersionedFamilies
 from statelib.operators.versioned.store import VersionedKeyValueStore
 from statelib.operators.windows.store import WindowStore
 from statelib.stores import backend as backend_module

@@ -22,7 +22,7 @@ from statelib.commits.layout import quarantine_topic
 from statelib.commits.plan import NothingToDo
 from statelib.documents.manifests import Plan
 from statelib.settings.max_future import MaxFuture
-from statelib.topics.future import FutureRecord
+from statelib.topics.future_records import FutureRecord
 from statelib.topics.partitioner import partition_for
 from tests.surface.records import PARTITIONS, Row
 from tests.task.pipeline import Pipeline

@@ -1,4 +1,4 @@
-"""Places of visits: where ways part and where they meet."""
+"""Places of visits: where paths part and where they meet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from statelib.records.batch import Batch, Uptake
 from statelib.records.key_column import KeyColumn
 from statelib.task.numbering import Numbering, Passing, in_task, met, parted
-from statelib.topology.ways import LOOKED_INTO
+from statelib.topology.paths import LOOKED_INTO
 
 
 def uptake(count: int, first: int = 10) -> Uptake:
@@ -34,7 +34,7 @@ def on_way(passing: Passing, child: int, values: str) -> Passing:
     return Passing(made, passing.numbering, child)
 
 
-def test_results_of_a_record_go_all_ways_one_after_the_other() -> None:
+def test_results_of_a_record_take_all_paths_one_after_the_other() -> None:
     task = uptake(2)
     above = parted(Passing(batch("abc", [10, 10, 11]), Numbering(task)), task, 3)
     inputs = met([on_way(above, 1, "ABC"), on_way(above, 0, "xyz")], task, 9)

@@ -13,8 +13,8 @@ import pytest
 from statelib import Materialized, StreamsBuilder, TimeWindows, count, sum_
 from statelib.commits import Retention, maintain, preview_rollback, rollback, take_hold
 from statelib.commits.layout import CommitLog, JobLayout, Runs, changelog_topic
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError, FencedError, RetryableError
-from statelib.errors.steps import observed
 from statelib.task import TaskSettings
 from statelib.task.rebuilt_head import preview_rebuild, rebuild_head
 from tests.changelog.test_rebuild import MINUTE, SALES, TYPES, head_of, made, minutes

@@ -28,8 +28,8 @@ from statelib import (
 from statelib.commits.layout import CommitLog
 from statelib.commits.renamed_changelogs import copy_changelogs
 from statelib.documents.manifests import Plan
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.steps import observed
 from statelib.migration import compare_latest
 from tests.changelog.test_rebuild import head_of, rebuilt
 from tests.faults.killer import killer

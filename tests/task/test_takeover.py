@@ -26,8 +26,8 @@ from statelib.commits.takeover import (
     plan_taking_over,
     taken_over_by,
 )
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
-from statelib.errors.steps import observed
 from statelib.task.takeover import TaskTakeover
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy
 from tests.changelog.test_export import form_of, shares

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from statelib.storage import Storage
-from statelib.topics.leaves import leaf_columns
+from statelib.topics.leaf_columns import leaf_columns
 from statelib.topics.missing_counts import KEY, missing_values
 from statelib.topics.schema import topic_schema
 from statelib.topics.writer import PartitionWriter

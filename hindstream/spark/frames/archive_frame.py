@@ -30,8 +30,8 @@ from statelib.errors.kinds import ConfigurationError, RetryableError
 from statelib.serdes import serde_for
 from statelib.topics.actions import OffsetsTakenError
 from statelib.topics.archive import TopicArchive
+from statelib.topics.orphaned_files import delete_passed
 from statelib.topics.partitioner import partition_for
-from statelib.topics.passed import delete_passed
 from statelib.topics.schema import TIMESTAMP, topic_schema
 from statelib.topics.writer import PartitionWriter
 

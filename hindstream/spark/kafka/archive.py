@@ -31,9 +31,9 @@ from statelib.commits.layout import quarantine_topic, topic_path
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, FencedError, InputError
 from statelib.topics.archive import TopicArchive, topic_schema
-from statelib.topics.future import FutureRecord
+from statelib.topics.future_records import FutureRecord
 from statelib.topics.kafka_copy import CopiedRange, KafkaCopy, set_aside
-from statelib.topics.passed import delete_passed
+from statelib.topics.orphaned_files import delete_passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

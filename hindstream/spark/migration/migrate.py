@@ -35,8 +35,8 @@ from statelib.commits.rollback import rollback
 from statelib.commits.source_schemas import read_as_before
 from statelib.commits.topologies import follow_up
 from statelib.errors.counted import counted
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.errors.steps import step
 from statelib.migration import Comparison, compare_latest, is_rename
 from statelib.snapshots.restored import RestoredTasks
 

@@ -12,8 +12,8 @@ from statelib.errors.kinds import InternalError
 from statelib.operators.aggregation.accumulators import NO_SLOTS
 from statelib.operators.aggregation.aggregator import NONE_REMOVED
 from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT
+from statelib.operators.mappers.function_errors import calling
 from statelib.operators.mappers.python_values import column_of, items_of, python_keys
-from statelib.operators.mappers.user_functions import calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,12 +18,12 @@ import numpy as np
 
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.deduplication.codec import Entries, encode_values
-from statelib.operators.deduplication.entries import WorkingSet
 from statelib.operators.deduplication.format_1 import upgrade
 from statelib.operators.deduplication.ids import DeduplicationIds, Kind
 from statelib.operators.deduplication.kernel import deduplicate
 from statelib.operators.deduplication.spill import DeduplicationSpill
 from statelib.operators.deduplication.store import Changes, DeduplicationStore
+from statelib.operators.deduplication.working_set import WorkingSet
 from statelib.operators.mappers.fields import both, fields_of_mapper, narrowed
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.spec import StoreSpec, settings_of

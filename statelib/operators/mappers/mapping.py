@@ -37,12 +37,12 @@ from pyarrow import acero
 from statelib.calls import function_checked
 from statelib.calls.kinds import takes
 from statelib.errors.counted import counted
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.near import did_you_mean
 from statelib.errors.user_lines import defined_at, place_of_call
 from statelib.operators.mappers.code_identity import describe_function
+from statelib.operators.mappers.function_errors import calling, first_that_fails
 from statelib.operators.mappers.python_values import column_of, items_of
-from statelib.operators.mappers.user_functions import calling, first_that_fails
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,8 +19,8 @@ from statelib.errors.kinds import ConfigurationError
 from statelib.metrics.node_metrics import NodeMetrics
 from statelib.operators.base import OperatorContext
 from statelib.operators.mappers.code_identity import describe_class, describe_factory
+from statelib.operators.mappers.function_errors import calling
 from statelib.operators.mappers.python_values import items_of, python_keys
-from statelib.operators.mappers.user_functions import calling
 from statelib.operators.processors.changelog import NotInInit, StoreLog
 from statelib.operators.processors.definition import (
     FixedKeyProcessor,

@@ -33,7 +33,7 @@ from statelib.operators.sessions.kernel import EMISSION
 from statelib.operators.sessions.slot_lists_kernel import SESSION
 from statelib.operators.sessions.slots_kernel import SessionSlots, is_stored
 from statelib.operators.sessions.store import SessionBounds, SessionStore
-from statelib.operators.windows.aggregate import Piece, WindowedAggregateSpec, together, updates_of
+from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for

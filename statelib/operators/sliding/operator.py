@@ -32,9 +32,9 @@ from statelib.operators.aggregation.kernel import NO_ROW, NO_SLOT, NO_UPDATE, pr
 from statelib.operators.key_codes import key_codes
 from statelib.operators.sliding.kernel import UPDATE
 from statelib.operators.sliding.slots_kernel import SlidingSlots
-from statelib.operators.windows.aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.store import WindowChanges, WindowStore
+from statelib.operators.windows.windowed_aggregate import Piece, WindowedAggregateSpec, together, updates_of
 from statelib.records.batch import NO_TIMESTAMP, Batch
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized

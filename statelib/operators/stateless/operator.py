@@ -12,8 +12,8 @@ import numpy as np
 
 from statelib.operators.base import StorelessOperator, StorelessSpec
 from statelib.operators.mappers.fields import both, columns_for, fields_of_mapper, narrowed
+from statelib.operators.mappers.function_errors import calling, first_that_fails
 from statelib.operators.mappers.mapping import Mapper, evaluate, holds
-from statelib.operators.mappers.user_functions import calling, first_that_fails
 from statelib.records.key_column import KeyColumn
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def show(action: Callable[[pa.RecordBatch], object], batch: Batch, node: str, me
     """Shows a batch with records to a function.
 
     Raises:
-        HindstreamError: The function has failed: see `statelib.operators.mappers.user_functions.calling`.
+        HindstreamError: The function has failed: see `statelib.operators.mappers.function_errors.calling`.
     """
     if not len(batch):
         return

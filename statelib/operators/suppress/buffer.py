@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.sizes import serialized_bytes
+from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.buffer_kernel import SuppressionBuffer
 from statelib.operators.suppress.buffered_columns import from_store, stored_schema, to_store
 from statelib.operators.suppress.codec import BufferedRows

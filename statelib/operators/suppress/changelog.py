@@ -2,8 +2,8 @@
 
 Kafka's ``InMemoryTimeOrderedKeyValueChangeBuffer`` logs at each commit the keys that have changed since the last one,
 a key once, in the order of a hash set. A replay has no such commits: it logs after each source record, in the order in
-which the keys changed last. The record's bytes are Kafka's (`statelib.stores.buffer_value_codec`), with its header; its
-timestamp is the operator's stream time, where Kafka's has none, and the producer fills its wall clock in.
+which the keys changed last. The record's bytes are Kafka's (`statelib.described.buffer_value_codec`), with its header;
+its timestamp is the operator's stream time, where Kafka's has none, and the producer fills its wall clock in.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, decode, encode
 from statelib.described.exporting import PairsExporter, Records, topic_of, waiting_values
 from statelib.described.importing import Buffered
 from statelib.described.restoring import Restoring
 from statelib.errors.kinds import InputError
 from statelib.operators.changelog import waiting
-from statelib.operators.sizes import serialized_bytes
+from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows, encode_keys
 from statelib.operators.suppress.definition import BUFFER_TIME_BYTES, RECORD_CONTEXT_BYTES
 from statelib.operators.suppress.layout_kernel import buffer_keys
@@ -29,7 +30,6 @@ from statelib.operators.windows.definition import SessionWindows
 from statelib.records.key_column import KeyColumn
 from statelib.records.key_table import KeyTable
 from statelib.serdes import serde_for, serialized
-from statelib.stores.buffer_value_codec import HEADERS_TYPE, VERSION_HEADER, BufferValues, decode, encode
 from statelib.stores.byte_columns import joined, packed, split_tail
 
 if TYPE_CHECKING:

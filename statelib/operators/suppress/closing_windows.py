@@ -21,13 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import spans_of, taken_rows
-from statelib.operators.sizes import serialized_bytes
+from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.codec import BufferedRows
 from statelib.operators.suppress.departures import Departures, in_departure_order
 from statelib.operators.suppress.layout_kernel import FIGURES, NOT_STORED, buffer_keys
 from statelib.operators.suppress.occupancy_kernel import follow
 from statelib.operators.suppress.store import BufferChanges, SuppressionBufferStore
-from statelib.operators.windows.in_store import WindowResults
+from statelib.operators.windows.stored_windows import WindowResults
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.records.key_ranks import AllKeys
 from statelib.serdes import serde_for, serialized
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.windows.in_memory import WindowsInMemory
-    from statelib.operators.windows.in_store import Choice, WindowsInStore
+    from statelib.operators.windows.stored_windows import Choice, WindowsInStore
+    from statelib.operators.windows.working_set import WindowsInMemory
     from statelib.records.batch import Passage
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column

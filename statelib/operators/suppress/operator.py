@@ -34,7 +34,7 @@ from statelib.columns.stream_time import running_stream_time
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError
 from statelib.operators.key_codes import codes_without_windows, key_codes
-from statelib.operators.sizes import serialized_bytes
+from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.suppress.buffer import MemoryBounds, TimeOrderedBuffer
 from statelib.operators.suppress.buffer_kernel import policy
 from statelib.operators.suppress.changelog import SuppressChangelog
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.suppress.departures import Departures
     from statelib.operators.windows.definition import AnyWindows
-    from statelib.operators.windows.in_memory import WindowsInMemory
-    from statelib.operators.windows.in_store import WindowsInStore
+    from statelib.operators.windows.stored_windows import WindowsInStore
+    from statelib.operators.windows.working_set import WindowsInMemory
     from statelib.records.batch import Passage, Uptake
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import WriteBatch

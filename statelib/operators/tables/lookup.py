@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from statelib.operators.key_codes import key_codes
 from statelib.operators.tables.change import only_latest
-from statelib.operators.tables.latest_values import LatestValues, Updates
 from statelib.operators.tables.steps import through
 from statelib.operators.tables.stored_latest import Found
 from statelib.operators.tables.view import TableView
+from statelib.operators.tables.working_set import LatestValues, Updates
 from statelib.records.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statelib.operators.base import OperatorContext
-    from statelib.operators.tables.latest_values import Lookups
     from statelib.operators.tables.view import AnyView, JoinedView
+    from statelib.operators.tables.working_set import Lookups
     from statelib.records.batch import Batch
     from statelib.records.key_column import KeyColumn
 

@@ -26,9 +26,9 @@ from statelib.errors.kinds import InputError
 from statelib.operators.tables.codec import FORMAT_VERSION, decode_value, encode_value
 from statelib.operators.tables.value_and_timestamp import ValueAndTimestamp
 from statelib.records.batch import NO_TIMESTAMP
+from statelib.serdes.single_values import from_bytes, to_bytes
 from statelib.stores.backend import WriteBatch, end_of_prefix
 from statelib.stores.header import Header
-from statelib.stores.single_values import from_bytes, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

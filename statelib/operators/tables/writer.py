@@ -15,12 +15,12 @@ import pyarrow as pa
 from statelib.columns.arrow_buffers import valid_of
 from statelib.columns.counting import distinct
 from statelib.operators.key_codes import key_codes
-from statelib.operators.tables.latest_values import LatestValues, Updates
 from statelib.operators.tables.store import KeyValueStore
 from statelib.operators.tables.stored_latest import StoredPlain, StoredVersions
+from statelib.operators.tables.working_set import LatestValues, Updates
 from statelib.operators.versioned.kernel import NO_ROW, Timelines
 from statelib.operators.versioned.store import VersionedKeyValueStore, VersionSet
-from statelib.operators.versioned.values import VersionedValues, load_versions
+from statelib.operators.versioned.working_set import VersionedValues, load_versions
 from statelib.serdes import serde_for
 from statelib.stores.byte_columns import in_order
 from statelib.stores.spec import StoreSpec, settings_of

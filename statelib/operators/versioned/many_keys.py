@@ -1,7 +1,7 @@
 """The versions of many keys at once: read from a versioned store's families into flat arrays, and written back.
 
 What is read is kept as it was stored, so that only what differs is written. The bytes are those that point access
-writes (`statelib.operators.versioned.families`), laid out for all keys together.
+writes (`statelib.operators.versioned.segments`), laid out for all keys together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from statelib.stores.byte_columns import raw_column
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from statelib.operators.versioned.families import VersionedFamilies
+    from statelib.operators.versioned.segments import VersionedFamilies
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column
 

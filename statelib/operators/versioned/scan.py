@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from statelib.operators.versioned.families import VersionedFamilies
+    from statelib.operators.versioned.segments import VersionedFamilies
 
 NO_END = (1 << 63) - 1
 """The end of a version that has no later one."""

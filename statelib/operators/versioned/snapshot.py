@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from statelib.described.stored_values import stored_values
 from statelib.described.view import Column, View, key_column, plain_column, time_column, times_or_null
-from statelib.operators.versioned.families import VersionedFamilies
 from statelib.operators.versioned.scan import NO_END, history, latest_values, values_at
 from statelib.operators.versioned.segment_interval import default_segment_interval_ms
+from statelib.operators.versioned.segments import VersionedFamilies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -44,13 +44,13 @@ import numpy as np
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.operators.versioned import many_keys as versioned_batch
 from statelib.operators.versioned.codec import Interval, decode_latest
-from statelib.operators.versioned.families import VersionedFamilies
+from statelib.operators.versioned.kafka_4_3 import shipped_history
 from statelib.operators.versioned.segment_interval import default_segment_interval_ms
-from statelib.operators.versioned.shipped import shipped_history
+from statelib.operators.versioned.segments import VersionedFamilies
 from statelib.operators.versioned.timeline import VALID_TO_UNDEFINED, Timeline
 from statelib.operators.versioned.version_set import VersionSet
+from statelib.serdes.single_values import decoder, encoder, from_bytes, to_bytes
 from statelib.stores.backend import WriteBatch, end_of_prefix
-from statelib.stores.single_values import decoder, encoder, from_bytes, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from statelib.metrics.node_metrics import NodeMetrics
-    from statelib.operators.versioned.families import Stored
     from statelib.operators.versioned.many_keys import Loaded
+    from statelib.operators.versioned.segments import Stored
     from statelib.serdes import Serde
     from statelib.settings.semantics import Semantics
     from statelib.stores.backend import Backend

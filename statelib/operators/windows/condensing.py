@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from statelib.operators.base import Operator
 
 if TYPE_CHECKING:
-    from statelib.operators.windows.in_memory import WindowsInMemory
-    from statelib.operators.windows.in_store import WindowsInStore
+    from statelib.operators.windows.stored_windows import WindowsInStore
+    from statelib.operators.windows.working_set import WindowsInMemory
 
 
 @runtime_checkable

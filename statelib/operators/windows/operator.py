@@ -28,14 +28,14 @@ from statelib.operators.aggregation.columnar_aggregator import ColumnarAggregato
 from statelib.operators.aggregation.prior_results import prior_results
 from statelib.operators.clocks import stream_times
 from statelib.operators.key_codes import key_codes
-from statelib.operators.sizes import serialized_bytes
-from statelib.operators.windows.aggregate import WindowedAggregateSpec, updates_of
+from statelib.operators.serialized_sizes import serialized_bytes
 from statelib.operators.windows.codec import encode_keys
 from statelib.operators.windows.definition import UnlimitedWindows
-from statelib.operators.windows.in_memory import WindowsInMemory
-from statelib.operators.windows.in_store import WindowsInStore
 from statelib.operators.windows.kernel import accept, accept_one
 from statelib.operators.windows.store import WindowChanges, WindowStore
+from statelib.operators.windows.stored_windows import WindowsInStore
+from statelib.operators.windows.windowed_aggregate import WindowedAggregateSpec, updates_of
+from statelib.operators.windows.working_set import WindowsInMemory
 from statelib.records.batch import NO_TIMESTAMP, Batch, Passage
 from statelib.records.key_column import Windows
 from statelib.serdes import serde_for, serialized

@@ -20,8 +20,8 @@ from statelib.operators.windows.codec import (
     BY_START,
     encode_start_key,
 )
-from statelib.operators.windows.filter import WindowFilter
 from statelib.operators.windows.layouts import RowsByKey, RowsByStart
+from statelib.operators.windows.window_filter import WindowFilter
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.stores.header import Header
 

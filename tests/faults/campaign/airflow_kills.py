@@ -18,7 +18,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from statelib.errors.steps import observed
+from statelib.errors.fault_points import observed
 from tests.faults.campaign.processes import parent
 
 if TYPE_CHECKING:

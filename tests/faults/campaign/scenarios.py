@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import HindstreamError
-from statelib.errors.steps import observed
 from tests.faults import subject
 from tests.faults.campaign.case import Outcome
 from tests.faults.children import Child

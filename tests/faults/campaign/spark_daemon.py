@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark import daemon
 
 import hindstream.spark.session.daemon  # noqa: F401 - its imports
-from statelib.errors.steps import observed
+from statelib.errors.fault_points import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from hindstream.runs import open_warehouse
 from hindstream.spark.migration import migrate
 from hindstream.spark.phases import pipeline
 from statelib.commits.layout import topic_path
-from statelib.errors.steps import observed
+from statelib.errors.fault_points import observed
 from statelib.job.job import load_job
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema

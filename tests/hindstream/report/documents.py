@@ -27,7 +27,7 @@ from statelib.metrics.node_metrics import LATENESS_BOUNDS_MS, Lateness, NodeMetr
 from statelib.settings.semantics import EndOfInput
 from statelib.storage import Storage
 from statelib.topics.files import ArchiveFile
-from statelib.topics.future import FutureRecord
+from statelib.topics.future_records import FutureRecord
 
 TOPOLOGY = job().topology
 MONTH_MS = 30 * 86_400_000

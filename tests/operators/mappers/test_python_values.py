@@ -8,8 +8,8 @@ import pytest
 from statelib import ConfigurationError, InputError
 from statelib.operators.aggregation.definition import Aggregate, Reduce
 from statelib.operators.aggregation.operator import KeyAggregate
+from statelib.operators.mappers.function_errors import calling
 from statelib.operators.mappers.python_values import column_of
-from statelib.operators.mappers.user_functions import calling
 from statelib.operators.tables.writer import PlainStore
 from tests.operators.task import Record, Task
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statelib.errors.kinds import ConfigurationError
-from statelib.operators.tables import latest_values
+from statelib.operators.tables import working_set as latest_values
 from statelib.operators.tables.source import PlainTableSource, TableSource
 from statelib.operators.tables.store import KeyValueStore
 from statelib.serdes import serde_for

@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 from statelib.columns.arrow_buffers import valid_of
 from statelib.operators.joins.foreign_key.store import SubscriptionStore
 from statelib.operators.joins.foreign_key.subscribe import Instruction
-from statelib.operators.joins.foreign_key.subscriptions import Subscribes, Subscriptions
+from statelib.operators.joins.foreign_key.working_set import Subscribes, Subscriptions
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types
 from statelib.operators.tables.change import merged_changes, only_latest
-from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
+from statelib.operators.tables.working_set import Lookups
 from statelib.records.batch import NULL_KEY, Batch
 from statelib.records.key_column import KeyColumn
 from statelib.stores.spec import StoreSpec

@@ -35,8 +35,8 @@ from statelib.operators.joins.stream_stream import held_lists
 from statelib.operators.joins.stream_stream.codec import decode_keys
 from statelib.operators.joins.stream_stream.definition import retention_of
 from statelib.operators.joins.stream_stream.kernel import HELD, JOINED, LEFT, NO_ROW
-from statelib.operators.joins.stream_stream.rows import SIDES
 from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
+from statelib.operators.joins.stream_stream.working_set import SIDES
 from statelib.operators.joins.stream_table.changelog import arrivals_of, sequences_of
 from statelib.records.batch import NO_TIMESTAMP
 from statelib.serdes import serde_for
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from statelib.described.exporting import Share
     from statelib.described.restoring import Target
     from statelib.operators.changelog import Changelog
-    from statelib.operators.joins.stream_stream.rows import JoinRows
+    from statelib.operators.joins.stream_stream.working_set import JoinRows
     from statelib.records.key_table import KeyTable
     from statelib.stores.backend import WriteBatch
     from statelib.stores.byte_columns import Column

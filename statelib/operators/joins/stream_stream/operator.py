@@ -56,9 +56,9 @@ from statelib.operators.joins.stream_stream.kernel import (
     WITHOUT_VALUE,
     join,
 )
-from statelib.operators.joins.stream_stream.rows import SIDES
 from statelib.operators.joins.stream_stream.state import StreamJoinState, StreamJoinStores
 from statelib.operators.joins.stream_stream.store import JoinWindowStore
+from statelib.operators.joins.stream_stream.working_set import SIDES
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.mappers.mapping import Mapper, evaluate

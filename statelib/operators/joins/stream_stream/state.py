@@ -1,4 +1,4 @@
-"""The working set of a stream-stream join over its stores: what is read of them, and what is written at a flush."""
+"""The stores of a stream-stream join at work: what its working set is read from, and written to at a flush."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.operators.joins.stream_stream.kernel import LEFT, NO_ROW, RIGHT
-from statelib.operators.joins.stream_stream.rows import SIDES, JoinRows
 from statelib.operators.joins.stream_stream.store import HeldRow, HeldStore, JoinRow, JoinWindowStore
+from statelib.operators.joins.stream_stream.working_set import SIDES, JoinRows
 from statelib.serdes import serde_for
 
 if TYPE_CHECKING:

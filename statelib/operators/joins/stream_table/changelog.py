@@ -6,8 +6,8 @@ The bytes are those of Kafka's ``RocksDBTimeOrderedKeyValueBuffer``; all integer
            | 00   | timestamp i64, ms   | key bytes  | sequence i32    |     sequence: the how manieth, from 1 on; it
            +------+---------------------+------------+-----------------+     begins anew after 2^31 - 1
 
-with values as `statelib.stores.buffer_value_codec` has them, or null for what has left. A log record's timestamp is the
-buffer's stream time, where Kafka's has none, and the producer fills its wall clock in.
+with values as `statelib.described.buffer_value_codec` has them, or null for what has left. A log record's timestamp is
+the buffer's stream time, where Kafka's has none, and the producer fills its wall clock in.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.columns.arrow_buffers import valid_of
+from statelib.described.buffer_value_codec import decode, encode
 from statelib.described.exporting import PairsExporter, Records, topic_of, waiting_values
 from statelib.described.importing import Buffered
 from statelib.described.restoring import Restoring
@@ -26,7 +27,6 @@ from statelib.errors.kinds import CorruptedDataError
 from statelib.operators.changelog import waiting
 from statelib.operators.joins.stream_table.buffer_store import JoinBufferStore, WaitingRow, decode_columns, encode_place
 from statelib.serdes import serde_for, serialized
-from statelib.stores.buffer_value_codec import decode, encode
 from statelib.stores.byte_columns import joined, packed, split_head, split_tail, times
 from statelib.stores.column_scan import scan_columns
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statelib.operators.joins.stream_table.stream_side import StreamSide, StreamSideSpec
-from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
+from statelib.operators.tables.working_set import Lookups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

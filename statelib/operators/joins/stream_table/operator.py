@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from statelib.operators.base import OperatorContext
     from statelib.operators.mappers.mapping import Mapper
     from statelib.operators.tables.steps import TableStep
-    from statelib.operators.versioned.values import VersionedValues
+    from statelib.operators.versioned.working_set import VersionedValues
     from statelib.records.batch import Batch, Uptake
     from statelib.stores.backend import WriteBatch
     from statelib.stores.stored_rows import StoredStates

@@ -34,8 +34,8 @@ from statelib.operators.base import StorelessSpec
 from statelib.operators.key_codes import key_codes
 from statelib.operators.key_types import check_types, with_keys_of_one_type
 from statelib.operators.tables.change import merged_changes, only_latest
-from statelib.operators.tables.latest_values import Lookups
 from statelib.operators.tables.lookup import table_lookup
+from statelib.operators.tables.working_set import Lookups
 from statelib.operators.tables.writer import VersionedStore, WritingOperator
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from statelib import Job, Materialized, Stores, StreamsBuilder, open_state
 from statelib.commits import CommitLog, read_hold
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import topic_path
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import ConfigurationError, CorruptedDataError
-from statelib.errors.steps import observed
 from statelib.topics.append import append_records
 from statelib.topics.archive import TopicArchive, topic_schema
 from tests.hindstream.spark.orders import make_settings

@@ -11,8 +11,8 @@ import pytest
 from hindstream.spark.migration import rebuild
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import CommitLog, changelog_topic
+from statelib.errors.fault_points import observed
 from statelib.errors.kinds import InputError
-from statelib.errors.steps import observed
 from tests.changelog.test_rebuild import MINUTE, head_of
 from tests.hindstream.spark.orders import make_settings
 from tests.task.test_rebuilt_head import damage, flip, replayed

@@ -16,7 +16,7 @@ import pytest
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import pipeline
 from statelib.commits import CommitLog, Runs
-from statelib.errors.steps import observed
+from statelib.errors.fault_points import observed
 from statelib.job.job import load_job
 from statelib.settings.settings import load_settings
 from tests.hindstream.spark.orders import JOB_FILE, make_settings, published

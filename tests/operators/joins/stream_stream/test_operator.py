@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from statelib import ConfigurationError
 from statelib.columns.windowed_type import SESSIONS
-from statelib.operators.joins.stream_stream import rows as join_rows
+from statelib.operators.joins.stream_stream import working_set as join_rows
 from statelib.operators.joins.stream_stream.definition import JoinWindows
 from statelib.operators.joins.stream_stream.operator import RunningStreamStreamJoin
-from statelib.operators.late import LateRecords
+from statelib.operators.late_records import LateRecords
 from statelib.records.key_column import KeyColumn, WindowedKeys, Windows
 from tests.effort import examples
 from tests.operators.joins.stream_stream.stream_joins import LEFT, RIGHT, SIDES, Case, records_of, shown

@@ -1,4 +1,4 @@
-"""The windows of an aggregation that are in memory: all that have taken a record since the last flush, by slot."""
+"""The working set of an aggregation by time windows: those that have taken a record since the last flush, by slot."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from statelib.errors.kinds import InputError
 from statelib.serdes import serde_for
-from statelib.stores.single_values import decoder, encoder, from_bytes, to_bytes
+from statelib.serdes.single_values import decoder, encoder, from_bytes, to_bytes
 
 STRUCT = pa.struct([("a", pa.int64()), ("b", pa.string())])
 BOUNDS = {

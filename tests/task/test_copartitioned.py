@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from statelib import ConfigurationError, Consumed, JsonSerde, Named, StreamsBuilder, per_record
-from statelib.topology.placed_sources import beside_repartitions
+from statelib.topology.copartitioned_sources import beside_repartitions
 from tests.task.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The entries of a deduplication in memory, by the code of their id."""
+"""The working set of a deduplication: its entries in memory, by the code of their id."""
 
 from __future__ import annotations
 

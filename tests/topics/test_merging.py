@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from statelib.errors.kinds import ConfigurationError, InputError
 from statelib.topics.archive import TopicArchive
 from statelib.topics.footer import SEAL
-from statelib.topics.rewriting import merge
+from statelib.topics.merging import merge
 from tests.topics.data import SCHEMA, topic_records
 
 

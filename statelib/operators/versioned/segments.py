@@ -1,4 +1,4 @@
-"""The two families of a versioned store: timelines of keys, read and written segment by segment."""
+"""The latest values and the segments of a versioned store: timelines of keys, in its two column families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The versions of each key of a versioned table: the working set over its store.
+"""The working set of a versioned table over its store: the versions of each key.
 
 The store is looked into once for each key that is named; from then on its versions are here. The table's own operator
 writes the store by itself (`statelib.operators.tables.writer`), so this is forgotten whenever the task flushes.

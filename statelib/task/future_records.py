@@ -1,4 +1,4 @@
-"""What a task does with records from the future (`statelib.topics.future`)."""
+"""What a task does with records from the future (`statelib.topics.future_records`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the ways of one record part and meet again (Kafka Streams goes them one after the other, depth first).
+"""Where the paths of one record part and meet again (Kafka Streams takes them one after the other, depth first).
 
 A record goes from a node to its children in the order in which they were declared, result by result, and through all
 that is below one child before the next one gets it. A node that *looks into* a table does not get its records, but
@@ -28,16 +28,16 @@ class _Edge(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ways:
-    """The ways through the nodes of a sub-topology.
+class Paths:
+    """The paths through the nodes of a sub-topology.
 
     Attributes:
         number: By node, its place in the order of declaration.
         children: By node, its children, without those that only look into it, in the order of declaration.
-        partings: The nodes from which one record, or several results of one, come to some node on two ways or more:
+        partings: The nodes from which one record, or several results of one, come to some node on two paths or more:
             among its parents' records, or in what it finds in a table that it looks into.
-        calls: The nodes that forward of themselves when a record has gone all its ways (punctuation), to where others'
-            records come as well.
+        calls: The nodes that forward of themselves when a record has taken all its paths (punctuation), to where
+            others' records come as well.
     """
 
     number: Mapping[str, int]
@@ -56,8 +56,8 @@ class Ways:
         return self.children[parent].index(child.name) if slot < len(senders(child)) else LOOKED_INTO
 
 
-def ways(nodes: Sequence[Node]) -> Ways:
-    """The ways through ``nodes``: parents before children."""
+def paths_through(nodes: Sequence[Node]) -> Paths:
+    """The paths through ``nodes``: parents before children."""
     edges: dict[str, list[_Edge]] = {node.name: [] for node in nodes}
     for node in nodes:
         sending = senders(node)
@@ -82,7 +82,7 @@ def ways(nodes: Sequence[Node]) -> Ways:
             partings.add(node.name)
         if isinstance(node, Processor) and isinstance(node.spec, Process) and meeting & visited[node.name]:
             calls.add(node.name)
-    return Ways(
+    return Paths(
         {node.name: number for number, node in enumerate(nodes)},
         {name: tuple(edge.child for edge in of if not edge.is_look) for name, of in edges.items()},
         frozenset(partings),

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from statelib.commits.archives import open_archive
 from statelib.commits.layout import numbers_in, rewrite_path
 from statelib.documents.upkeep import REWRITES, Rewrite
+from statelib.errors.fault_points import step
 from statelib.errors.kinds import CorruptedDataError
-from statelib.errors.steps import step
 from statelib.topics.version import CLEANED
 
 if TYPE_CHECKING:

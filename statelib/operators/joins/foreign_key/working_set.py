@@ -1,4 +1,4 @@
-"""The subscriptions of a foreign-key join: the working set over their store.
+"""The working set of a foreign-key join: its subscriptions, over their store.
 
 A subscription that comes, changes or goes is only noted down. The store is looked into once for each foreign key of
 which all subscriptions are asked for.

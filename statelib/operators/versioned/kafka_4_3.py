@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from statelib.operators.versioned.codec import Interval
 
 if TYPE_CHECKING:
-    from statelib.operators.versioned.families import VersionedFamilies
+    from statelib.operators.versioned.segments import VersionedFamilies
 
 _NO_END = (1 << 63) - 1
 

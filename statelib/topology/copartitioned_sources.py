@@ -1,4 +1,4 @@
-"""Which archived topics have to be partitioned as repartition topics are: those that come together with one by key."""
+"""Which archived topics have to be co-partitioned with a repartition topic: those that meet one by key."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from statelib.errors.did_you_mean import did_you_mean
 from statelib.errors.kinds import ConfigurationError
-from statelib.errors.near import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from statelib.described.buffer_value_codec import HEADERS_TYPE, BufferValues, decode, encode
 from statelib.errors.kinds import CorruptedDataError
-from statelib.stores.buffer_value_codec import HEADERS_TYPE, BufferValues, decode, encode
 
 HEAD = "00000000000000070000000000000003" + "00000002" + b"in".hex() + "00000001"
 NULL, SAME = "ffffffff", "fffffffe"

@@ -1,4 +1,4 @@
-"""Looks whether an archived topic is partitioned by key as the repartition topics are that it comes together with."""
+"""Looks whether an archived topic is co-partitioned with the repartition topics that it comes together with."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LOOKED_AT = 1_000
 
 
 @dataclass(slots=True)
-class PlacedByKey:
+class CopartitionedCheck:
     """Looks at the first records that a task takes up of a topic: if its keys are placed otherwise, some of them are.
 
     Attributes:
         topic: The topic.
         partition: Its partition.
         partitions: How many it has.
-        beside: A repartition topic that it comes together with (`statelib.topology.placed_sources`).
+        beside: A repartition topic that it comes together with (`statelib.topology.copartitioned_sources`).
     """
 
     topic: str

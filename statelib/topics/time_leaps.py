@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from statelib.settings.max_future import NEVER_MS
-from statelib.topics.future import FutureRecord
+from statelib.topics.future_records import FutureRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

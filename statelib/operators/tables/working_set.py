@@ -1,4 +1,4 @@
-"""What each key of a table has now: the working set over its store.
+"""The working set of a table over its store: what each key has now.
 
 The store is looked into once for each key that is named; from then on its value is here. The operator that writes the
 table stores what has changed at each flush. One that only reads it (a join) puts what the table forwards, and forgets

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from statelib.operators.sizes import serialized_bytes
+from statelib.operators.serialized_sizes import serialized_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How things are written: for messages about arguments that do not fit (`statelib.calls.checked`)."""
+"""How each kind of argument is spelled: for messages about arguments that do not fit (`statelib.calls.checked`)."""
 
 from __future__ import annotations
 

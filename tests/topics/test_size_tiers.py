@@ -7,7 +7,7 @@ import random
 import pytest
 
 from statelib.topics.files import ArchiveFile
-from statelib.topics.tiers import mergeable
+from statelib.topics.size_tiers import mergeable
 
 KB, MB = 1 << 10, 1 << 20
 

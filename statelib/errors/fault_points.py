@@ -1,4 +1,4 @@
-"""Named steps: the instants at which a fault test may kill a process.
+"""Fault points: named steps between two effects, at which a fault test may kill a process.
 
 A phase calls ``step("commit.before-create")`` between two of its effects. Nothing happens there unless an observer is
 installed, which only tests do, in their own process::
