@@ -310,7 +310,7 @@ def doctor(
 
     Example: hindstream doctor jobs/flights.py:job --topics jobs/flights.py:topics
     """
-    from hindstream.doctor import examine, print_findings  # noqa: PLC0415
+    from hindstream.doctor.examine import examine, print_findings  # noqa: PLC0415
     from statelib.job.handover import load_handover  # noqa: PLC0415
     from statelib.job.job import load_job  # noqa: PLC0415
     from statelib.job.kafka_topic import load_kafka_topics  # noqa: PLC0415

@@ -14,7 +14,7 @@ from hindstream import AvroSerde, JsonSerde, KafkaTopic, StringSerde
 from hindstream.demo import DELAYS, FLIGHTS, WEATHER, data
 from hindstream.demo.job import HOUR, job
 from hindstream.kafka.cluster import Cluster
-from hindstream.kafka.sending import outgoing, produce, transaction, transactional_producer
+from hindstream.kafka.producer import outgoing, produce, transaction, transactional_producer
 from statelib.serdes.windowed import TimeWindowedSerde
 from statelib.topics.partitioner import partition_for
 

@@ -28,10 +28,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from hindstream.kafka.consumer import QUIET, messages
 from hindstream.kafka.errors import REFUSED, kafka_errors
 from hindstream.kafka.offset_metadata import metadata_of, partition_time_ms
 from hindstream.kafka.properties import client_properties
-from hindstream.kafka.reading import QUIET, messages
 from statelib.errors.counted import counted
 from statelib.errors.kinds import ConfigurationError, RetryableError
 

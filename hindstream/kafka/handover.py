@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hindstream.kafka.cluster import Cluster
-from hindstream.kafka.sending import Outgoing, outgoing, produce, record_of, sending
+from hindstream.kafka.producer import Outgoing, outgoing, produce, record_of, sending
 from hindstream.runs import now_ms, open_warehouse
 from statelib.changelog.export import export_changelog, exporter_of
 from statelib.commits import CommitLog

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindstream.kafka.cluster import Cluster
+from hindstream.kafka.producer import Outgoing, outgoing, produce, transaction, transactional_producer
 from hindstream.kafka.published_position import Begun, PublishedPosition, positions_topic
-from hindstream.kafka.sending import Outgoing, outgoing, produce, transaction, transactional_producer
 from statelib.commits.archives import open_archive_if_present
 from statelib.commits.source_rollbacks import rollback_notices
 from statelib.documents.upkeep import ROLLBACKS

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from examples import page_views
 from hindstream.runs import open_warehouse
-from hindstream.spark.phases import commit, plan, publish, stage, task_work
+from hindstream.spark.phases import commit, plan, publish, task_work
+from hindstream.spark.phases import spark_stage as stage
 from statelib.commits import reconcile, record_audit
 from statelib.commits import stage as put_down
 from statelib.documents.manifests import Audit, Plan, Staged, TaskOutcome

@@ -86,7 +86,7 @@ def told(event, args):
 sys.addaudithook(told)
 import pandas as pd
 from hindstream.spark.expectations.checks import Check, Suite
-from hindstream.spark.expectations.frames import PandasFrame
+from hindstream.spark.expectations.flat_tables import PandasFrame
 from hindstream.spark.validation.validator import Validator
 
 validator = Validator(Path(sys.argv[1]))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hindstream.spark.expectations.frames import read_flat
+from hindstream.spark.expectations.flat_tables import read_flat
 from statelib.errors.kinds import RetryableError
 from statelib.settings.storage_options import RequestLimits
 from statelib.storage import Storage

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from hindstream.spark.expectations.column_values import ParameterError
-from hindstream.spark.expectations.frames import Column, flat_columns, open_staged
+from hindstream.spark.expectations.flat_tables import Column, flat_columns, open_staged
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
 from statelib.commits import ledger_table
 from statelib.commits.audit import LEDGER_SCHEMA

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from hindstream.spark.expectations.column_values import ParameterError
-from hindstream.spark.expectations.frames import flat_columns
+from hindstream.spark.expectations.flat_tables import flat_columns
 from hindstream.spark.expectations.known_parameters import PARAMETERS
 from hindstream.spark.expectations.parameters import CONDITION_PARSER, typed
 from statelib.commits.archives import open_archive, open_archive_if_present

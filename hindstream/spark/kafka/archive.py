@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hindstream.kafka.cluster import Cluster
-from hindstream.kafka.reading import range_batches
+from hindstream.kafka.consumer import range_batches
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.frames.arrow_batches import arrow_batches, records_for
 from hindstream.spark.kafka.copy_range import QUARANTINE_SCHEMA, RangeCopier, Written

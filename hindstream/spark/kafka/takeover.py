@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from hindstream.kafka.cluster import Cluster
-from hindstream.kafka.reading import ChangelogReader
+from hindstream.kafka.consumer import ChangelogReader
 from hindstream.runs import now_ms, open_warehouse
 from hindstream.spark.phases.plan import described as describe
 from hindstream.spark.phases.task_work import task_settings

@@ -23,7 +23,7 @@ from hindstream.spark.expectations.checks import (
     ledger_suite,
     topic_suite,
 )
-from hindstream.spark.expectations.frames import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
+from hindstream.spark.expectations.flat_tables import PandasFrame, flat_schema, pandas_frame, read_flat, spark_frame
 from hindstream.spark.phases import report
 from hindstream.spark.phases.command import phase_main
 from hindstream.spark.phases.task_work import stages_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hindstream.spark.expectations.checks import Suite
-    from hindstream.spark.expectations.frames import Frame
+    from hindstream.spark.expectations.flat_tables import Frame
     from hindstream.spark.validation.validator import Validated, Validator
     from statelib.documents.manifests import Plan, Staged
     from statelib.job.job import Job

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hindstream.runs import find_replay, now_ms, open_warehouse
 from hindstream.spark.phases.command import phase_main
-from hindstream.spark.phases.stage import run_stage
+from hindstream.spark.phases.spark_stage import run_stage
 from hindstream.spark.phases.task_work import stages_of
 from hindstream.spark.placement import standbys
 from hindstream.spark.placement.round import elsewhere, place_run, restores

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hindstream.spark.expectations.frames import Column
+    from hindstream.spark.expectations.flat_tables import Column
 
 
 def is_whole_number(column: Column) -> bool:

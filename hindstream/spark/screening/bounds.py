@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hindstream.spark.expectations.frames import PARTITION
+from hindstream.spark.expectations.flat_tables import PARTITION
 from statelib.topics.missing_counts import missing_values
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
-    from hindstream.spark.expectations.frames import Column
+    from hindstream.spark.expectations.flat_tables import Column
 
 _TYPES = ("signed_integer", "floating", "boolean", "string", "binary", "timestamp", "date32")
 """Those whose statistics hold values as Arrow does, in the order that Arrow compares them."""

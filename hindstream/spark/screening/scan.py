@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hindstream.spark.expectations.frames import PARTITION, flat_columns, flat_row_group, open_staged
+from hindstream.spark.expectations.flat_tables import PARTITION, flat_columns, flat_row_group, open_staged
 from hindstream.spark.screening.ascent import is_text, is_whole_number, keys_of_ascending_rows, numbers_that_ascend
 from hindstream.spark.screening.bounds import bounds_of, presence_of
 from statelib.columns.counting import repeated_numbers
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
-    from hindstream.spark.expectations.frames import Column
+    from hindstream.spark.expectations.flat_tables import Column
     from hindstream.spark.screening.screen import Condition, Screen, Unique
     from statelib.storage import Storage
     from statelib.topics.files import ArchiveFile

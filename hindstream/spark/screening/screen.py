@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindstream.spark.expectations.frames import PARTITION, is_hex
+from hindstream.spark.expectations.flat_tables import PARTITION, is_hex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

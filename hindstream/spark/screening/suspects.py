@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 
 from py4j.protocol import Py4JError  # isort: skip
 
-from hindstream.spark.expectations.frames import flat_schema
+from hindstream.spark.expectations.flat_tables import flat_schema
 from hindstream.spark.screening.scan import MOST_SUSPECTS, Kind, repeated_hashes
 from hindstream.spark.tasks.works import spark_error
 

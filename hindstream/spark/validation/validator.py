@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from great_expectations.data_context.types.resource_identifiers import ValidationResultIdentifier
 
     from hindstream.spark.expectations.checks import Check, Suite
-    from hindstream.spark.expectations.frames import Frame
+    from hindstream.spark.expectations.flat_tables import Frame
 
 SAMPLE_ROWS = 20
 """Failing rows of a check that are recorded."""

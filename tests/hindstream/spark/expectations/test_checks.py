@@ -7,7 +7,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from hindstream.spark.expectations.checks import files_frame, topic_suite
-from hindstream.spark.expectations.frames import flat_columns
+from hindstream.spark.expectations.flat_tables import flat_columns
 from statelib.documents.manifests import CommittedTask, SinkFile, StateManifest, TaskPosition
 from statelib.dsl import StreamsBuilder
 from statelib.job.job import Job, expect

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 
 from hindstream.runs import find_plan, open_warehouse
 from hindstream.spark.phases import audit, commit, plan, publish, replay
-from hindstream.spark.phases.stage import work_on
+from hindstream.spark.phases.spark_stage import work_on
 from hindstream.spark.phases.task_work import stages_of
 from hindstream.spark.tasks.works import _unforeseen
 from statelib.commits import NothingToDo

@@ -11,7 +11,7 @@ import pytest
 from hindstream.runs import open_warehouse
 from hindstream.spark.phases import plan
 from hindstream.spark.phases.pipeline import run_slice
-from hindstream.spark.phases.stage import run_stage
+from hindstream.spark.phases.spark_stage import run_stage
 from hindstream.spark.phases.task_work import stages_of
 from hindstream.spark.placement.round import elsewhere, last_placement, restores
 from hindstream.spark.tasks.works import carry_user_code

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindstream.spark.expectations.frames import PARTITION, Column, flat_columns, flat_row_group
+from hindstream.spark.expectations.flat_tables import PARTITION, Column, flat_columns, flat_row_group
 from hindstream.spark.screening.bounds import bounds_of, presence_of
 from statelib.topics.missing_counts import KEY
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindstream.spark.expectations.checks import Check
-from hindstream.spark.expectations.frames import flat_schema, open_staged, read_flat
+from hindstream.spark.expectations.flat_tables import flat_schema, open_staged, read_flat
 from hindstream.spark.screening import scan as scan_module
 from hindstream.spark.screening.scan import Kind, Scan, repeated_hashes
 from hindstream.spark.screening.screen import screen_of

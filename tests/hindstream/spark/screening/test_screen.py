@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from hindstream.spark.expectations.checks import Check, Suite
-from hindstream.spark.expectations.frames import PARTITION, flat_schema, pandas_frame, read_flat
+from hindstream.spark.expectations.flat_tables import PARTITION, flat_schema, pandas_frame, read_flat
 from hindstream.spark.screening import suspects
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import Screen, screen_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hindstream.spark.expectations.checks import Check, Suite
-from hindstream.spark.expectations.frames import PandasFrame
+from hindstream.spark.expectations.flat_tables import PandasFrame
 from hindstream.spark.validation.data_docs import keep_site
 from hindstream.spark.validation.validator import Validator
 from statelib.storage import Storage

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from hindstream.spark.expectations.checks import Check, Suite
-from hindstream.spark.expectations.frames import flat_columns, flat_schema, pandas_frame, read_flat, spark_frame
+from hindstream.spark.expectations.flat_tables import flat_columns, flat_schema, pandas_frame, read_flat, spark_frame
 from hindstream.spark.expectations.parameters import typed
 from hindstream.spark.screening.scan import Scan
 from hindstream.spark.screening.screen import screen_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from hindstream.spark.expectations.frames import Frame
+    from hindstream.spark.expectations.flat_tables import Frame
     from statelib.documents.manifests import AuditCheck
     from statelib.topics.files import ArchiveFile
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from hindstream.doctor import Finding, airflow, examine, host, print_findings, times, warehouse
+from hindstream.doctor import airflow, host, times, warehouse
 from hindstream.doctor import spark as spark_checks
-from hindstream.doctor.finding import found
+from hindstream.doctor.examine import examine, print_findings
+from hindstream.doctor.finding import Finding, found
 from statelib.commits import CommitLog, commit, plan, publish, record_audit, stage, topic_path
 from statelib.commits.hold import take_hold
 from statelib.settings.settings import load_settings

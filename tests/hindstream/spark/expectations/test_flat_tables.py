@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hindstream.runs import open_warehouse
-from hindstream.spark.expectations.frames import (
+from hindstream.spark.expectations.flat_tables import (
     flat_columns,
     flat_row_group,
     open_staged,
