@@ -1,1 +1,7 @@
-"""The command line: a thin layer over `hindstream.spark`, `hindstream.airflow` and `statelib`. Begin with `main`."""
+"""The command line: a thin layer over `hindstream.spark`, `hindstream.airflow` and `statelib`.
+
+`main` has the commands with their options, and those of a group (``hindstream state ...``) are in a module
+``*_commands``. What a command does and prints is in the module of its name, imported when it is called.
+
+Begin with `main`.
+"""

@@ -1,4 +1,4 @@
-"""Last phase: removes what nobody can need any more.
+"""Sixth phase: removes what nobody can need any more.
 
 These rules keep it safe at any instant, beside drivers that run, hang or were killed, and for a maintenance that sleeps
 between its decision and its deletes:
