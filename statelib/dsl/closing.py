@@ -90,7 +90,7 @@ def _check(found: Sequence[AnyWindows], suppression: str | None) -> None:
 
 def _no_windows(source: Source, suppression: str | None) -> ConfigurationError:
     return ConfigurationError(
-        f"until_window_closes needs a windowed table: no operator between it and topic {source.topic} makes windows",
+        f"until_window_closes needs a windowed table: no operator makes windows between it and topic {source.topic}",
         node=suppression,
         next_step="use until_time_limit, or aggregate by windows first",
     )

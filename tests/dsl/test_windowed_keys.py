@@ -429,8 +429,8 @@ def test_what_has_no_windows_has_no_final_results(tmp_path: Path) -> None:
     mixed = counts(builder, "in").to_table().join(plain.to_table(), SIDES)
     other = counts(builder, "in", SessionWindows.of_inactivity_gap_with_no_grace(TEN))
     for table, message in [
-        (plain.group_by_key().count(), "no operator between it and topic plain makes windows"),
-        (mixed, "no operator between it and topic plain makes windows"),
+        (plain.group_by_key().count(), "no operator makes windows between it and topic plain"),
+        (mixed, "no operator makes windows between it and topic plain"),
         (counts(builder, "in").merge(other).to_table(), "different kinds or sizes"),
     ]:
         with pytest.raises(ConfigurationError, match=message):
