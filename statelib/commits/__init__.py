@@ -3,6 +3,15 @@
 Each phase is one function. Each can be killed at any instruction and run again, and two drivers of one job do each
 other no harm: whatever decides is created only if absent.
 
+- A run of a job (`job_definition`): `plan`, with `sources` and `planned_tasks`, `stage`, `audit`, `commit`, `fencing`,
+  `publish`;
+- a topology or sources that have changed: `topologies`, `evolution`, `store_differences`, `renames`,
+  `renamed_changelogs`, `source_schemas`, `sink_partitions`;
+- maintenance: `maintain`, `expiry`, `leftovers`, `rewriting`, `rewrite_log`, `compaction`, `changelog_lag`;
+- ways back, and what others have done: `rollback`, `verify`, `republish`, `lost_plans`, `local_state`, `hold`,
+  `source_rollbacks`, `changed_archives`;
+- a live application's state: `takeover`.
+
 Begin with `plan`; `layout` says where everything lies.
 """
 

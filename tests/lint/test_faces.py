@@ -20,3 +20,11 @@ def test_a_room_says_where_to_begin(face: Path) -> None:
     assert named
     below = {path.stem for path in face.parent.rglob("*.py")} | {path.name for path in face.parent.iterdir()}
     assert {*named} <= below
+
+
+@pytest.mark.parametrize("face", FACES, ids=lambda face: face.parent.relative_to(ROOT).as_posix())
+def test_a_list_of_modules_names_those_that_there_are(face: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(face.read_text(encoding="utf-8"))) or ""
+    items = re.findall(r"^- .*\n(?:  .*\n)*", f"{docstring}\n", re.MULTILINE)
+    named = {name for item in items for name in re.findall(r"`(\w+)`", item)}
+    assert named <= {path.stem for path in face.parent.glob("*.py")}
