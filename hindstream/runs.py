@@ -35,7 +35,9 @@ def find_plan(warehouse: Storage, job: str, run_id: str | None) -> Plan:
         tries = [plan for plan in runs.attempts(head.commit + 1 if head else 1) if plan.rolled_back_to is None]
         plan = tries[-1] if tries else runs.plan(head.run_id) if head else None
     if plan is None:
-        next_step = f"plan one: hindstream plan, or look: hindstream status (warehouse {warehouse.uri('')})"
+        next_step = (
+            f"plan one: hindstream plan FILE.py:NAME, or look: hindstream status {job} (warehouse {warehouse.uri('')})"
+        )
         raise ConfigurationError("there is no such run", job=job, run=run_id, next_step=next_step)
     return plan
 
@@ -49,7 +51,9 @@ def find_replay(warehouse: Storage, job: str, run_id: str | None) -> Plan:
     plan = find_plan(warehouse, job, run_id)
     if plan.instead_of_replay is not None:
         what = f"the run replays nothing: {plan.instead_of_replay}"
-        raise ConfigurationError(what, job=job, run=plan.run_id, next_step="plan the next run: hindstream plan")
+        raise ConfigurationError(
+            what, job=job, run=plan.run_id, next_step="plan the next run: hindstream plan FILE.py:NAME"
+        )
     return plan
 
 

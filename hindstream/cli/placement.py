@@ -38,7 +38,9 @@ def print_placement(job: str, run_id: str | None, settings: Settings, output: Li
     run = load_run(warehouse, job, find_plan(warehouse, job, run_id).run_id)
     if run.placement is None:
         what = "the run had no round of placement: Spark was local, or it has not been replayed"
-        step = "run it on a cluster (the setting spark_master), or name another run with --run (hindstream status)"
+        step = (
+            f"run it on a cluster (the setting spark_master), or name another run with --run (hindstream status {job})"
+        )
         raise ConfigurationError(what, job=job, run=run.run_id, next_step=step)
     hosts, tasks = host_rows(run), task_rows(run)
     if output == "json":

@@ -27,7 +27,7 @@ def print_status(job: str, settings: Settings) -> None:
     warehouse = Storage(settings.warehouse, settings.store_options)
     runs = load_runs(warehouse, job)
     if not runs:
-        step = "check --warehouse and the job's name, or run it: hindstream run"
+        step = "check --warehouse and the job's name, or run it: hindstream run FILE.py:NAME"
         raise ConfigurationError("the job has no runs", job=job, warehouse=warehouse.uri(""), next_step=step)
     console = standard_output()
     console.print(_runs_table(runs))

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hindstream.doctor.finding import Finding
@@ -13,6 +14,7 @@ from hindstream.doctor.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 _CONNECTION = """
 import sys
 from airflow.sdk import BaseHook
@@ -36,9 +38,16 @@ def check_airflow(connection: str | None) -> Iterator[Finding]:
         yield Finding("Airflow", "look", "it is not installed here", step)
         return
     home = os.environ.get("AIRFLOW_HOME", "~/airflow")
+    is_elsewhere = any(name.startswith((_DATABASE, "AIRFLOW_CONFIG")) for name in os.environ)  # also ..._CMD
+    if connection is None and not is_elsewhere and not Path(home).expanduser().exists():
+        # Airflow would make a home and an empty database, and say that this answers.
+        yield Finding(
+            "Airflow", "ok", f"{version}: not set up ({home} is not there); hindstream backfill needs no more"
+        )
+        return
     done = _run("-m", "airflow", "db", "check")
     if done.returncode:
-        step = "airflow db migrate; or set AIRFLOW_HOME and AIRFLOW__DATABASE__SQL_ALCHEMY_CONN as for the scheduler"
+        step = f"airflow db migrate; or set AIRFLOW_HOME and {_DATABASE} as for the scheduler"
         yield Finding("Airflow", "wrong", f"{version}: its database ({home}) does not answer: {_last(done)}", step)
         return
     yield Finding("Airflow", "ok", f"{version}: its database ({home}) answers")

@@ -47,7 +47,7 @@ def check_job(job: str, settings: Settings) -> Iterator[Finding]:
     log = CommitLog(warehouse, job)
     head = log.head()
     if head is None:
-        step = f"run it: hindstream run {job}"
+        step = "run it: hindstream run FILE.py:NAME"
         yield Finding(f"job {job}", "look", f"there is no commit of it in {warehouse.uri('')}", step)
         return
     when = time_text(head.created_at_ms)
@@ -59,7 +59,7 @@ def check_job(job: str, settings: Settings) -> Iterator[Finding]:
         yield Finding(f"job {job}", "look", f"{hold.holder} holds it ({hold.reason}): nobody can plan a run", step)
     run = open_run_after(warehouse, job, head.commit)
     if run is not None:
-        yield Finding(f"job {job}", "look", f"run {run} is open", "the next hindstream run goes on with it")
+        yield Finding(f"job {job}", "look", f"run {run} is open", "the next run goes on with it")
     shown = published_through(warehouse, job)
     if shown < head.commit:
         step = f"hindstream publish {job}"

@@ -125,7 +125,7 @@ def load_run(storage: Storage, job: str, run_id: str) -> RunDocuments:
     """
     plan = Runs(storage, job).plan(run_id) if parse_run_id(run_id) else None
     if plan is None:
-        raise ConfigurationError("there is no such run", job=job, run=run_id, next_step="hindstream status")
+        raise ConfigurationError("there is no such run", job=job, run=run_id, next_step=f"hindstream status {job}")
     log = CommitLog(storage, job)
     later = rolled_back(log.read(n) for n in range(plan.commit + 1, log.head_number() + 1))
     return _load(storage, job, plan, later)

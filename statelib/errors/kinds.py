@@ -18,7 +18,7 @@ A message says what happened, where, and the next step::
         topic="flights",
         partition=2,
         offset=117,
-        next_step="hindstream run --on-bad-record quarantine",
+        next_step="hindstream run JOB --set on_bad_record=quarantine",
     )
 """
 

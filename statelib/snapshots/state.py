@@ -98,7 +98,7 @@ def open_state(
     wanted = newest if commit is None else commit
     if not 1 <= wanted <= newest:
         what = "the job has no commit yet" if not newest else f"the job has the commits 1 to {newest}"
-        raise ConfigurationError(what, job=job, commit=commit, next_step="hindstream status")
+        raise ConfigurationError(what, job=job, commit=commit, next_step=f"hindstream status {job}")
     check_restorable(storage, job, wanted)
     made = log.read(wanted)
     topology = Runs(storage, job).topology(made.fingerprint)

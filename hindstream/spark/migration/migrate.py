@@ -332,7 +332,9 @@ def _check_held(warehouse: Storage, job: Job, stores: Sequence[str]) -> None:
 def _head(warehouse: Storage, job: Job) -> Commit:
     head = CommitLog(warehouse, job.name).head()
     if head is None:
-        raise ConfigurationError("the job has no state to migrate", job=job.name, next_step="hindstream run")
+        raise ConfigurationError(
+            "the job has no state to migrate", job=job.name, next_step="run it first: hindstream run FILE.py:NAME"
+        )
     return head
 
 

@@ -84,7 +84,7 @@ def run(job: Job, settings: Settings, run_id: str | None = None) -> Audit:
     if audit is None:
         staged = read_staged(warehouse, plan)
         if staged is None:
-            next_step = "replay it first: hindstream replay"
+            next_step = "replay it first: hindstream replay FILE.py:NAME"
             raise ConfigurationError("the run has staged nothing", job=job.name, run=plan.run_id, next_step=next_step)
         audit = record_audit(warehouse, plan, _audit(job, settings, warehouse, plan, staged))
     if not audit.success:

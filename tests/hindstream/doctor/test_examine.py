@@ -176,6 +176,8 @@ def test_how_a_job_stands(settings, store, tmp_path):
     assert said(warehouse.check_job("counting", settings)) == [
         ("look", f"there is no commit of it in {settings.warehouse}")
     ]
+    (finding,) = warehouse.check_job("counting", settings)
+    assert finding.next_step == "run it: hindstream run FILE.py:NAME"
     run_slice(store, tmp_path, 1)
     assert [state for state, _ in said(warehouse.check_job("counting", settings))] == ["ok", "ok"]
     run_slice(store, tmp_path, 2, shown=False)
@@ -238,6 +240,16 @@ def test_a_spark_that_does_not_start_is_wrong(tmp_path, wrong, what):
     lines = [line for line in done.stdout.splitlines() if "Spark:" in line]
     assert [line for line in lines if line.startswith("wrong") and what in line], done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.airflow
+def test_an_airflow_that_nobody_has_set_up_is_left_alone(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ((state, what),) = said(airflow.check_airflow(None))
+    assert (state, what.partition(": ")[2].partition(";")[0]) == ("ok", "not set up (~/airflow is not there)")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.airflow
