@@ -5,9 +5,11 @@ Airflow is imported where a DAG is made. Begin with `replay`.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hindstream.lazy import offers
+from statelib.errors.kinds import ConfigurationError
 
 if TYPE_CHECKING:
     from hindstream.airflow.maintenance import maintenance_dag
@@ -24,4 +26,10 @@ if not TYPE_CHECKING:
             "migration_dag": "hindstream.airflow.migration:migration_dag",
             "replay_dag": "hindstream.airflow.replay:replay_dag",
         },
+    )
+
+_airflow = find_spec("airflow")
+if _airflow is None or _airflow.origin is None:  # a folder of that name, such as Airflow's home, is found too
+    raise ConfigurationError(
+        "Airflow is not installed", package="apache-airflow", next_step="pip install 'hindstream[airflow]'"
     )

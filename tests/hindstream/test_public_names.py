@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import hindstream
+from tests.conftest import ROOT
 
 OURS = {
     # Hindstream's own: how a job, a mapper and an aggregation are written, and what goes wrong.
@@ -69,6 +70,16 @@ def test_no_module_has_the_name_of_what_its_package_offers(face: str) -> None:
     package = importlib.import_module(face)  # importing such a module would put it in the place of the name
     modules = {module.name for module in pkgutil.iter_modules(getattr(package, "__path__", ()))}
     assert modules.isdisjoint(package.__all__)
+
+
+@pytest.mark.parametrize("face", ["airflow", "kafka"])
+def test_without_what_a_package_needs_it_names_the_extra(face: str) -> None:
+    bare = [sys.executable, "-S", "-c", f"import hindstream.{face}"]  # with Python's own modules and these alone
+    environ = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(bare, env=environ, cwd=ROOT, capture_output=True, text=True, check=False)
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("statelib.errors.kinds.ConfigurationError: ")
+    assert said.endswith(f"Next: pip install 'hindstream[{face}]'")
 
 
 def test_hindstream_says_its_version() -> None:
